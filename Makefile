@@ -1,0 +1,69 @@
+# Every target works in a fresh clone with git, make and Python ≥ 3.11; `make` alone lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+PORT ?= 8150
+REPLICAS ?= 3
+IMAGE ?= mcp-swarm:latest
+STACK ?= mcp-swarm
+PYTHON_IMAGE ?= python:3.13-slim
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# An environment whose interpreter is gone (a Python that was removed) is made anew, too.
+ifeq ($(wildcard $(BIN)/python),)
+.PHONY: $(READY)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help up dev test lint format image deploy undeploy lock
+
+help: ## list these targets
+	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Variables: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
+
+up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
+	@MCP_PORT=$(PORT) DRAIN_SECONDS=$${DRAIN_SECONDS:-0} exec $(BIN)/python -m server --replicas $(REPLICAS)
+
+dev: $(READY) ## run one replica that starts anew when a file changes
+	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
+
+test: $(READY) ## run the tests (REQUIRE=docker,browser makes their skips failures)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## put the code into the agreed format
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format .
+
+image: ## build the Docker image
+	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
+
+deploy: ## deploy to the Swarm that docker reaches
+	docker stack deploy --detach=true --resolve-image never -c stack.yml $(STACK)
+	@echo "Deployed as '$(STACK)'. Watch it with: docker stack ps $(STACK)"
+
+undeploy: ## remove the stack again
+	docker stack rm $(STACK)
+
+lock: $(READY) ## renew requirements.lock and requirements-dev.lock from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --upgrade $(LOCK_FLAGS) -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --upgrade --extra dev -c requirements.lock $(LOCK_FLAGS) -o requirements-dev.lock
+
+# One lock for every Python and platform that the project runs on; versions and hashes, no addresses.
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
+
+$(READY): requirements-dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "This needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "'$(PYTHON)' lacks the venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Making $(VENV) from requirements-dev.lock (about half a minute, once) …" >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,169 @@
+"""What tests share: real server processes on private ports of 127.0.0.1, and the needs of a test."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parent
+REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make known the marker of tests that need something a machine may lack."""
+    config.addinivalue_line(
+        "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, or with REQUIRE fail, a test whose need isn't met."""
+    for marker in item.iter_markers("needs"):
+        (name,) = marker.args
+        reason = _LACKS[name]()
+        if reason and name in REQUIRED:
+            pytest.fail(f"REQUIRE={name}, but {reason}")
+        if reason:
+            pytest.skip(reason)
+
+
+def _lacks_docker() -> str:
+    if shutil.which("docker") is None:
+        return "docker is not installed"
+    answer = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
+    return "" if answer.returncode == 0 else "docker reaches no engine"
+
+
+def _lacks_browser() -> str:
+    return "" if shutil.which("chromium") else "chromium is not installed"
+
+
+_LACKS: Mapping[str, Callable[[], str]] = {"docker": _lacks_docker, "browser": _lacks_browser}
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    """Wait until a condition holds; fail, saying what was awaited, when it doesn't within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:g} s: {what}")
+        time.sleep(0.02)
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """This process's environment with settings of the server, and none that the machine has set."""
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_", "AUTH_", "LOG_"))}
+    return {**keep, "DRAIN_SECONDS": "0", "SECRETS_DIR": "/nonexistent", "PYTHONUNBUFFERED": "1", **settings}
+
+
+class Server:
+    """`python -m server` as a process of its own."""
+
+    def __init__(self, log: Path, *arguments: str, **settings: str) -> None:
+        self.port = int(settings.setdefault("MCP_PORT", str(free_port())))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = log
+        with log.open("w") as stream:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "server", *arguments],
+                cwd=ROOT,
+                env=environment(**settings),
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C of the test run is not theirs
+            )
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text()
+
+    def wait_ready(self) -> None:
+        """Until it serves; fails when it ends before."""
+
+        def ready() -> bool:
+            if self.process.poll() is not None:
+                pytest.fail(f"the server exited with {self.process.returncode}:\n{self.output}")
+            with contextlib.suppress(httpx.HTTPError):
+                return httpx.get(f"{self.url}/readyz", verify=False).status_code == 200
+            return False
+
+        until(ready, f"the server is ready; it printed:\n{self.output}")
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
+        """Send a signal (if it still runs) and wait for its end; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            pytest.fail(f"the server did not end within {seconds:g} s:\n{self.output}")
+
+
+StartServer = Callable[..., Server]
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Start servers (arguments and settings as for `Server`), each ready; they end with the test."""
+    started: list[Server] = []
+
+    def start(*arguments: str, ready: bool = True, **settings: str) -> Server:
+        server = Server(tmp_path / f"server-{len(started)}.log", *arguments, **settings)
+        started.append(server)
+        if ready:
+            server.wait_ready()
+        return server
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Three local replicas with the shipped components, for tests that leave them as they were."""
+    server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
+    server.wait_ready()
+    until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def local_url(local_replicas: Server) -> str:
+    """Where three local replicas are reached."""
+    return local_replicas.url
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One replica that serves the shipped components and hostile ones."""
+    server = Server(
+        tmp_path_factory.mktemp("hostile") / "log",
+        MCP_COMPONENTS="server,tests.packs.hostile",
+        CALL_TIMEOUT_SECONDS="1",
+        TOOL_THREADS="2",
+    )
+    server.wait_ready()
+    yield server
+    server.stop()

@@ -1,0 +1,1 @@
+"""The load test: calls in flight, what came of them, and what that says of the deployment."""

@@ -1,0 +1,101 @@
+"""`python -m server`: run a replica, several of them, or check that one would start."""
+
+import argparse
+import os
+import signal
+import sys
+
+import uvicorn
+
+from server import __version__, config, local, logs
+from server.config import Settings
+from server.errors import StartupError
+from server.mcp_app import McpApp, build
+from server.replica import EXIT_REFUSED, name_of, uvicorn_options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        settings = config.load()
+        logs.configure(settings, name_of(settings))
+        for sentence in config.misspelt(os.environ):
+            print(f"Warning: {sentence}", file=sys.stderr)
+        if options.reload:
+            return _serve(settings, reload=True)
+        mcp_app = build(settings)
+        if options.check:
+            print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
+            return 0
+        if options.replicas is None:
+            return _serve(settings, reload=False)
+        print(f"Starting {_count(options.replicas)} …", flush=True)
+        return local.run(settings, options.replicas, lambda: _welcome(settings, options.replicas, mcp_app))
+    except StartupError as error:
+        print(error, file=sys.stderr)
+        return EXIT_REFUSED
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m server",
+        description="Run one replica of the MCP server. Settings come from the environment or from secret files; "
+        "README lists them.",
+        epilog=f"Exit codes: 0 done; 2 wrong arguments; {EXIT_REFUSED} refused to start (the reason is on stderr).",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--check", action="store_true", help="check settings and components, say what is served, and exit"
+    )
+    what.add_argument("--replicas", type=_positive, metavar="N", help="run N replicas on one port of this machine")
+    what.add_argument(
+        "--reload", action="store_true", help="run one replica, started anew when a file in server/ changes"
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= 64:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 64")
+    return number
+
+
+def _serve(settings: Settings, *, reload: bool) -> int:
+    # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    uvicorn.run(**uvicorn_options(settings), reload=reload, reload_dirs=["server"] if reload else None)
+    return 0
+
+
+def _count(replicas: int) -> str:
+    return "1 replica" if replicas == 1 else f"{replicas} replicas"
+
+
+def _welcome(settings: Settings, replicas: int, mcp_app: McpApp) -> None:
+    host = "localhost" if settings.mcp_host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.mcp_host  # noqa: S104
+    base = f"http://{host}:{settings.mcp_port}"
+    header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
+    catalogue = str(mcp_app.catalogue).replace("\n", "\n  ")
+    print(
+        f"""
+  {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (a page for people: {base}/)
+
+  For an MCP client's configuration:
+  {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}/mcp"{header}}}}}}}
+
+  {catalogue}
+
+  Ctrl-C stops them.
+""",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

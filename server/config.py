@@ -1,0 +1,195 @@
+"""Settings: every variable with its type, default, meaning and check.
+
+A value comes from the environment or, failing that, from a file of the variable's name (any case) in
+the secrets folder, which is where Docker mounts secrets. README's table is made from this class:
+`python -m server.config` prints it.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticUndefined
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from server.errors import StartupError
+
+# A character outside of these can't be sent in an Authorization header as one token (RFC 9110, 5.6.2; RFC 6750, 2.1).
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_PACKAGE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class Settings(BaseSettings):
+    """The server's settings; the variable is the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)
+
+    mcp_port: int = Field(8000, ge=1, le=65535, description="TCP port that a replica listens on.")
+    mcp_host: str = Field(
+        "127.0.0.1",
+        description="Address that a replica binds: by default only this machine can connect. The image sets `0.0.0.0`.",
+    )
+    mcp_name: str = Field(
+        "template-mcp",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        description="The server's name, the same on every replica: letters, digits, `.`, `_`, `-`.",
+    )
+    replica_name: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9._-]{0,128}$",
+        description="This replica's name in `X-Served-By`. Empty: the host's name (in a container, its id).",
+    )
+    auth_enabled: bool = Field(
+        False, description="Ask every caller of `/mcp` for `Authorization: Bearer <AUTH_TOKEN>`."
+    )
+    auth_token: SecretStr | None = Field(None, description="The bearer token. Required with `AUTH_ENABLED=true`.")
+    stateless_http: bool = Field(
+        True,
+        description="Keep no session between requests. `false` needs one replica, or affinity by `Mcp-Session-Id`.",
+    )
+    json_response: bool = Field(True, description="Answer with one JSON document; `false`: with an event stream.")
+    auto_discover: bool = Field(True, description="Serve what `MCP_COMPONENTS` holds; `false`: nothing.")
+    mcp_components: Words = Field(
+        ("server",),
+        description="Packages to discover, comma-separated: their `tools`, `resources` and `prompts` folders, "
+        "or all of a package that has none of these.",
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        "INFO", description="The least level that is logged."
+    )
+    log_format: Literal["text", "json"] = Field("text", description="Log lines for people, or one JSON object a line.")
+    debug_errors: bool = Field(
+        False,
+        description="Show callers why a tool failed. Off: they read that it failed, and the log says why.",
+    )
+    allowed_hosts: Words = Field(
+        (),
+        description="Names that a request's `Host` may carry besides loopback's, comma-separated, `*` as wildcard. "
+        "Empty: checked on loopback only.",
+    )
+    allowed_origins: Words = Field(
+        (),
+        description="Browser origins that may call `/mcp`, comma-separated, `*` as wildcard. Empty: the same origin.",
+    )
+    max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="Largest request body; beyond it: 413.")
+    call_timeout_seconds: float = Field(
+        60,
+        gt=0,
+        description="Time for a tool, resource or prompt that names no timeout of its own; then an error.",
+    )
+    tool_threads: int = Field(
+        16, ge=1, description="Calls of one synchronous (`def`) tool that run at once; more wait in line."
+    )
+    keep_alive_seconds: int = Field(75, ge=1, description="Time after which an idle connection is closed.")
+    drain_seconds: float = Field(
+        5, ge=0, description="Time after SIGTERM in which `/readyz` says 503 and requests are still served."
+    )
+    shutdown_grace_seconds: int = Field(
+        25, ge=0, description="Time after the drain for calls in flight; then they are cancelled."
+    )
+    loop_stall_seconds: float = Field(
+        30,
+        ge=0,
+        description="A replica whose event loop stands still this long (an `async` tool that blocks) logs where, "
+        "and exits to be replaced. 0: never.",
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("auth_token")
+    @classmethod
+    def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):
+            raise ValueError("only visible ASCII characters, no spaces, can be sent in an Authorization header")
+        return value
+
+    @field_validator("mcp_components")
+    @classmethod
+    def _importable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not _PACKAGE.fullmatch(name):
+                raise ValueError(f"{name!r} is not a package's name (like server or examples.analytics)")
+        return value
+
+    @model_validator(mode="after")
+    def _token_for_auth(self) -> Self:
+        if self.auth_enabled and self.auth_token is None:
+            raise ValueError("AUTH_TOKEN: required by AUTH_ENABLED=true; set it, or mount a secret named auth_token")
+        return self
+
+
+def load() -> Settings:
+    """Read and check the settings.
+
+    `SECRETS_DIR` (default `/run/secrets`) is the folder whose files stand in for variables.
+
+    Raises:
+        StartupError: a line for each variable that is wrong, by name; a secret's value is never shown.
+    """
+    secrets = Path(os.environ.get("SECRETS_DIR") or "/run/secrets")
+    try:
+        return Settings(_secrets_dir=secrets if secrets.is_dir() else None)
+    except ValidationError as error:
+        raise StartupError("\n".join(_line(problem) for problem in error.errors(include_url=False))) from None
+
+
+def _line(problem: Mapping[str, Any]) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return message
+    field = str(problem["loc"][0])
+    value = "" if field == "auth_token" else f"={problem['input']}"
+    return f"{field.upper()}{value}: {message[:1].lower()}{message[1:]}"
+
+
+def misspelt(environment: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable that looks like a setting and is none, such as AUTH_ENABLE."""
+    known = {name.upper() for name in Settings.model_fields}
+    found = []
+    for name in sorted(environment.keys() - known):
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if close and not name.startswith("MAKE"):
+            found.append(f"{name} is no setting and has no effect; did you mean {close[0]}?")
+    return found
+
+
+def table() -> str:
+    """All settings as a Markdown table, for README."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    for name, field in Settings.model_fields.items():
+        default = field.default
+        if default in (None, "", (), PydanticUndefined):
+            shown = ""
+        elif isinstance(default, tuple):
+            shown = f"`{','.join(default)}`"
+        else:
+            shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        rows.append(f"| `{name.upper()}` | {shown} | {_choices(field.annotation)}{field.description} |")
+    return "\n".join(rows)
+
+
+def _choices(annotation: object) -> str:
+    values = getattr(annotation, "__args__", ())
+    if getattr(annotation, "__origin__", None) is Literal:
+        return ", ".join(f"`{value}`" for value in values) + ". "
+    return ""
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201

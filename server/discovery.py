@@ -1,0 +1,142 @@
+"""Strict import of tools, resources and prompts: what is broken stops the start, with file, line and reason."""
+
+import importlib
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fastmcp.decorators import get_fastmcp_meta
+from fastmcp.prompts.function_prompt import PromptMeta
+from fastmcp.server.providers.filesystem_discovery import extract_components
+from fastmcp.tools.function_tool import ToolMeta
+from fastmcp.utilities.components import FastMCPComponent
+
+from server.config import Settings
+from server.containment import contain, mask_prompt_errors, refuse_unwritable
+from server.errors import StartupError
+
+ROOMS = ("tools", "resources", "prompts")
+"""The folders of a package that hold components."""
+
+
+class DiscoveryError(StartupError):
+    """A component can't be served. `str()` is `file:line: reason`."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A component and where its function stands."""
+
+    component: FastMCPComponent
+    where: str
+
+
+def discover(settings: Settings) -> list[Found]:
+    """Import what `MCP_COMPONENTS` names and collect every public component in it, in order of file and name.
+
+    Raises:
+        DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
+            or two components of one name.
+    """
+    found: dict[str, Found] = {}
+    for package in settings.mcp_components if settings.auto_discover else ():
+        for module in _modules(package):
+            for item in _components(module, settings):
+                first = found.setdefault(item.component.key, item)
+                if first is not item:
+                    kind, name = item.component.key.rstrip("@").split(":", 1)
+                    raise DiscoveryError(f"{item.where}: {kind} {name!r} is already defined at {first.where}")
+    return list(found.values())
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    root = _import(package, blame=f"MCP_COMPONENTS={package}")
+    folders = [Path(folder) for folder in getattr(root, "__path__", ())]
+    if not folders:  # one module rather than a package
+        yield root
+        return
+    rooms = [folder / room for folder in folders for room in ROOMS if (folder / room).is_dir()]
+    for start in rooms or folders:
+        for path in sorted(start.rglob("*.py")):
+            parts = path.relative_to(start).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            if any(part.startswith(("_", ".")) for part in parts):
+                continue
+            prefix = (package, start.name) if rooms else (package,)
+            yield _import(".".join((*prefix, *parts)), blame=_short(path))
+
+
+def _import(name: str, *, blame: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        raise DiscoveryError(f"{_short(error.filename or blame)}:{error.lineno}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        raise DiscoveryError(f"{_origin(error, blame)}: {type(error).__name__}: {error}") from error
+
+
+def _origin(error: BaseException, blame: str) -> str:
+    """The line of the imported module that raised, or led to what raised; `blame` if nothing of it ran."""
+    machinery = ("<frozen ", __file__, importlib.__file__ or "")
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.filename.startswith(machinery):
+            return f"{_short(frame.filename)}:{frame.lineno}"
+    return blame
+
+
+def _components(module: ModuleType, settings: Settings) -> Iterator[Found]:
+    seen: set[int] = set()
+    for name, value in sorted(vars(module).items()):
+        meta = get_fastmcp_meta(value)
+        if name.startswith("_") or id(value) in seen or not (meta or isinstance(value, FastMCPComponent)):
+            continue
+        seen.add(id(value))  # a second name for the same function is not a second tool
+        function = value if meta else getattr(value, "fn", None)
+        if getattr(function, "__module__", module.__name__) != module.__name__:
+            continue  # imported from the module that defines it
+        where = _where(module, function)
+        yield Found(_build(name, value, meta, where, settings), where)
+
+
+def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> FastMCPComponent:
+    """Make FastMCP's component of a decorated function, contained; one that is made already stays as it is."""
+    holder = ModuleType(name)
+    try:
+        setattr(holder, name, _contained(value, meta, name, settings) if meta else value)
+        (component,) = extract_components(holder)
+    except Exception as error:
+        raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
+    return component
+
+
+def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings) -> Callable[..., Any]:
+    what = f"{meta.type} {meta.name or name!r}"
+    timeout = getattr(meta, "timeout", None) or settings.call_timeout_seconds
+    threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
+    contained = contain(fn, what=what, timeout=timeout, threads=threads)
+    if isinstance(meta, ToolMeta):
+        contained = refuse_unwritable(contained, what=what)
+        meta = replace(meta, timeout=None)  # kept above, so that running out of it reads the same everywhere
+    elif isinstance(meta, PromptMeta) and not settings.debug_errors:
+        contained = mask_prompt_errors(contained, what=what)
+    contained.__fastmcp__ = meta  # type: ignore[attr-defined]
+    return contained
+
+
+def _where(module: ModuleType, function: object) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None:
+        return _short(module.__file__ or module.__name__)
+    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _short(path: str | Path) -> str:
+    """A path as a person in the project's folder would write it."""
+    absolute = Path(path).resolve()
+    here = Path.cwd()
+    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)

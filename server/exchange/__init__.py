@@ -1,0 +1,1 @@
+"""POST /mcp: one request in, one reply out."""

@@ -1,0 +1,52 @@
+"""Where a replica is in its life: starting, ready, draining."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Lifecycle:
+    """The state that `/readyz` tells, turned to draining by SIGTERM or Ctrl-C.
+
+    The server (uvicorn) closes its listener as soon as its own signal handler runs. A balancer needs time to
+    notice, so that handler is held back: the first signal starts the drain, and the handler runs after it.
+    """
+
+    def __init__(self, drain_seconds: float) -> None:
+        self.state = "starting"
+        self._drain_seconds = drain_seconds
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Ready inside of the block; signals start the drain. Enter it from the running event loop."""
+        handlers = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                handlers[number] = self._hold_back(number)
+        self.state = "ready"
+        try:
+            yield
+        finally:
+            self.state = "draining"
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _hold_back(self, number: signal.Signals) -> "signal._HANDLER":
+        server_handler = signal.getsignal(number)
+        loop = asyncio.get_running_loop()
+
+        def drain(signum: int, frame: FrameType | None) -> None:
+            again = self.state == "draining"
+            self.state = "draining"
+            if not callable(server_handler):
+                return
+            if again or not self._drain_seconds:
+                server_handler(signum, frame)
+            else:
+                loop.call_soon_threadsafe(loop.call_later, self._drain_seconds, server_handler, signum, frame)
+
+        signal.signal(number, drain)
+        return server_handler

@@ -1,0 +1,84 @@
+"""Several replicas on one port of this machine, as `make up` runs them: real processes, no Docker."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from server.config import Settings
+from server.errors import StartupError
+from server.replica import EXIT_REFUSED, uvicorn_options
+
+_READY_SECONDS = 30
+
+
+class OwnSocket(socket.socket):
+    """A bound TCP socket of which a child process gets its own, bound to the same address.
+
+    uvicorn hands its sockets to every process it supervises. One listening socket between them leaves it to
+    chance who accepts; sockets of their own with SO_REUSEPORT make the kernel spread new connections by hash.
+    The supervisor's stays bound and never listens: it keeps the port while replicas come and go.
+    """
+
+    def __reduce__(self) -> tuple[Callable[[str, int], socket.socket], tuple[str, int]]:
+        host, port = self.getsockname()[:2]
+        return bind, (host, port)
+
+
+def bind(host: str, port: int) -> OwnSocket:
+    """A socket bound to `host:port`, which others of this user may bind too (SO_REUSEPORT).
+
+    Raises:
+        OSError: the address is no address of this machine, or the port is somebody else's.
+    """
+    bound = OwnSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.bind((host, port))
+    return bound
+
+
+class Replicas(Multiprocess):
+    """uvicorn's process supervisor, which says when its replicas are ready."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
+        super().__init__(config, sockets)
+        self.ready = ready
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
+            self.ready()
+
+
+def run(settings: Settings, replicas: int, ready: Callable[[], None]) -> int:
+    """Run `replicas` replicas until a signal ends them; one that dies is started again.
+
+    Args:
+        ready: called once, when all of them serve.
+
+    Returns:
+        The exit code: 0, or a replica's that refused to start.
+
+    Raises:
+        StartupError: the port is taken, or the address can't be bound.
+    """
+    _refuse_taken(settings)
+    options: dict[str, Any] = {**uvicorn_options(settings), "workers": replicas}
+    supervisor = Replicas(uvicorn.Config(**options), [bind(settings.mcp_host, settings.mcp_port)], ready)
+    supervisor.run()
+    refused = any(process.exitcode == EXIT_REFUSED for process in supervisor.processes)
+    return EXIT_REFUSED if refused else 0
+
+
+def _refuse_taken(settings: Settings) -> None:
+    """SO_REUSEPORT would let two of these run on one port and share its connections, which nobody wants."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.mcp_host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last run may linger
+        try:
+            probe.bind((settings.mcp_host, settings.mcp_port))
+        except OSError as error:
+            where = f"{settings.mcp_host}:{settings.mcp_port}"
+            hint = "choose another, like PORT=8151 make up" if "in use" in str(error) else "set MCP_HOST"
+            raise StartupError(f"Can't listen on {where}: {error.strerror}; {hint}.") from None

@@ -1,0 +1,78 @@
+"""Logging: one handler on the root logger, text for people or one JSON object a line."""
+
+import datetime
+import logging
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+import orjson
+
+from server.config import Settings
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that is being served; empty outside of one."""
+
+# These say something about each request, which the access log does too, or tell of uvicorn's every step.
+_CHATTY = (
+    "mcp.server.streamable_http",
+    "mcp.server.streamable_http_manager",
+    "uvicorn.error",
+    "asyncio",
+    "httpx",
+)
+
+
+class TextFormatter(logging.Formatter):
+    """`time - logger - LEVEL - [request id] message`, with the traceback beneath."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s - %(name)s - %(levelname)s - %(request)s%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record as text."""
+        current = request_id.get()
+        record.request = f"[{current}] " if current else ""
+        return super().format(record)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, the traceback (if any) in `exception`, what `extra={"fields": …}` holds beside it."""
+
+    def __init__(self, replica: str) -> None:
+        super().__init__()
+        self.replica = replica
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record as a line of JSON; what JSON can't carry is written as its `str()`."""
+        time = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "replica": self.replica,
+        }
+        if current := request_id.get():
+            line["request_id"] = current
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 can't carry either
+            return orjson.dumps({key: ascii(value) for key, value in line.items()}).decode()
+
+
+def configure(settings: Settings, replica: str) -> None:
+    """Send every logger's lines to stderr through one handler; uvicorn's, FastMCP's and the SDK's too."""
+    # A character that the terminal can't show (a lone surrogate, ✓ in a C locale) must not cost the line.
+    if hasattr(sys.stderr, "reconfigure"):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))

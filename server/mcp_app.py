@@ -1,0 +1,100 @@
+"""The FastMCP instance and what was discovered for it."""
+
+import os
+from dataclasses import dataclass
+
+os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")  # its own handler would print beside ours; read on import
+
+from fastmcp import FastMCP
+from fastmcp.prompts import Prompt
+from fastmcp.resources import Resource, ResourceTemplate
+from fastmcp.tools import Tool
+from fastmcp.utilities.components import FastMCPComponent
+
+from server import __version__
+from server.config import Settings
+from server.discovery import Found, discover
+from server.prompt_arguments import RequirePromptArguments
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the catalogue."""
+
+    name: str
+    description: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What this server offers, as people read it; sorted by name."""
+
+    tools: list[Entry]
+    resources: list[Entry]
+    prompts: list[Entry]
+
+    def __str__(self) -> str:
+        """A line a kind, without what there is none of."""
+        kinds = (("tools", self.tools), ("resources", self.resources), ("prompts", self.prompts))
+        lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in kinds if entries]
+        return "\n".join(lines) or "no tools, resources or prompts"
+
+
+@dataclass(frozen=True)
+class McpApp:
+    """The MCP server, and its catalogue."""
+
+    mcp: FastMCP
+    catalogue: Catalogue
+
+
+def build(settings: Settings) -> McpApp:
+    """Discover the components and put them into a FastMCP server.
+
+    Raises:
+        DiscoveryError: something discovered can't be served.
+    """
+    found = discover(settings)
+    mcp: FastMCP = FastMCP(
+        settings.mcp_name,  # fixed: a name that differs between replicas breaks sealed request state
+        version=__version__,
+        on_duplicate="error",
+        mask_error_details=not settings.debug_errors,
+        middleware=[RequirePromptArguments()],
+    )
+    for item in found:
+        _add(mcp, item.component)
+    return McpApp(mcp, _catalogue(found))
+
+
+def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
+    match component:
+        case Tool():
+            mcp.add_tool(component)
+        case Resource():
+            mcp.add_resource(component)
+        case ResourceTemplate():
+            mcp.add_template(component)
+        case Prompt():
+            mcp.add_prompt(component)
+
+
+def _catalogue(found: list[Found]) -> Catalogue:
+    def entries(*kinds: type[FastMCPComponent]) -> list[Entry]:
+        chosen = [item for item in found if isinstance(item.component, kinds)]
+        return sorted((_entry(item) for item in chosen), key=lambda entry: entry.name)
+
+    return Catalogue(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt))
+
+
+def _entry(item: Found) -> Entry:
+    component = item.component
+    match component:
+        case Resource():
+            name = str(component.uri)
+        case ResourceTemplate():
+            name = component.uri_template
+        case _:
+            name = component.name
+    return Entry(name, component.description or "", item.where)

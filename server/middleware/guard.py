@@ -1,0 +1,35 @@
+"""Who may pass: one bearer token."""
+
+import hmac
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPEN_PATHS = frozenset({"/", "/healthz", "/health", "/readyz", "/version"})
+"""Answered without a token: probes, and what tells a person how to connect (and nothing of the catalogue)."""
+
+
+class Guard:
+    """Refuse a request without `Authorization: Bearer <token>` (RFC 6750) with 401, except to `OPEN_PATHS`."""
+
+    def __init__(self, app: ASGIApp, token: str, realm: str) -> None:
+        self.app = app
+        self.token = token.encode()
+        self.realm = realm
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._knows(scope):
+            await self.app(scope, receive, send)
+            return
+        sent = any(name == b"authorization" for name, _ in scope["headers"])
+        challenge = f'Bearer realm="{self.realm}"' + (', error="invalid_token"' if sent else "")
+        message = "The bearer token is not valid." if sent else "Send the header Authorization: Bearer <token>."
+        body = {"error": "invalid_token" if sent else "unauthorized", "message": message}
+        await JSONResponse(body, 401, {"WWW-Authenticate": challenge})(scope, receive, send)
+
+    def _knows(self, scope: Scope) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token)

@@ -1,0 +1,76 @@
+"""One replica: its name, how uvicorn runs it, and what belongs to its process."""
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from uvicorn.config import STARTUP_FAILURE
+
+from server.config import Settings
+from server.lifecycle import Lifecycle
+from server.watchdog import watch
+
+logger = logging.getLogger(__name__)
+
+APP = "server.server:app"
+"""What uvicorn imports and calls in each replica's process."""
+
+EXIT_REFUSED: int = STARTUP_FAILURE
+"""Exit code of a replica that refused to start; uvicorn's supervisor doesn't start such a one again."""
+
+_LEFT_BEHIND_SECONDS = 1.0
+
+
+def name_of(settings: Settings) -> str:
+    """This replica's name: `REPLICA_NAME`, else the host's, with a number when a local supervisor started it."""
+    name = settings.replica_name or socket.gethostname()
+    if multiprocessing.parent_process() is None:
+        return name
+    return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # SpawnProcess-1, …
+
+
+def uvicorn_options(settings: Settings) -> dict[str, Any]:
+    """Keyword arguments of `uvicorn.Config` that every way to run a replica shares."""
+    return {
+        "app": APP,
+        "factory": True,
+        "host": settings.mcp_host,
+        "port": settings.mcp_port,
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "none",
+        "lifespan": "on",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": settings.keep_alive_seconds,
+        "timeout_graceful_shutdown": settings.shutdown_grace_seconds,
+    }
+
+
+@asynccontextmanager
+async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
+    """What a replica's process does around serving: watch its event loop, drain on signals, end when it should."""
+    with lifecycle.running():
+        async with watch(settings.loop_stall_seconds):
+            supervisor = multiprocessing.parent_process()
+            if supervisor is not None:
+                # Without its supervisor (killed, crashed) a replica would hold the port for ever.
+                asyncio.get_running_loop().add_reader(supervisor.sentinel, os._exit, EXIT_REFUSED)
+            yield
+    _leave_threads_behind()
+
+
+def _leave_threads_behind() -> None:
+    """Let the process end although a tool's thread runs on: Python waits for such threads, and can't stop them."""
+    logging.getLogger().handlers[0].flush()
+    timer = threading.Timer(_LEFT_BEHIND_SECONDS, os._exit, (0,))
+    timer.daemon = True
+    timer.start()

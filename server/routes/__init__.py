@@ -1,0 +1,1 @@
+"""What is answered beside `/mcp`: for people, probes and operators."""

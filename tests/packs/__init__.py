@@ -1,0 +1,1 @@
+"""Component packages that the tests serve."""

@@ -1,0 +1,1 @@
+"""Components that misbehave in every way a component can."""

@@ -1,0 +1,136 @@
+"""Settings: where they come from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import ROOT, environment
+from server import config
+from server.config import Settings
+from server.errors import StartupError
+
+
+@pytest.fixture(autouse=True)
+def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No setting of this machine counts; secrets come from a folder of the test's own."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "secrets"))
+
+
+def test_defaults_are_what_the_readme_says() -> None:
+    """The table in README is the one that the class makes."""
+    assert config.table() in (ROOT / "README.md").read_text()
+
+
+def test_every_setting_is_described() -> None:
+    """A variable without a meaning can't be operated."""
+    assert all(field.description for field in Settings.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "expected"),
+    [
+        ("MCP_PORT", "9000", "mcp_port", 9000),
+        ("MCP_NAME", "sales.mcp-1", "mcp_name", "sales.mcp-1"),
+        ("AUTO_DISCOVER", "no", "auto_discover", False),
+        ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
+        ("MCP_COMPONENTS", "server, examples.sales,", "mcp_components", ("server", "examples.sales")),
+        ("ALLOWED_HOSTS", "mcp.example.com,*.internal", "allowed_hosts", ("mcp.example.com", "*.internal")),
+        ("MCP_PORT", "", "mcp_port", 8000),
+    ],
+)
+def test_a_variable_sets_its_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, field: str, expected: object
+) -> None:
+    """By name in capitals; lists by commas; empty is as good as unset."""
+    monkeypatch.setenv(name, value)
+    assert getattr(config.load(), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("MCP_PORT", "http", "MCP_PORT=http: input should be a valid integer"),
+        ("MCP_PORT", "0", "MCP_PORT=0: input should be greater than or equal to 1"),
+        ("MCP_PORT", "65536", "MCP_PORT=65536: input should be less than or equal to 65535"),
+        ("MCP_NAME", "two words", "MCP_NAME=two words: string should match"),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL=LOUD: input should be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'"),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: input should be 'text' or 'json'"),
+        ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: input should be a valid boolean"),
+        ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not a package's name"),
+        ("AUTH_ENABLED", "true", "AUTH_TOKEN: required by AUTH_ENABLED=true"),
+        ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: input should be greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
+    """One line: the variable, what it was, what it should be."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(StartupError) as refusal:
+        config.load()
+    assert str(refusal.value).startswith(says)
+    assert "\n" not in str(refusal.value)
+
+
+def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator fixes them in one go."""
+    monkeypatch.setenv("MCP_PORT", "x")
+    monkeypatch.setenv("LOG_FORMAT", "y")
+    with pytest.raises(StartupError) as refusal:
+        config.load()
+    assert [line.split("=")[0] for line in str(refusal.value).splitlines()] == ["MCP_PORT", "LOG_FORMAT"]
+
+
+@pytest.mark.parametrize("name", ["AUTH_TOKEN", "auth_token"])
+def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """As Docker mounts secrets; the newline at its end isn't part of it."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / name).write_text("s3cret\n")
+    (tmp_path / "secrets" / "mcp_port").write_text("9000")
+    monkeypatch.setenv("AUTH_ENABLED", "true")
+    settings = config.load()
+    assert settings.auth_token is not None
+    assert settings.auth_token.get_secret_value() == "s3cret"
+    assert settings.mcp_port == 9000
+    assert "s3cret" not in repr(settings)
+
+
+def test_the_environment_wins_over_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that one can be overridden at once."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "mcp_port").write_text("9000")
+    monkeypatch.setenv("MCP_PORT", "9001")
+    assert config.load().mcp_port == 9001
+
+
+@pytest.mark.parametrize("token", ["two words", "ümlaut", "tab\there"])
+def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    """Nobody could ever send it; and it stays out of the log."""
+    monkeypatch.setenv("AUTH_TOKEN", token)
+    with pytest.raises(StartupError) as refusal:
+        config.load()
+    assert str(refusal.value).startswith("AUTH_TOKEN: only visible ASCII")
+    assert token not in str(refusal.value)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40))
+def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
+    """Never a traceback, whatever stands there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_PORT", text)
+        try:
+            assert 1 <= config.load().mcp_port <= 65535
+        except StartupError as refusal:
+            assert str(refusal).startswith("MCP_PORT=")
+            assert len(str(refusal).splitlines()) == 1
+
+
+def test_a_misspelt_variable_is_noticed() -> None:
+    """AUTH_ENABLE=true would silently leave the door open."""
+    names = environment(AUTH_ENABLE="true", MCP_POORT="1", HOME="/", MCP_PORT="1")
+    assert config.misspelt(names) == [
+        "AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?",
+        "MCP_POORT is no setting and has no effect; did you mean MCP_PORT?",
+    ]

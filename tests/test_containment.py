@@ -1,0 +1,181 @@
+"""A component that misbehaves harms its own call only."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from conftest import Server, StartServer, until
+from server.containment import ComponentExit, contain
+from tests.mcp import call, legacy, modern, text
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize("tool", ["raises", "exits", "exits_in_thread", "interrupts", "cancels_itself"])
+def test_what_a_tool_raises_stays_inside(hostile: Server, tool: str) -> None:
+    """The caller reads that the tool failed, not why; the log has the traceback once; the replica serves on."""
+    for era in (legacy, modern):
+        before = len(hostile.output)
+        reply = era(hostile.url, "tools/call", {"name": tool, "arguments": {}}, **{"X-Request-ID": "find-me"})
+        assert reply.status_code == 200
+        result = reply.json()["result"]
+        assert result["isError"]
+        assert text(result) == f"Error calling tool '{tool}'"
+        until(lambda: "tools/call" in hostile.output[before:], "the access log's line")  # noqa: B023
+        logged = hostile.output[before:]
+        assert logged.count("Traceback (most recent call last)") == logged.count("[find-me] Error calling tool") + (
+            "direct cause" in logged
+        )
+        assert logged.count("[find-me] Error calling tool") == 1
+        assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_an_error_for_the_caller_arrives(hostile: Server) -> None:
+    """ToolError is how a tool author speaks to the caller."""
+    result = call(hostile.url, "raises_for_the_caller")
+    assert result["isError"]
+    assert text(result) == "no such account"
+
+
+def test_debug_errors_shows_the_reason(start_server: StartServer) -> None:
+    """Masked by default; a developer may look."""
+    server = start_server(MCP_COMPONENTS="tests.packs.hostile", DEBUG_ERRORS="true")
+    assert SECRET in text(call(server.url, "raises"))
+
+
+@pytest.mark.parametrize("tool", ["returns_object", "returns_surrogate", "returns_itself"])
+def test_a_result_that_json_cannot_carry_is_a_tool_error(hostile: Server, tool: str) -> None:
+    """Stock FastMCP answers HTTP 500 without the request's id, or the object's repr."""
+    result = call(hostile.url, tool)
+    assert result["isError"]
+    assert text(result) == f"tool '{tool}' returned a value that JSON can't carry"
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [("streams", "[0,1,2]"), ("streams_in_thread", "[0,1,2]"), ("returns_bytes", "//4=")],
+)
+def test_generators_and_bytes_still_work(hostile: Server, tool: str, expected: str) -> None:
+    """Containment changes nothing about good results."""
+    result = call(hostile.url, tool)
+    assert not result["isError"], text(result)
+    assert text(result) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "seconds"), [("never_ends", 0.3), ("never_ends_in_thread", 0.3), ("never_ends_by_default", 1)]
+)
+def test_a_tool_that_never_ends_is_given_up(hostile: Server, tool: str, seconds: float) -> None:
+    """Its own timeout, or the setting's; other calls are served in the meantime."""
+    with ThreadPoolExecutor() as pool:
+        endless = [pool.submit(call, hostile.url, tool) for _ in range(8)]
+        assert text(call(hostile.url, "echo", {"message": "beside"})) == "beside"
+        for result in (future.result() for future in endless):
+            assert result["isError"]
+            assert text(result) == f"tool '{tool}' did not finish within {seconds:g} s"
+
+
+def test_threads_that_never_end_cost_other_tools_nothing(hostile: Server) -> None:
+    """Each synchronous tool has threads of its own; stuck ones of another don't count."""
+    for _ in range(3):  # more than TOOL_THREADS
+        call(hostile.url, "never_ends_in_thread")
+    assert text(call(hostile.url, "names_its_thread")) == "AnyIO worker thread 1"
+    assert text(call(hostile.url, "stays_on_the_loop")) == "MainThread"
+
+
+def test_stuck_threads_do_not_keep_a_replica_from_ending(start_server: StartServer) -> None:
+    """Python waits for threads when it exits; a drained replica must not."""
+    server = start_server(MCP_COMPONENTS="tests.packs.hostile")
+    call(server.url, "never_ends_in_thread")
+    assert server.stop(seconds=10) == 0
+
+
+def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
+    """Their errors are masked, logged once, and end no process."""
+    before = len(hostile.output)
+    for method, params in (
+        ("prompts/get", {"name": "fails"}),
+        ("resources/read", {"uri": "hostile://fails"}),
+    ):
+        reply = legacy(hostile.url, method, params)
+        assert "Error re" in reply.json()["error"]["message"]
+        assert SECRET not in reply.text
+    assert legacy(hostile.url, "resources/read", {"uri": "hostile://exits/3"}).json()["error"]
+    until(lambda: hostile.output[before:].count("server.access") == 3, "three lines of access log")
+    assert hostile.output[before:].count(f"ValueError: the password is {SECRET}") == 2
+    assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_a_loop_that_stands_still_ends_its_replica_only(start_server: StartServer) -> None:
+    """The watchdog says where it stands; the supervisor starts another; the others serve on."""
+    server = start_server("--replicas", "2", MCP_COMPONENTS="server,tests.packs.hostile", LOOP_STALL_SECONDS="1")
+    with pytest.raises(Exception, match=r"disconnected|reset"):
+        call(server.url, "blocks_the_loop", {"seconds": 60})
+    assert "in blocks_the_loop" in server.output
+    assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_a_genuine_cancellation_passes() -> None:
+    """The caller went away: the function is cancelled and nothing is made of it."""
+    reached: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            reached.append("cancelled")
+
+    async def scenario() -> None:
+        task = asyncio.create_task(_run(contain(waits, what="tool 'waits'", timeout=60, threads=1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert reached == ["cancelled"]
+
+
+def test_a_timeout_of_the_function_itself_is_its_own() -> None:
+    """Only running out of the call's time is the call's timeout."""
+
+    async def gives_up() -> None:
+        raise TimeoutError("upstream")
+
+    with pytest.raises(TimeoutError, match="upstream"):
+        asyncio.run(_run(contain(gives_up, what="tool 'gives_up'", timeout=60, threads=1)))
+
+
+def test_any_base_exception_becomes_an_error() -> None:
+    """Also ones that Python doesn't ship."""
+
+    class Bye(BaseException):
+        """Not an Exception."""
+
+    def leaves() -> None:
+        raise Bye
+
+    with pytest.raises(ComponentExit, match="tool 'leaves' raised Bye"):
+        asyncio.run(_run(contain(leaves, what="tool 'leaves'", timeout=60, threads=1)))
+
+
+async def _run(function: Any) -> Any:
+    return await function()
+
+
+def test_calls_of_a_synchronous_tool_run_side_by_side() -> None:
+    """As many as it has threads for: fewer would never get past the barrier."""
+    barrier = threading.Barrier(8)
+
+    def meets() -> int:
+        return barrier.wait(10)
+
+    async def scenario() -> set[int]:
+        contained = contain(meets, what="tool 'meets'", timeout=60, threads=8)
+        return set(await asyncio.gather(*(contained() for _ in range(8))))
+
+    assert asyncio.run(scenario()) == set(range(8))
