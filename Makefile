@@ -45,7 +45,7 @@ image: ## build the Docker image
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches
-	docker stack deploy --detach=true --resolve-image never -c stack.yml $(STACK)
+	IMAGE=$(IMAGE) docker stack deploy $(DEPLOY_FLAGS) -c stack.yml $(STACK)
 	@echo "Deployed as '$(STACK)'. Watch it with: docker stack ps $(STACK)"
 
 undeploy: ## remove the stack again

@@ -43,11 +43,23 @@ def _lacks_docker() -> str:
     return "" if answer.returncode == 0 else "docker reaches no engine"
 
 
+def _lacks_swarm() -> str:
+    state = ["docker", "info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.ControlAvailable}}"]
+    if _lacks_docker():
+        return _lacks_docker()
+    answer = subprocess.run(state, capture_output=True, text=True, check=False).stdout.strip()
+    return "" if answer == "active true" else "docker reaches no Swarm manager"
+
+
 def _lacks_browser() -> str:
     return "" if shutil.which("chromium") else "chromium is not installed"
 
 
-_LACKS: Mapping[str, Callable[[], str]] = {"docker": _lacks_docker, "browser": _lacks_browser}
+_LACKS: Mapping[str, Callable[[], str]] = {
+    "docker": _lacks_docker,
+    "swarm": _lacks_swarm,
+    "browser": _lacks_browser,
+}
 
 
 def free_port() -> int:

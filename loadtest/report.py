@@ -35,8 +35,8 @@ def show(summary: Summary, console: Console) -> None:
         console.print(f"   [bold red]✗ FAILED[/]: {'; '.join(summary.problems)}.", soft_wrap=True)
     else:
         console.print(
-            f"   [bold green]✓ PASSED[/]: every call succeeded, and all {summary.expected_replicas} "
-            "expected replicas took part.",
+            f"   [bold green]✓ PASSED[/]: every call succeeded; replicas that took part: {len(summary.replicas)}, "
+            f"expected: {summary.expected_replicas}.",
             soft_wrap=True,
         )
 

@@ -154,8 +154,9 @@ def _line(problem: Mapping[str, Any]) -> str:
     if not problem["loc"]:
         return message
     field = str(problem["loc"][0])
-    value = "" if field == "auth_token" else f"={problem['input']}"
-    return f"{field.upper()}{value}: {message[:1].lower()}{message[1:]}"
+    value = str(problem["input"])
+    shown = "" if field == "auth_token" else f"={value if value.isprintable() else ascii(value)}"
+    return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
 
 
 def misspelt(environment: Mapping[str, str]) -> list[str]:

@@ -1,11 +1,14 @@
 """Where a replica is in its life: starting, ready, draining."""
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+logger = logging.getLogger(__name__)
 
 
 class Lifecycle:
@@ -27,10 +30,12 @@ class Lifecycle:
             for number in (signal.SIGTERM, signal.SIGINT):
                 handlers[number] = self._hold_back(number)
         self.state = "ready"
+        logger.info("Ready")
         try:
             yield
         finally:
             self.state = "draining"
+            logger.info("Stopped")
             for number, handler in handlers.items():
                 signal.signal(number, handler)
 
@@ -46,6 +51,8 @@ class Lifecycle:
             if again or not self._drain_seconds:
                 server_handler(signum, frame)
             else:
+                message = "%s: draining for %g s, then stopping"
+                loop.call_soon_threadsafe(logger.info, message, number.name, self._drain_seconds)
                 loop.call_soon_threadsafe(loop.call_later, self._drain_seconds, server_handler, signum, frame)
 
         signal.signal(number, drain)

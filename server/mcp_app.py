@@ -34,6 +34,11 @@ class Catalogue:
     resources: list[Entry]
     prompts: list[Entry]
 
+    @property
+    def counts(self) -> str:
+        """How many there are of each kind."""
+        return f"{len(self.tools)} tools, {len(self.resources)} resources, {len(self.prompts)} prompts"
+
     def __str__(self) -> str:
         """A line a kind, without what there is none of."""
         kinds = (("tools", self.tools), ("resources", self.resources), ("prompts", self.prompts))

@@ -1,5 +1,6 @@
 """The ASGI app: routes, and the rooms that every request passes, in order."""
 
+import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from server import config, logs
+from server import __version__, config, logs
 from server.config import Settings
 from server.errors import StartupError
 from server.exchange.endpoint import Exchange
@@ -23,14 +24,20 @@ from server.routes.health import health_routes
 from server.routes.home import home_route
 from server.routes.version import version_route
 
+logger = logging.getLogger(__name__)
+
 
 def app() -> ASGIApp:
     """What uvicorn serves; called once in each replica's process, which it makes its own (logging, signals)."""
     try:
         settings = config.load()
         logs.configure(settings, name_of(settings))
+        mcp_app = build(settings)
+        logger.info(
+            "%s %s, replica %s: %s", settings.mcp_name, __version__, name_of(settings), mcp_app.catalogue.counts
+        )
         lifecycle = Lifecycle(settings.drain_seconds)
-        return create_app(settings, build(settings), lifecycle, process_lifespan(settings, lifecycle))
+        return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle))
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_REFUSED)

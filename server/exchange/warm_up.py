@@ -1,8 +1,12 @@
 """What only a first request would do (late imports, caches), done before the replica is ready."""
 
+import asyncio
+
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
+
+from server.exchange.body import replay
 
 _METHOD = "tools/list"
 _ENVELOPE = {
@@ -38,11 +42,16 @@ async def _call(app: ASGIApp, headers: dict[str, str], params: dict[str, object]
         "state": {},
     }
 
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+    answered = asyncio.Event()
+
+    async def nothing_more() -> Message:
+        await answered.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] != 200:
             raise RuntimeError(f"The server answers its own first call with {message['status']}")
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            answered.set()
 
-    await app(scope, receive, send)
+    await app(scope, replay(body, nothing_more), send)

@@ -54,8 +54,8 @@ def test_a_well_formed_id_is_kept(local_replicas: Server, given: str) -> None:
 @pytest.mark.parametrize("given", ["", "a" * 65, "two words", "quote\"'", "[x] ✓ 200"])
 def test_another_id_is_replaced(local_url: str, given: str) -> None:
     """A caller must not write what it likes into the log."""
-    headers = {"X-Request-ID": given.encode()}
-    made = httpx.get(f"{local_url}/version", headers=[("X-Request-ID", headers["X-Request-ID"])]).headers["X-Request-ID"]  # type: ignore[arg-type]
+    reply = httpx.get(f"{local_url}/version", headers=[(b"X-Request-ID", given.encode())])
+    made = reply.headers["X-Request-ID"]
     assert re.fullmatch(r"[0-9a-f]{8}", made)
 
 
@@ -64,7 +64,9 @@ def test_json_lines(start_server: StartServer) -> None:
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
     until(lambda: "server.access" in server.output, "the access log's line")
-    (error, access) = [json.loads(line) for line in server.output.splitlines()]
+    (starts, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
+    assert starts["message"].startswith("template-mcp 0.1.0, replica r1: ")
+    assert ready["message"] == "Ready"
     assert error["exception"].endswith("ValueError: the password is hunter2")
     assert (error["level"], error["request_id"], error["replica"]) == ("ERROR", "json-1", "r1")
     assert {key: access[key] for key in ("method", "path", "status", "failed", "rpc_method", "rpc_name")} == {
@@ -117,4 +119,4 @@ def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture
         reply = asyncio.run(scenario())
     assert (reply.status_code, reply.text) == (500, "Internal Server Error")
     assert re.fullmatch(r"[0-9a-f]{8}", reply.headers["X-Request-ID"])
-    assert [record.exc_info is not None for record in caplog.records] == [True, False]
+    assert [record.message for record in caplog.records if record.exc_info] == ["Unhandled error"]

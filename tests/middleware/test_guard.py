@@ -1,7 +1,6 @@
 """Bearer auth: one token."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -23,7 +22,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-@pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER  {TOKEN} "])
+@pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER  {TOKEN}"])
 def test_the_token_opens(secured: Server, authorization: str) -> None:
     """The scheme's case doesn't matter (RFC 9110, 11.1)."""
     assert legacy(secured.url, "tools/list", Authorization=authorization).status_code == 200
@@ -31,7 +30,7 @@ def test_the_token_opens(secured: Server, authorization: str) -> None:
 
 @pytest.mark.parametrize(
     "authorization",
-    ["", "Bearer", "Bearer ", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"],
+    ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"],
 )
 def test_anything_else_is_401(secured: Server, authorization: str) -> None:
     """With a challenge and a body that says what to do, and nothing of the token."""
@@ -63,7 +62,9 @@ def test_open_paths(secured: Server, path: str) -> None:
     assert httpx.get(secured.url + path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/nothing", "//mcp", "/healthz/../mcp", "/version/", "/MCP", "/mcp%2f"])
+@pytest.mark.parametrize(
+    "path", ["/mcp", "/mcp/", "/nothing", "//mcp", "/healthz/../mcp", "/version/", "/MCP", "/mcp%2f"]
+)
 def test_no_other_path_is_open(secured: Server, path: str) -> None:
     """By whichever spelling."""
     with httpx.Client() as client:

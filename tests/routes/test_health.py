@@ -1,0 +1,56 @@
+"""Probes: alive, ready, draining."""
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from conftest import Server, StartServer, until
+from server.lifecycle import Lifecycle
+from server.routes.health import health_routes
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/health"])
+def test_alive(local_url: str, path: str) -> None:
+    """Whatever else is the matter."""
+    reply = httpx.get(local_url + path)
+    assert (reply.status_code, reply.json()) == (200, {"status": "alive"})
+
+
+def test_ready(local_url: str) -> None:
+    """Serving."""
+    reply = httpx.get(f"{local_url}/readyz")
+    assert (reply.status_code, reply.json()) == (200, {"status": "ready"})
+
+
+def test_not_ready_while_starting() -> None:
+    """Alive, but not to be sent traffic."""
+    client = TestClient(Starlette(routes=health_routes(Lifecycle(0))))
+    reply = client.get("/readyz")
+    assert (reply.status_code, reply.json(), reply.headers["Retry-After"]) == (503, {"status": "starting"}, "1")
+    assert client.get("/healthz").status_code == 200
+
+
+def status(server: Server) -> int:
+    """What /readyz says."""
+    return httpx.get(f"{server.url}/readyz").status_code
+
+
+def test_a_drain_says_so_and_serves_on(start_server: StartServer) -> None:
+    """After SIGTERM: not ready, still answering on new connections; then the process exits 0."""
+    server = start_server(DRAIN_SECONDS="2")
+    server.process.terminate()
+    until(lambda: status(server) == 503, "the drain shows")
+    assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert server.process.wait(10) == 0
+    assert "SIGTERM: draining for 2 s, then stopping" in server.output
+    assert server.output.splitlines()[-1].endswith("server.lifecycle - INFO - Stopped")
+
+
+def test_a_second_signal_ends_the_drain(start_server: StartServer) -> None:
+    """An impatient operator."""
+    server = start_server(DRAIN_SECONDS="600")
+    server.process.terminate()
+    until(lambda: status(server) == 503, "the drain shows")
+    assert server.stop(seconds=10) == 0

@@ -1,0 +1,124 @@
+"""The image, on a real Docker engine."""
+
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from conftest import ROOT, free_port, until
+from tests.mcp import call, text
+from tests.test_scripts import run
+
+pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600)]
+
+
+def docker(*arguments: str, check: bool = True) -> str:
+    """A docker command; returns what it prints."""
+    done = subprocess.run(["docker", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or not check, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The image, built by `make image`."""
+    name = "mcp-swarm:test"
+    done = subprocess.run(["make", "image", f"IMAGE={name}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return name
+
+
+@pytest.fixture(scope="module")
+def container(image: str) -> Iterator[tuple[str, str]]:
+    """A container as stack.yml runs it, and where it is reached."""
+    name, port = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}", free_port()
+    docker(
+        *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
+        *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--memory", "512m", image),  # noqa: S108
+    )
+    yield name, f"http://127.0.0.1:{port}"
+    docker("rm", "--force", name)
+
+
+def health(name: str) -> str:
+    """What Docker thinks of a container."""
+    return docker("inspect", "--format", "{{.State.Health.Status}}", name)
+
+
+def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:
+    """Read-only, without capabilities; its name is the container's id."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    assert docker("inspect", "--format", "{{.Id}}", name).startswith(httpx.get(f"{url}/version").json()["hostname"])
+    assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
+
+
+def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
+    """As an operator would try it."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    done = run("test_mcp_client.py", "--url", f"{url}/mcp")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_holds_only_what_it_needs(image: str) -> None:
+    """Not root, no pip beside the server, no compiler, an exec-form command, a health check without a shell."""
+    inspected = json.loads(docker("inspect", image))[0]["Config"]
+    assert inspected["User"] == "10001:10001"
+    assert inspected["Cmd"] == ["python", "-m", "server"]
+    assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/server/probe.py"]
+    assert docker("run", "--rm", image, "id", "-u") == "10001"
+    assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
+    assert docker("run", "--rm", image, "ls", "/app") == "server"
+
+
+def test_it_checks_itself(image: str) -> None:
+    """Settings and components, as at start."""
+    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "--check")
+    refused = subprocess.run(
+        ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 3
+    assert refused.stderr == "LOG_FORMAT=xml: input should be 'text' or 'json'\n"
+
+
+def test_docker_stop_is_a_clean_end(image: str) -> None:
+    """PID 1 gets the signal, drains and exits 0, long before it would be killed."""
+    name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+        docker("stop", "--time", "20", name)
+        assert docker("inspect", "--format", "{{.State.ExitCode}}", name) == "0"
+        logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=True).stderr
+        assert "SIGTERM: draining for 1 s, then stopping" in logs
+    finally:
+        docker("rm", "--force", name)
+
+
+def test_compose_serves_with_a_reloader() -> None:
+    """`docker compose up --build`, the development way."""
+    port, project = free_port(), f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    compose = ["docker", "compose", "--project-name", project]
+    environment = {"PORT": str(port)}
+
+    def run_compose(*arguments: str) -> None:
+        done = subprocess.run(
+            ["env", *(f"{name}={value}" for name, value in environment.items()), *compose, *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    try:
+        run_compose("up", "--build", "--detach", "--wait")
+        assert text(call(f"http://127.0.0.1:{port}", "echo", {"message": "composed"})) == "composed"
+    finally:
+        run_compose("down", "--volumes", "--timeout", "5")

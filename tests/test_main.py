@@ -1,0 +1,102 @@
+"""The command line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, StartServer, environment, until
+from tests.mcp import call, text
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """`python -m server` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "server", *arguments],
+        cwd=ROOT,
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_check_says_what_is_served() -> None:
+    """And exits 0, without serving."""
+    done = run("--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "template-mcp 0.1.0: settings and components are fine.\n"
+        "tools      add, echo, server_info\n"
+        "resources  template://about, template://greeting/{language}/{name}\n"
+        "prompts    summarize\n"
+    )
+
+
+def test_check_without_components() -> None:
+    """A server that serves nothing is no error, but said."""
+    assert "no tools, resources or prompts" in run("--check", AUTO_DISCOVER="false").stdout
+
+
+@pytest.mark.parametrize("arguments", [["--check"], [], ["--replicas", "2"]])
+def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
+    """One line on stderr, exit code 3."""
+    done = run(*arguments, AUTH_ENABLED="true")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == ("AUTH_TOKEN: required by AUTH_ENABLED=true; set it, or mount a secret named auth_token\n")
+
+
+def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
+    """As in a container."""
+    (tmp_path / "pack.py").write_text("\n\nboom()\n")
+    done = run(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
+
+
+def test_a_misspelt_variable_is_a_warning() -> None:
+    """It may be somebody else's."""
+    done = run("--check", AUTH_ENABLE="true")
+    assert done.returncode == 0
+    assert done.stderr == "Warning: AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--replicas", "0"], ["--replicas", "x"], ["--nonsense"], ["--check", "--reload"]]
+)
+def test_wrong_arguments(arguments: list[str]) -> None:
+    """argparse's exit code and usage line."""
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "usage: python -m server" in done.stderr
+
+
+def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -> None:
+    """`make dev`: change a file, and the replica serves it."""
+    pack = tmp_path / "pack.py"
+    tool = "from fastmcp.tools import tool\n\n@tool\nasync def greet() -> str: return 'one'\n"
+    pack.write_text(tool)
+    folder = ROOT / "server" / "tools" / "_reload_test"
+    server = start_server("--reload", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert text(call(server.url, "greet")) == "one"
+    pack.write_text(tool.replace("one", "two"))
+    folder.mkdir()
+    try:
+        (folder / "touched.py").write_text("")  # the folder that is watched is server/
+        until(lambda: "Reloading" in server.output, "the change is seen")
+    finally:
+        (folder / "touched.py").unlink(missing_ok=True)
+        folder.rmdir()
+    server.wait_ready()
+
+    def changed() -> bool:
+        try:
+            return text(call(server.url, "greet")) == "two"
+        except OSError:
+            return False
+        except Exception:  # noqa: BLE001  # a connection to a replica that is on its way out
+            return False
+
+    until(changed, "the new tool is served")

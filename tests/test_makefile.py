@@ -1,0 +1,107 @@
+"""make, as a person uses it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import ROOT, environment, free_port, until
+
+made_by_make = pytest.mark.skipif(
+    not Path(sys.prefix, ".ready").exists(), reason="this Python is not of an environment that make made"
+)
+
+
+def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A target to its end."""
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=ROOT,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_help_is_the_default_and_lists_every_target() -> None:
+    """With what each is for."""
+    done = make()
+    assert done.returncode == 0
+    listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
+    assert listed == {"help", "up", "dev", "test", "lint", "format", "image", "deploy", "undeploy", "lock"}
+    assert make("help").stdout == done.stdout
+
+
+@made_by_make
+def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
+    """PORT and REPLICAS count; what it prints is what a person needs; Ctrl-C ends all of it."""
+    port = free_port()
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            ["make", "up", f"VENV={sys.prefix}"],
+            cwd=ROOT,
+            env=environment(PORT=str(port), REPLICAS="2"),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: "Ctrl-C stops them" in log.read_text(), "all replicas are ready")
+        assert f"2 replicas on http://localhost:{port}/mcp" in log.read_text()
+        assert httpx.get(f"http://localhost:{port}/readyz").status_code == 200
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(15)
+
+    def gone() -> bool:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    until(gone, "no process of the group is left", 5)
+    assert "Traceback" not in log.read_text()
+
+
+@made_by_make
+def test_up_on_a_taken_port(local_url: str) -> None:
+    """One clear line, before anything else happens."""
+    done = make("up", f"VENV={sys.prefix}", PORT=local_url.rpartition(":")[2])
+    assert done.returncode == 2
+    assert "Address already in use; choose another, like PORT=8151 make up." in done.stderr
+
+
+def test_an_old_python_is_told_so(tmp_path: Path) -> None:
+    """Before pip fails in a hundred lines."""
+    old = tmp_path / "python3.9"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')
+    old.chmod(0o755)
+    done = make("up", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
+    assert done.returncode != 0
+    assert f"This needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
+    """No address of a registry, and nothing unpinned."""
+    for line in (ROOT / lock).read_text().splitlines():
+        assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), line
+
+
+def test_the_image_and_the_tests_have_the_same_versions() -> None:
+    """requirements-dev.lock only adds."""
+
+    def pins(lock: str) -> set[str]:
+        return {line.split(" ")[0] for line in (ROOT / lock).read_text().splitlines() if "==" in line.split(" ")[0]}
+
+    assert pins("requirements.lock") <= pins("requirements-dev.lock")

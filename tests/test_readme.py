@@ -1,0 +1,71 @@
+"""README holds what it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Server, environment
+from server.config import Settings
+from server.discovery import discover
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str, start: str) -> list[str]:
+    """README's blocks of a language that begin with a word."""
+    found = [text for kind, text in BLOCKS if kind == language and text.startswith(start)]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("command", blocks("bash", "curl") + blocks("bash", "for "))
+def test_curl_commands_work(local_replicas: Server, command: str) -> None:
+    """Against three local replicas."""
+    done = subprocess.run(
+        ["bash", "-ec", command.replace("localhost:8150", f"127.0.0.1:{local_replicas.port}")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "template-mcp" in done.stdout or '"result"' in done.stdout or "-1" in done.stdout, done.stdout
+
+
+def test_the_first_tool_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copied as it stands."""
+    (source,) = blocks("python", "from fastmcp.tools")
+    (tmp_path / "first_tool_pack.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (found,) = discover(Settings(mcp_components=("first_tool_pack",)))
+    assert found.component.name == "word_count"
+    del sys.modules["first_tool_pack"]
+
+
+def test_every_make_target_exists() -> None:
+    """That README names, in a block or between backticks."""
+    code = "\n".join([text for _, text in BLOCKS] + re.findall(r"`([^`\n]+)`", README))
+    named = {target for targets in re.findall(r"\bmake ((?:[a-z]+ ?)+)", code) for target in targets.split()}
+    assert {"up", "test", "deploy"} <= named
+    listed = subprocess.run(["make", "help"], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    targets = set(re.findall(r"^  make (\S+) ", listed.stdout, re.MULTILINE))
+    assert named <= targets
+
+
+def test_every_file_it_links_to_exists() -> None:
+    """Relative links and the paths of the architecture section."""
+    for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", README):
+        assert (ROOT / target).exists(), target
+    (layout,) = [text for kind, text in BLOCKS if kind == "text" and "server/\n" in text]
+    folder = ""
+    for line in layout.splitlines():
+        name = line.split()[0]
+        if not line.startswith(" "):
+            folder = name if name.endswith("/") else ""
+            assert (ROOT / name).exists(), name
+        else:
+            assert (ROOT / folder / name).exists(), folder + name

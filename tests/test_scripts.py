@@ -1,0 +1,130 @@
+"""The two scripts, as a person runs them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+
+from conftest import ROOT, free_port
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A script to its end."""
+    return subprocess.run(
+        [sys.executable, script, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=90
+    )
+
+
+@pytest.fixture
+def patient_server() -> Iterator[str]:
+    """A server that answers echo calls only when twenty of them are there at once."""
+    barrier = Barrier(20)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.answer(b"")
+
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            barrier.wait(10)
+            text = message["params"]["arguments"]["message"]
+            result = {"content": [{"type": "text", "text": text}], "isError": False}
+            self.answer(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+        def answer(self, body: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("X-Served-By", "patient")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/mcp"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) -> None:
+    """The familiar sections, exit code 0, and the same figures as JSON."""
+    file = tmp_path / "load.json"
+    done = run("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "300", "--json", str(file))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for section in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT", "✓ PASSED"):
+        assert section in done.stdout
+    assert "\x1b[" not in done.stdout
+    figures = json.loads(file.read_text())
+    assert (figures["requests"], figures["succeeded"], figures["passed"]) == (300, 300, True)
+    assert len(figures["replicas"]) == 3
+    assert sum(replica["requests"] for replica in figures["replicas"]) == 300
+
+
+def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
+    """Exit code 1, and which expectation failed."""
+    done = run("test_swarm_load.py", "--url", f"{local_url}/mcp", "--expect-replicas", "4")
+    assert done.returncode == 1
+    assert "✗ FAILED: 3 of 4 expected replicas took part." in done.stdout
+
+
+def test_so_many_calls_are_truly_in_flight(patient_server: str) -> None:
+    """Fewer than twenty at once would never be answered."""
+    done = run(
+        "test_swarm_load.py",
+        "--url",
+        patient_server,
+        "--requests",
+        "100",
+        "--concurrent",
+        "20",
+        "--expect-replicas",
+        "1",
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("script", ["test_swarm_load.py", "test_mcp_client.py"])
+def test_no_server_is_one_sentence(script: str) -> None:
+    """Exit code 2, and what to do."""
+    done = run(script, "--url", f"http://127.0.0.1:{free_port()}/mcp")
+    assert done.returncode == 2
+    assert "make up" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["test_swarm_load.py", "test_mcp_client.py"])
+def test_help(script: str) -> None:
+    """It says what the exit codes mean."""
+    done = run(script, "--help")
+    assert done.returncode == 0
+    assert "Exit codes" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
+def test_wrong_arguments(arguments: list[str]) -> None:
+    """Refused by name."""
+    done = run("test_swarm_load.py", *arguments)
+    assert done.returncode == 2
+    assert arguments[0] in done.stderr
+
+
+def test_the_client_script_fails_on_a_server_without_the_tools(patient_server: str) -> None:
+    """Whatever answers there isn't this server."""
+    assert run("test_mcp_client.py", "--url", patient_server, "--era", "legacy").returncode != 0
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy", "modern"])
+def test_the_client_script(local_url: str, era: str) -> None:
+    """Every step, and who served it."""
+    done = run("test_mcp_client.py", "--url", f"{local_url}/mcp", "--era", era, "--rapid", "10")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "✓ echo: hällo 🌍 hällo 🌍  [" in done.stdout
+    assert "✓ rapid: 10 of 10 clients served" in done.stdout
