@@ -20,6 +20,9 @@ REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make known the marker of tests that need something a machine may lack."""
+    unknown = REQUIRED - _LACKS.keys()
+    if unknown:
+        raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
     config.addinivalue_line(
         "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"
     )
@@ -51,6 +54,12 @@ def _lacks_swarm() -> str:
     return "" if answer == "active true" else "docker reaches no Swarm manager"
 
 
+def _lacks_node() -> str:
+    answer = subprocess.run("node --version", shell=True, capture_output=True, text=True, check=False).stdout  # noqa: S602
+    major = answer.removeprefix("v").partition(".")[0]
+    return "" if major.isdecimal() and int(major) >= 22 else "node 22 or newer is not installed"
+
+
 def _lacks_browser() -> str:
     return "" if shutil.which("chromium") else "chromium is not installed"
 
@@ -58,6 +67,7 @@ def _lacks_browser() -> str:
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
+    "node": _lacks_node,
     "browser": _lacks_browser,
 }
 

@@ -43,7 +43,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
         "host": settings.mcp_host,
         "port": settings.mcp_port,
         "loop": "uvloop",
-        "http": "httptools",
+        "http": "server.protocol:HttpProtocol",
         "ws": "none",
         "lifespan": "on",
         "log_config": None,

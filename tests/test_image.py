@@ -101,13 +101,14 @@ def test_docker_stop_is_a_clean_end(image: str) -> None:
         docker("rm", "--force", name)
 
 
-def test_compose_serves_with_a_reloader() -> None:
+def test_compose_serves_and_reloads() -> None:
     """`docker compose up --build`, the development way."""
     port, project = free_port(), f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
     compose = ["docker", "compose", "--project-name", project]
     environment = {"PORT": str(port)}
+    edited = ROOT / "server" / "tools" / "_edited_by_a_test.py"
 
-    def run_compose(*arguments: str) -> None:
+    def run_compose(*arguments: str) -> str:
         done = subprocess.run(
             ["env", *(f"{name}={value}" for name, value in environment.items()), *compose, *arguments],
             cwd=ROOT,
@@ -116,9 +117,13 @@ def test_compose_serves_with_a_reloader() -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     try:
         run_compose("up", "--build", "--detach", "--wait")
         assert text(call(f"http://127.0.0.1:{port}", "echo", {"message": "composed"})) == "composed"
+        edited.write_text("")
+        until(lambda: "Reloading" in run_compose("logs", "mcp"), "a reload")
     finally:
+        edited.unlink(missing_ok=True)
         run_compose("down", "--volumes", "--timeout", "5")

@@ -1,0 +1,23 @@
+"""HTTP/1.1 as uvicorn speaks it, with this server's manners where no ASGI app is reached."""
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from server import config
+from server.replica import name_of
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, whose answer to what isn't HTTP names the replica, as every other response does."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Say 400 and close the connection; uvicorn has logged a warning."""
+        body = f"{msg}\n".encode()
+        head = (
+            "HTTP/1.1 400 Bad Request",
+            f"x-served-by: {name_of(config.load())}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(body)}",
+            "connection: close",
+        )
+        self.transport.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
+        self.transport.close()
