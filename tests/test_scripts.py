@@ -47,7 +47,10 @@ def patient_server() -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Backlog(ThreadingHTTPServer):
+        request_queue_size = 128  # the default of 5 lets the kernel drop some of twenty connections at once
+
+    server = Backlog(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/mcp"
     server.shutdown()
