@@ -8,7 +8,7 @@ import socket
 import sys
 
 
-def alive(port: int, timeout: float = 4) -> bool:
+def alive(port: int, timeout: float = 8) -> bool:
     """Whether 127.0.0.1:port answers GET /healthz with 200 within `timeout` seconds."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout) as connection:
