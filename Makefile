@@ -16,7 +16,7 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev test lint format image deploy undeploy lock
+.PHONY: help up dev check test lint format image deploy undeploy lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
@@ -28,6 +28,9 @@ up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
 
 dev: $(READY) ## run one replica that starts anew when a file changes
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
+
+check: $(READY) ## check settings and components without starting
+	@MCP_PORT=$(PORT) $(BIN)/python -m server --check
 
 test: $(READY) ## run the tests (REQUIRE=docker,browser makes their skips failures)
 	@$(BIN)/python -m pytest $(ARGS)

@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from server.config import Settings
+
 ROOT = Path(__file__).parent
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
@@ -91,8 +93,9 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None
 
 def environment(**settings: str) -> dict[str, str]:
     """This process's environment with settings of the server, and none that the machine has set."""
-    keep = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_", "AUTH_", "LOG_"))}
-    return {**keep, "DRAIN_SECONDS": "0", "SECRETS_DIR": "/nonexistent", "PYTHONUNBUFFERED": "1", **settings}
+    ours = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
+    keep = {name: value for name, value in os.environ.items() if name.upper() not in ours}
+    return {**keep, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings}
 
 
 class Server:

@@ -21,6 +21,15 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 ERAS = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
 
 
+HINTS = {
+    0: "Is a server running at {url}? Start one with: make up",
+    401: "401: the server wants a bearer token; give --token or set MCP_TOKEN.",
+    404: "404: there is no endpoint at {url}; the path is /mcp.",
+    405: "405: there is no endpoint at {url}; the path is /mcp.",
+}
+"""What to do when no connection came about, by the last HTTP status (0: none)."""
+
+
 class Failed(Exception):
     """A step's outcome isn't what it must be."""
 
@@ -32,6 +41,7 @@ class Session:
         self.url = url
         self.era = era
         self.served: list[str] = []
+        self.status = 0
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def run(self, *, rapid: int = 0, report: Callable[[str], None] = print) -> int:
@@ -61,6 +71,7 @@ class Session:
 
         async def note(response: httpx2.Response) -> None:
             self.served.append(response.headers.get("X-Served-By", "?"))
+            self.status = response.status_code
 
         return httpx2.AsyncClient(headers=self.headers, event_hooks={"response": [note]}, timeout=30)
 
@@ -157,12 +168,16 @@ async def prompts(client: Client) -> str:
 
 async def unknown_tool(client: Client) -> str:
     """Call a tool that isn't there."""
-    return await refused(client, "no_such_tool", {})
+    answer = await refused(client, "no_such_tool", {})
+    expect(answer, "Unknown tool: 'no_such_tool'")
+    return answer
 
 
 async def invalid_argument(client: Client) -> str:
     """Call a tool with an argument of the wrong type."""
-    return await refused(client, "add", {"a": "one", "b": 2})
+    answer = await refused(client, "add", {"a": "one", "b": 2})
+    expect("validation error" in answer, True)
+    return answer
 
 
 async def tool_error(client: Client) -> str:
@@ -201,23 +216,30 @@ def main() -> int:
         "--url", default="http://localhost:8150/mcp", help="the server's endpoint (default: %(default)s)"
     )
     parser.add_argument(
-        "--rapid", type=int, default=0, metavar="N", help="then N clients at once, each on its own connection"
+        "--rapid", type=_count, default=0, metavar="N", help="then N clients at once, each on its own connection"
     )
     parser.add_argument(
         "--era", choices=ERAS, default="auto", help="protocol: handshake, 2026-07-28, or what the server has"
     )
     parser.add_argument("--token", default=os.environ.get("MCP_TOKEN"), help="bearer token (default: $MCP_TOKEN)")
     options = parser.parse_args()
+    session = Session(options.url, options.era, options.token)
     try:
-        failed = asyncio.run(Session(options.url, options.era, options.token).run(rapid=options.rapid))
+        failed = asyncio.run(session.run(rapid=options.rapid))
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:  # noqa: BLE001  # the SDK wraps what went wrong in groups of its own making
-        print(
-            f"✗ connect: {innermost(error)}\n  Is a server running at {options.url}? Start one with: make up",
-            file=sys.stderr,
-        )
+        hint = HINTS.get(session.status, f"is this an MCP server's endpoint? {options.url} answered {session.status}")
+        print(f"✗ connect: {innermost(error)}\n  {hint.format(url=options.url)}", file=sys.stderr)
         return 2
     print("All steps passed." if not failed else f"{failed} failed.")
     return 1 if failed else 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ python test_swarm_load.py --requests 100 --concurrent 20 --expect-replicas 3
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -32,7 +33,10 @@ def main() -> int:
         )
         return 2
     console.print(f"🚀 {options.requests} calls to {options.url}, {options.concurrent} in flight", highlight=False)
-    summary = _run(options, console)
+    try:
+        summary = _run(options, console)
+    except KeyboardInterrupt:
+        return 130
     report.show(summary, console)
     if options.json:
         options.json.write_text(json.dumps(summary.as_json(), indent=2) + "\n")
@@ -64,10 +68,10 @@ def _options() -> argparse.Namespace:
         help="replicas that must take part (default: %(default)s)",
     )
     parser.add_argument(
-        "--timeout", type=float, default=30, metavar="S", help="seconds for one call (default: %(default)s)"
+        "--timeout", type=_seconds, default=30, metavar="S", help="seconds for one call (default: %(default)s)"
     )
     parser.add_argument("--token", default=os.environ.get("MCP_TOKEN"), help="bearer token (default: $MCP_TOKEN)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE, too")
+    parser.add_argument("--json", type=_file, metavar="FILE", help="write the figures to FILE, too")
     return parser.parse_args()
 
 
@@ -75,6 +79,22 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _file(text: str) -> Path:
+    if not Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {str(Path(text).parent)!r}")
+    return Path(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
 
 
 def _unreachable(url: str) -> str:

@@ -39,6 +39,8 @@ async def echo(client: httpx.AsyncClient, url: str, number: int) -> Outcome:
 
 
 def _failure(response: httpx.Response, number: int, text: str) -> str:
+    if response.status_code == 401:
+        return "HTTP 401 (give --token or set MCP_TOKEN)"
     if response.status_code != 200:
         return f"HTTP {response.status_code}"
     try:

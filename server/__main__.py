@@ -1,6 +1,7 @@
 """`python -m server`: run a replica, several of them, or check that one would start."""
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
@@ -20,16 +21,19 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = config.load()
         logs.configure(settings, name_of(settings))
-        for sentence in config.misspelt(os.environ):
+        for sentence in (*config.misspelt(os.environ), *config.doubts(settings, options.replicas or 1)):
             print(f"Warning: {sentence}", file=sys.stderr)
         if options.reload:
-            return _serve(settings, reload=True)
+            print(
+                f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it.", flush=True
+            )
+            return _serve(settings, _folders(settings))
         mcp_app = build(settings)
         if options.check:
             print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
             return 0
         if options.replicas is None:
-            return _serve(settings, reload=False)
+            return _serve(settings)
         print(f"Starting {_count(options.replicas)} …", flush=True)
         return local.run(settings, options.replicas, lambda: _welcome(settings, options.replicas, mcp_app))
     except StartupError as error:
@@ -52,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--replicas", type=_positive, metavar="N", help="run N replicas on one port of this machine")
     what.add_argument(
-        "--reload", action="store_true", help="run one replica, started anew when a file in server/ changes"
+        "--reload", action="store_true", help="run one replica, started anew when a file of what it serves changes"
     )
     parser.add_argument("--version", action="version", version=__version__)
     return parser
@@ -65,21 +69,35 @@ def _positive(text: str) -> int:
     return number
 
 
-def _serve(settings: Settings, *, reload: bool) -> int:
+def _serve(settings: Settings, watched: list[str] | None = None) -> int:
+    local.refuse_taken(settings)
     # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
-    uvicorn.run(**uvicorn_options(settings), reload=reload, reload_dirs=["server"] if reload else None)
+    uvicorn.run(**uvicorn_options(settings), reload=bool(watched), reload_dirs=watched)
     return 0
+
+
+def _folders(settings: Settings) -> list[str]:
+    """The folders of the server and of all packages that it serves."""
+    found = ["server"]
+    for package in settings.mcp_components:
+        spec = importlib.util.find_spec(package)
+        found += list(spec.submodule_search_locations or ()) if spec else ()
+    return found
 
 
 def _count(replicas: int) -> str:
     return "1 replica" if replicas == 1 else f"{replicas} replicas"
 
 
-def _welcome(settings: Settings, replicas: int, mcp_app: McpApp) -> None:
+def _base(settings: Settings) -> str:
     host = "localhost" if settings.mcp_host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.mcp_host  # noqa: S104
-    base = f"http://{host}:{settings.mcp_port}"
+    return f"http://{host}:{settings.mcp_port}"
+
+
+def _welcome(settings: Settings, replicas: int, mcp_app: McpApp) -> None:
+    base = _base(settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
     catalogue = str(mcp_app.catalogue).replace("\n", "\n  ")
     print(

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_core import PydanticUndefined
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from server.errors import StartupError
 
@@ -30,6 +29,7 @@ def _split(value: object) -> object:
 
 
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
@@ -82,10 +82,11 @@ class Settings(BaseSettings):
     )
     allowed_origins: Words = Field(
         (),
-        description="Browser origins that may call `/mcp`, comma-separated, `*` as wildcard. Empty: the same origin.",
+        description="Values of `Origin` that are let through, comma-separated, `*` as wildcard. "
+        "Empty: only pages of this machine on loopback, and callers that are no browser.",
     )
     max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="Largest request body; beyond it: 413.")
-    call_timeout_seconds: float = Field(
+    call_timeout_seconds: Seconds = Field(
         60,
         gt=0,
         description="Time for a tool, resource or prompt that names no timeout of its own; then an error.",
@@ -94,13 +95,13 @@ class Settings(BaseSettings):
         16, ge=1, description="Calls of one synchronous (`def`) tool that run at once; more wait in line."
     )
     keep_alive_seconds: int = Field(75, ge=1, description="Time after which an idle connection is closed.")
-    drain_seconds: float = Field(
+    drain_seconds: Seconds = Field(
         5, ge=0, description="Time after SIGTERM in which `/readyz` says 503 and requests are still served."
     )
     shutdown_grace_seconds: int = Field(
         25, ge=0, description="Time after the drain for calls in flight; then they are cancelled."
     )
-    loop_stall_seconds: float = Field(
+    loop_stall_seconds: Seconds = Field(
         30,
         ge=0,
         description="A replica whose event loop stands still this long (an `async` tool that blocks) logs where, "
@@ -116,7 +117,7 @@ class Settings(BaseSettings):
     @classmethod
     def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):
-            raise ValueError("only visible ASCII characters, no spaces, can be sent in an Authorization header")
+            raise ValueError("one or more visible ASCII characters, no spaces: nothing else fits a header")
         return value
 
     @field_validator("mcp_components")
@@ -142,9 +143,15 @@ def load() -> Settings:
     Raises:
         StartupError: a line for each variable that is wrong, by name; a secret's value is never shown.
     """
-    secrets = Path(os.environ.get("SECRETS_DIR") or "/run/secrets")
+    named = os.environ.get("SECRETS_DIR")
+    secrets = Path(named or "/run/secrets")
+    if named and not secrets.is_dir():
+        raise StartupError(f"SECRETS_DIR={named}: no such folder")
     try:
         return Settings(_secrets_dir=secrets if secrets.is_dir() else None)
+    except (SettingsError, OSError, UnicodeError) as error:
+        reason = error.__cause__ or error
+        raise StartupError(f"{secrets}: a secret there can't be read as text: {reason}") from None
     except ValidationError as error:
         raise StartupError("\n".join(_line(problem) for problem in error.errors(include_url=False))) from None
 
@@ -170,12 +177,22 @@ def misspelt(environment: Mapping[str, str]) -> list[str]:
     return found
 
 
+def doubts(settings: Settings, replicas: int) -> list[str]:
+    """A sentence for each combination that is allowed and seldom meant."""
+    found = []
+    if settings.auth_token is not None and not settings.auth_enabled:
+        found.append("AUTH_TOKEN is set, but nobody is asked for it: AUTH_ENABLED is false.")
+    if not settings.stateless_http and replicas > 1:
+        found.append("STATELESS_HTTP=false with several replicas: a session is known to one of them only.")
+    return found
+
+
 def table() -> str:
     """All settings as a Markdown table, for README."""
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         default = field.default
-        if default in (None, "", (), PydanticUndefined):
+        if default in (None, "", ()):
             shown = ""
         elif isinstance(default, tuple):
             shown = f"`{','.join(default)}`"

@@ -1,21 +1,21 @@
-"""What keeps one component's misbehaviour from the replica and from every other request.
+"""What keeps a component's function off the event loop, and its result within what JSON carries.
 
-A tool, resource or prompt is somebody else's code. Stock FastMCP lets a tool that calls `sys.exit()` end the
-server's task group (every later request fails), waits forever for a synchronous one that never returns, and
-shares forty threads between all of them. So each function is wrapped once, when it is discovered, beneath
-everything that FastMCP adds.
+A tool, resource or prompt is somebody else's code. Each function is wrapped once, when it is discovered, beneath
+everything that FastMCP adds; `server.call_guard` bounds the whole call around it.
 """
 
 import asyncio
 import functools
 import inspect
+import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, NoReturn
 
 import anyio
 from anyio import to_thread
-from fastmcp.exceptions import FastMCPError, PromptError, ToolError
+from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolError
 from fastmcp.utilities.types import Audio, File, Image
 from mcp import MCPError
 from pydantic_core import PydanticSerializationError, to_json
@@ -25,70 +25,57 @@ logger = logging.getLogger(__name__)
 Function = Callable[..., Any]
 AsyncFunction = Callable[..., Awaitable[Any]]
 
+ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": ResourceError, "prompt": PromptError}
+"""What tells the caller of a kind of component that it failed."""
 
-class ComponentExit(Exception):
-    """A component raised what is meant to end a process (`SystemExit`, `KeyboardInterrupt`, …)."""
+GENERATOR_ITEMS = 100_000
+"""How many items a generator's result may have. One that never ends would fill the memory long before its timeout."""
 
 
-def contain(fn: Function, *, what: str, timeout: float, threads: int | None) -> AsyncFunction:
-    """Wrap a component's function so that it can fail only its own call.
+def off_the_loop(fn: Function, *, threads: int | None) -> AsyncFunction:
+    """Make any function an `async` one of the same signature, a plain `def` by running it in a thread.
 
-    The wrapper has `fn`'s signature and annotations. `fn` may be `async def` or `def`, a generator of either kind
-    (its items become a list), or return an awaitable. A thread that outlasts its call is left behind, since
-    Python can't stop one.
+    `fn` may be `async def` or `def`, a generator of either kind (its items become a list), or return an awaitable.
+    A thread that outlasts its call is left behind, since Python can't stop one.
 
     Args:
-        what: what the function is, as its caller knows it (`tool 'echo'`).
-        timeout: seconds until the call is given up.
-        threads: how many calls of a `def` run at once, each in a thread; None: on the event loop, one by one.
+        threads: how many calls of a `def` run at once, in threads of its own: FastMCP shares forty between all of
+            them, so that one that hangs starves the others. None: on the event loop, one by one.
 
     Raises (the wrapper):
-        ToolError: `fn` took longer than `timeout`.
-        ComponentExit: `fn` raised a `BaseException` that isn't an `Exception`.
+        ToolError: a generator yields more than `GENERATOR_ITEMS` items.
     """
     on_the_loop = threads is None or inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
     run = fn if on_the_loop else _in_a_thread(fn, anyio.CapacityLimiter(threads or 1))
 
     @functools.wraps(fn)
-    async def contained(*args: Any, **kwargs: Any) -> Any:
-        try:
-            async with asyncio.timeout(timeout) as deadline:
-                return await _settle(run(*args, **kwargs))
-        except TimeoutError:
-            if not deadline.expired():
-                raise  # the function's own
-            raise ToolError(f"{what} did not finish within {timeout:g} s") from None
-        except Exception:
-            raise
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # the caller went away
-            raise ComponentExit(f"{what} raised CancelledError") from error
-        except BaseException as error:
-            raise ComponentExit(f"{what} raised {type(error).__name__}") from error
+    async def settled(*args: Any, **kwargs: Any) -> Any:
+        result = run(*args, **kwargs)
+        while inspect.isawaitable(result):  # twice for a `def` that returned a coroutine from its thread
+            result = await result
+        if inspect.isasyncgen(result):
+            return await _collect(result)
+        return _drain(result, threading.Event()) if inspect.isgenerator(result) else result
 
-    return contained
+    return settled
 
 
-def refuse_unwritable(fn: AsyncFunction, *, what: str) -> AsyncFunction:
-    """Wrap a tool's function so that a result which JSON can't carry is a tool error, not a broken reply.
+def refuse_unwritable(fn: AsyncFunction, *, kind: str, what: str) -> AsyncFunction:
+    """Wrap a component's function so that a result which JSON can't carry is its error, not a broken reply.
 
     Raises (the wrapper):
-        ToolError: the result holds an object of unknown type, a reference to itself, or text that isn't Unicode.
+        ToolError, ResourceError, PromptError: the result holds an object of unknown type, a reference to itself,
+            NaN or an infinity (RFC 8259, section 6), or text that isn't Unicode.
     """
 
     @functools.wraps(fn)
     async def checked(*args: Any, **kwargs: Any) -> Any:
         result = await fn(*args, **kwargs)
         try:
-            if isinstance(result, str):
-                result.encode()
-            else:
-                to_json(result, bytes_mode="base64", fallback=_media)
+            _write(result)
         except ValueError as error:  # PydanticSerializationError and UnicodeEncodeError are such
             logger.warning("%s returned a value that JSON can't carry: %s", what, error)
-            raise ToolError(f"{what} returned a value that JSON can't carry") from None
+            raise ERRORS[kind](f"{what} returned a value that JSON can't carry", log_level=logging.DEBUG) from None
         return result
 
     return checked
@@ -117,23 +104,58 @@ def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
 
 
 def _in_a_thread(fn: Function, limiter: anyio.CapacityLimiter) -> AsyncFunction:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = fn(*args, **kwargs)
-        return list(result) if inspect.isgenerator(result) else result
-
     async def run(*args: Any, **kwargs: Any) -> Any:
-        bound = functools.partial(call, *args, **kwargs)
-        return await to_thread.run_sync(bound, limiter=limiter, abandon_on_cancel=True)
+        given_up = threading.Event()
+
+        def call() -> Any:
+            result = fn(*args, **kwargs)
+            return _drain(result, given_up) if inspect.isgenerator(result) else result
+
+        try:
+            return await to_thread.run_sync(call, limiter=limiter, abandon_on_cancel=True)
+        finally:
+            given_up.set()
 
     return run
 
 
-async def _settle(result: Any) -> Any:
-    while inspect.isawaitable(result):  # twice for a `def` that returned a coroutine from its thread
-        result = await result
-    if inspect.isasyncgen(result):
-        return [item async for item in result]
-    return list(result) if inspect.isgenerator(result) else result
+def _drain(items: Iterator[Any], given_up: threading.Event) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        if given_up.is_set():
+            break
+        found.append(item)
+        _refuse_endless(found)
+    return found
+
+
+async def _collect(items: AsyncIterator[Any]) -> list[Any]:
+    found: list[Any] = []
+    async for item in items:
+        found.append(item)
+        _refuse_endless(found)
+        if len(found) % 1000 == 0:
+            await asyncio.sleep(0)  # others' turn, although this one never waits
+    return found
+
+
+def _refuse_endless(found: list[Any]) -> None:
+    if len(found) > GENERATOR_ITEMS:
+        raise ToolError(f"More than {GENERATOR_ITEMS} items were generated")
+
+
+def _write(result: Any) -> None:
+    """Write a result as JSON, for what it raises."""
+    if isinstance(result, str):
+        result.encode()
+        return
+    written = to_json(result, bytes_mode="base64", inf_nan_mode="constants", fallback=_media)
+    if b"NaN" in written or b"Infinity" in written:  # as numbers, or within text
+        json.loads(written, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def _media(value: object) -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from fastmcp.tools.function_tool import ToolMeta
 from fastmcp.utilities.components import FastMCPComponent
 
 from server.config import Settings
-from server.containment import contain, mask_prompt_errors, refuse_unwritable
+from server.containment import mask_prompt_errors, off_the_loop, refuse_unwritable
 from server.errors import StartupError
 
 ROOMS = ("tools", "resources", "prompts")
@@ -33,6 +34,8 @@ class Found:
 
     component: FastMCPComponent
     where: str
+    timeout: float | None = None
+    """Seconds that a tool's author gives it; None: as the settings say."""
 
 
 def discover(settings: Settings) -> list[Found]:
@@ -43,7 +46,7 @@ def discover(settings: Settings) -> list[Found]:
             or two components of one name.
     """
     found: dict[str, Found] = {}
-    for package in settings.mcp_components if settings.auto_discover else ():
+    for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for item in _components(module, settings):
                 first = found.setdefault(item.component.key, item)
@@ -97,10 +100,16 @@ def _components(module: ModuleType, settings: Settings) -> Iterator[Found]:
             continue
         seen.add(id(value))  # a second name for the same function is not a second tool
         function = value if meta else getattr(value, "fn", None)
-        if getattr(function, "__module__", module.__name__) != module.__name__:
-            continue  # imported from the module that defines it
+        if function is not None and _imported(function, module):
+            continue  # its own module serves it, or keeps it to itself
         where = _where(module, function)
-        yield Found(_build(name, value, meta, where, settings), where)
+        yield Found(_build(name, value, meta, where, settings), where, getattr(meta, "timeout", None))
+
+
+def _imported(function: Any, module: ModuleType) -> bool:
+    """Whether a function is another module's; one that another module's factory or decorator made here is not."""
+    home = sys.modules.get(getattr(function, "__module__", None) or module.__name__, module)
+    return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function
 
 
 def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> FastMCPComponent:
@@ -116,12 +125,10 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> 
 
 def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings) -> Callable[..., Any]:
     what = f"{meta.type} {meta.name or name!r}"
-    timeout = getattr(meta, "timeout", None) or settings.call_timeout_seconds
     threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
-    contained = contain(fn, what=what, timeout=timeout, threads=threads)
+    contained = refuse_unwritable(off_the_loop(fn, threads=threads), kind=meta.type, what=what)
     if isinstance(meta, ToolMeta):
-        contained = refuse_unwritable(contained, what=what)
-        meta = replace(meta, timeout=None)  # kept above, so that running out of it reads the same everywhere
+        meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:
         contained = mask_prompt_errors(contained, what=what)
     contained.__fastmcp__ = meta  # type: ignore[attr-defined]

@@ -1,7 +1,11 @@
 """Several replicas on one port of this machine, as `make up` runs them: real processes, no Docker."""
 
+import errno
+import logging
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -11,7 +15,13 @@ from server.config import Settings
 from server.errors import StartupError
 from server.replica import EXIT_REFUSED, uvicorn_options
 
+logger = logging.getLogger(__name__)
+
 _READY_SECONDS = 30
+_HINTS = {
+    errno.EADDRINUSE: "choose another, like PORT=8151 make up",
+    errno.EACCES: "a port below 1024 is root's, choose a higher one",
+}
 
 
 class OwnSocket(socket.socket):
@@ -35,6 +45,7 @@ def bind(host: str, port: int) -> OwnSocket:
     """
     bound = OwnSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or the connections of this run block the next one
     bound.bind((host, port))
     return bound
 
@@ -47,9 +58,33 @@ class Replicas(Multiprocess):
         self.ready = ready
 
     def init_processes(self) -> None:
-        super().init_processes()
+        with _later():
+            super().init_processes()
         if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
             self.ready()
+
+    def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        with _later():
+            super().keep_subprocess_alive()
+        for old, new in zip(before, self.processes, strict=False):
+            if old is not new:
+                number = old.process.name.rpartition("-")[2]
+                logger.warning("Replica %s ended with exit code %s; started another", number, old.exitcode)
+
+    def handle_hup(self) -> None:
+        """The terminal was closed: nobody is there to press Ctrl-C."""
+        self.handle_term()
+
+
+@contextmanager
+def _later() -> Iterator[None]:
+    """Keep Ctrl-C waiting. A process started inside inherits that until it can handle it (`process_lifespan`)."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def run(settings: Settings, replicas: int, ready: Callable[[], None]) -> int:
@@ -64,7 +99,7 @@ def run(settings: Settings, replicas: int, ready: Callable[[], None]) -> int:
     Raises:
         StartupError: the port is taken, or the address can't be bound.
     """
-    _refuse_taken(settings)
+    refuse_taken(settings)
     options: dict[str, Any] = {**uvicorn_options(settings), "workers": replicas}
     supervisor = Replicas(uvicorn.Config(**options), [bind(settings.mcp_host, settings.mcp_port)], ready)
     supervisor.run()
@@ -72,13 +107,19 @@ def run(settings: Settings, replicas: int, ready: Callable[[], None]) -> int:
     return EXIT_REFUSED if refused else 0
 
 
-def _refuse_taken(settings: Settings) -> None:
-    """SO_REUSEPORT would let two of these run on one port and share its connections, which nobody wants."""
+def refuse_taken(settings: Settings) -> None:
+    """Refuse to start where another server listens.
+
+    SO_REUSEPORT would let two of these run on one port and share its connections, which nobody wants.
+
+    Raises:
+        StartupError: in one line, with what to do.
+    """
     with socket.socket(socket.AF_INET6 if ":" in settings.mcp_host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last run may linger
         try:
             probe.bind((settings.mcp_host, settings.mcp_port))
         except OSError as error:
             where = f"{settings.mcp_host}:{settings.mcp_port}"
-            hint = "choose another, like PORT=8151 make up" if "in use" in str(error) else "set MCP_HOST"
-            raise StartupError(f"Can't listen on {where}: {error.strerror}; {hint}.") from None
+            hint = _HINTS.get(error.errno or 0, "MCP_HOST has to be an address of this machine")
+            raise StartupError(f"Can't listen on {where}: {error.strerror or error}; {hint}.") from None

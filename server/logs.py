@@ -22,9 +22,16 @@ _CHATTY = (
     "httpx",
 )
 
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
 
 class TextFormatter(logging.Formatter):
-    """`time - logger - LEVEL - [request id] message`, with the traceback beneath."""
+    """`time - logger - LEVEL - [request id] message`, with the traceback beneath.
+
+    Only a record's first line begins at the margin, and no control character reaches a terminal, so that text
+    from a caller can't pass for a line of its own.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s - %(name)s - %(levelname)s - %(request)s%(message)s")
@@ -33,7 +40,7 @@ class TextFormatter(logging.Formatter):
         """One record as text."""
         current = request_id.get()
         record.request = f"[{current}] " if current else ""
-        return super().format(record)
+        return super().format(record).translate(_VISIBLE)
 
 
 class JsonFormatter(logging.Formatter):

@@ -12,9 +12,9 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from server import __version__
+from server.call_guard import CallGuard
 from server.config import Settings
 from server.discovery import Found, discover
-from server.prompt_arguments import RequirePromptArguments
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Catalogue:
     @property
     def counts(self) -> str:
         """How many there are of each kind."""
-        return f"{len(self.tools)} tools, {len(self.resources)} resources, {len(self.prompts)} prompts"
+        return f"tools {len(self.tools)}, resources {len(self.resources)}, prompts {len(self.prompts)}"
 
     def __str__(self) -> str:
         """A line a kind, without what there is none of."""
@@ -61,12 +61,13 @@ def build(settings: Settings) -> McpApp:
         DiscoveryError: something discovered can't be served.
     """
     found = discover(settings)
+    timeouts = {item.component.name: item.timeout for item in found if item.timeout is not None}
     mcp: FastMCP = FastMCP(
         settings.mcp_name,  # fixed: a name that differs between replicas breaks sealed request state
         version=__version__,
         on_duplicate="error",
         mask_error_details=not settings.debug_errors,
-        middleware=[RequirePromptArguments()],
+        middleware=[CallGuard(settings.call_timeout_seconds, timeouts)],
     )
     for item in found:
         _add(mcp, item.component)
@@ -102,4 +103,4 @@ def _entry(item: Found) -> Entry:
             name = component.uri_template
         case _:
             name = component.name
-    return Entry(name, component.description or "", item.where)
+    return Entry(name, (component.description or "").partition("\n\n")[0], item.where)

@@ -1,6 +1,7 @@
 """The container's health check: exit 0 if the replica answers /healthz. Run it as `python -I -S server/probe.py`.
 
-Without `site` and with nothing imported but `socket` it starts in a few milliseconds; it runs every few seconds.
+It runs every few seconds, so it starts in milliseconds: without `site`, and with nothing imported that is slow to
+import (as pathlib is).
 """
 
 import os
@@ -18,5 +19,16 @@ def alive(port: int, timeout: float = 8) -> bool:
         return False
 
 
+def port() -> int:
+    """The port that the server has from its variable, its secret or by default, as `server.config` reads it."""
+    value = os.environ.get("MCP_PORT")
+    folder = os.environ.get("SECRETS_DIR") or "/run/secrets"
+    for name in () if value or not os.path.isdir(folder) else os.listdir(folder):  # noqa: PTH112, PTH208
+        if name.lower() == "mcp_port":
+            with open(f"{folder}/{name}") as file:  # noqa: PTH123
+                value = file.read().strip()
+    return int(value or "8000")
+
+
 if __name__ == "__main__":
-    sys.exit(0 if alive(int(os.environ.get("MCP_PORT") or "8000")) else 1)
+    sys.exit(0 if alive(port()) else 1)

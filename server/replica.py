@@ -1,9 +1,9 @@
 """One replica: its name, how uvicorn runs it, and what belongs to its process."""
 
 import asyncio
-import logging
 import multiprocessing
 import os
+import signal
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -12,11 +12,10 @@ from typing import Any
 
 from uvicorn.config import STARTUP_FAILURE
 
+from server import task_exits
 from server.config import Settings
 from server.lifecycle import Lifecycle
 from server.watchdog import watch
-
-logger = logging.getLogger(__name__)
 
 APP = "server.server:app"
 """What uvicorn imports and calls in each replica's process."""
@@ -24,7 +23,7 @@ APP = "server.server:app"
 EXIT_REFUSED: int = STARTUP_FAILURE
 """Exit code of a replica that refused to start; uvicorn's supervisor doesn't start such a one again."""
 
-_LEFT_BEHIND_SECONDS = 1.0
+_LAST_SECONDS = 1.0
 
 
 def name_of(settings: Settings) -> str:
@@ -50,6 +49,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "proxy_headers": False,
+        "timeout_worker_healthcheck": 30,  # a replica may take its time to start on a busy machine
         "timeout_keep_alive": settings.keep_alive_seconds,
         "timeout_graceful_shutdown": settings.shutdown_grace_seconds,
     }
@@ -58,19 +58,23 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
 @asynccontextmanager
 async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
     """What a replica's process does around serving: watch its event loop, drain on signals, end when it should."""
-    with lifecycle.running():
-        async with watch(settings.loop_stall_seconds):
-            supervisor = multiprocessing.parent_process()
-            if supervisor is not None:
-                # Without its supervisor (killed, crashed) a replica would hold the port for ever.
-                asyncio.get_running_loop().add_reader(supervisor.sentinel, os._exit, EXIT_REFUSED)
-            yield
-    _leave_threads_behind()
+    loop = asyncio.get_running_loop()
+    task_exits.install(loop)
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        # Without its supervisor (killed, crashed) a replica would hold the port for ever.
+        loop.add_reader(supervisor.sentinel, os._exit, EXIT_REFUSED)
+    try:
+        with lifecycle.running():
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by server.local until now
+            async with watch(settings.loop_stall_seconds):
+                yield
+    finally:
+        _end_regardless()
 
 
-def _leave_threads_behind() -> None:
-    """Let the process end although a tool's thread runs on: Python waits for such threads, and can't stop them."""
-    logging.getLogger().handlers[0].flush()
-    timer = threading.Timer(_LEFT_BEHIND_SECONDS, os._exit, (0,))
+def _end_regardless() -> None:
+    """End the process although a tool's thread or task runs on: Python waits for such ones, and can't stop them."""
+    timer = threading.Timer(_LAST_SECONDS, os._exit, (0,))
     timer.daemon = True
     timer.start()

@@ -61,7 +61,7 @@ def create_app(
         json_response=settings.json_response,
         host_origin_protection="auto",
         allowed_hosts=list(settings.allowed_hosts) or None,
-        allowed_origins=list(settings.allowed_origins) or None,
+        allowed_origins=list(settings.allowed_origins),  # None would let every origin through in a container
     )
     exchange = Exchange(inner, stateless=settings.stateless_http, max_body_bytes=settings.max_body_bytes)
 
@@ -73,7 +73,7 @@ def create_app(
             async with around:
                 yield
 
-    rooms: ASGIApp = Starlette(
+    routes = Starlette(
         routes=[
             Route("/mcp", exchange, methods=None),
             Route("/mcp/", exchange, methods=None),
@@ -83,6 +83,8 @@ def create_app(
         ],
         lifespan=lifespan,
     )
+    routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
+    rooms: ASGIApp = routes
     if settings.auth_enabled and settings.auth_token:
         rooms = Guard(rooms, settings.auth_token.get_secret_value(), realm=settings.mcp_name)
     return ServedBy(AccessLog(rooms), replica)

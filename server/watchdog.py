@@ -36,6 +36,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
         nonlocal beats
         beats += 1
         if not stop.is_set():
+            # From C, for what holds the interpreter's lock, too (a regular expression that backtracks for ever).
+            faulthandler.dump_traceback_later(2 * stall_seconds, exit=True, file=sys.__stderr__ or sys.stderr)
             loop.call_later(_TICK, beat)
 
     def guard() -> None:
@@ -54,3 +56,4 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
         yield
     finally:
         stop.set()
+        faulthandler.cancel_dump_traceback_later()

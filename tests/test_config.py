@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from conftest import ROOT, environment
 from server import config
@@ -17,6 +18,7 @@ def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     """No setting of this machine counts; secrets come from a folder of the test's own."""
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
+    (tmp_path / "secrets").mkdir()
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "secrets"))
 
 
@@ -86,7 +88,6 @@ def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["AUTH_TOKEN", "auth_token"])
 def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     """As Docker mounts secrets; the newline at its end isn't part of it."""
-    (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / name).write_text("s3cret\n")
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("AUTH_ENABLED", "true")
@@ -99,7 +100,6 @@ def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch,
 
 def test_the_environment_wins_over_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So that one can be overridden at once."""
-    (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("MCP_PORT", "9001")
     assert config.load().mcp_port == 9001
@@ -111,7 +111,7 @@ def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.Mo
     monkeypatch.setenv("AUTH_TOKEN", token)
     with pytest.raises(StartupError) as refusal:
         config.load()
-    assert str(refusal.value).startswith("AUTH_TOKEN: only visible ASCII")
+    assert str(refusal.value).startswith("AUTH_TOKEN: one or more visible ASCII")
     assert token not in str(refusal.value)
 
 
@@ -126,6 +126,37 @@ def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
             said = str(refusal)
         assert said.startswith("MCP_PORT=")
         assert len(said.splitlines()) == 1
+
+
+def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """By folder and reason, not by traceback."""
+    (tmp_path / "secrets" / "auth_token").write_bytes(b"\xff\xfe")
+    with pytest.raises(StartupError) as refusal:
+        config.load()
+    assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret there can't be read as text: ")
+
+
+def test_a_folder_of_secrets_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named, so meant."""
+    monkeypatch.setenv("SECRETS_DIR", "/no/such/folder")
+    with pytest.raises(StartupError, match="SECRETS_DIR=/no/such/folder: no such folder"):
+        config.load()
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_a_time_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A drain has to end."""
+    monkeypatch.setenv("DRAIN_SECONDS", value)
+    with pytest.raises(StartupError, match="DRAIN_SECONDS"):
+        config.load()
+
+
+def test_doubtful_combinations_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be meant; they are seldom."""
+    assert config.doubts(Settings(), 3) == []
+    assert "AUTH_ENABLED" in config.doubts(Settings(auth_token=SecretStr("x")), 1)[0]
+    assert "STATELESS_HTTP=false" in config.doubts(Settings(stateless_http=False), 3)[0]
+    assert config.doubts(Settings(stateless_http=False), 1) == []
 
 
 def test_a_misspelt_variable_is_noticed() -> None:

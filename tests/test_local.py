@@ -68,7 +68,7 @@ def test_it_tells_how_to_connect(local_replicas: Server) -> None:
         f'{{"mcpServers": {{"template-mcp": {{"type": "http", "url": "http://localhost:{local_replicas.port}/mcp"}}}}}}'
     )
     assert snippet in output
-    assert "tools      add, echo, server_info" in output
+    assert re.search(r"tools      .*echo.*server_info", output)
 
 
 def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start_server: StartServer) -> None:
@@ -104,6 +104,7 @@ def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start
         thread.join()
     assert failures.total() <= 8, failures  # one in flight per caller, at most
     until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
+    assert "ended with exit code -9; started another" in server.output
 
 
 def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
@@ -126,6 +127,15 @@ def test_replicas_end_with_a_supervisor_that_was_killed(start_server: StartServe
     replicas = pids(server)
     server.process.kill()
     until(lambda: not any(map(alive, replicas)), "all replicas are gone", 10)
+
+
+def test_it_starts_again_at_once_beside_old_connections(start_server: StartServer) -> None:
+    """Those that the last run closed linger in the kernel for a minute."""
+    server = start_server("--replicas", "1")
+    with httpx.Client(base_url=server.url, verify=False) as client:
+        assert client.get("/healthz").status_code == 200
+        server.stop()
+    start_server("--replicas", "1", MCP_PORT=str(server.port))
 
 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
@@ -156,8 +166,7 @@ def test_one_replica_refuses_a_taken_port_too(local_replicas: Server) -> None:
         check=False,
     )
     assert done.returncode == 3
-    assert "address already in use" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
 
 def test_a_tool_that_breaks_while_replicas_start_stops_them_all(tmp_path: Path) -> None:

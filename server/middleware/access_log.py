@@ -1,5 +1,6 @@
 """One line per request, and the request's id."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -19,7 +20,7 @@ FAILED = "server.failed"
 """Key of the scope under which the exchange notes that the reply, though HTTP 200, tells of an error."""
 
 CLIENT_GONE = 499
-"""Status in the log for a caller that went away before its reply began (nginx's number; never sent)."""
+"""Status in the log for a caller that went away before its request was complete (nginx's number; never sent)."""
 
 _QUIET = frozenset({"/healthz", "/health", "/readyz"})
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -54,6 +55,11 @@ class AccessLog:
         token = request_id.set(identity)
         try:
             await self.app(scope, receive, send_with_id)
+        except asyncio.CancelledError:
+            # The grace of a shutdown is over. Answered here, since uvicorn's own reply would name no replica.
+            if not status:
+                reply = PlainTextResponse("This replica is stopping; try again.", 503, {"Retry-After": "1"})
+                await reply(scope, receive, send_with_id)
         except Exception:
             logger.exception("Unhandled error")
             if not status:

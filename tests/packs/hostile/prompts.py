@@ -20,3 +20,9 @@ async def fails_too() -> str:
 def leaves(code: str) -> str:
     """Exit, in a thread."""
     raise SystemExit(code)
+
+
+@resource("hostile://surrogate")
+async def unwritable() -> str:
+    """Return text that UTF-8 can't carry."""
+    return "\ud800"

@@ -1,0 +1,127 @@
+"""The bounds of one call of a component: its time, and what it may raise.
+
+Stock FastMCP lets a tool that calls `sys.exit()` end the server's task group, after which every request fails; and
+it waits for ever for a call that swallows its cancellation. Here each call runs in a task of its own, dependencies
+included: the caller is answered when the time is over, whether or not the task ends.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
+
+from fastmcp.exceptions import FastMCPError, NotFoundError
+from fastmcp.exceptions import ValidationError as InvalidArguments
+from fastmcp.prompts import PromptResult
+from fastmcp.resources import ResourceResult
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
+from pydantic import ValidationError
+
+from server.containment import ERRORS
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_DOING = {"tool": "calling", "resource": "reading", "prompt": "rendering"}
+
+
+class CallGuard(Middleware):
+    """Give each call its time, and let nothing but an error for the caller out of it.
+
+    Args:
+        seconds: a call's time, unless its tool has one of its own.
+        tools: seconds by tool's name.
+    """
+
+    def __init__(self, seconds: float, tools: Mapping[str, float]) -> None:
+        self.seconds = seconds
+        self.tools = tools
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
+        """A tool's call."""
+        name = context.message.name
+        return await _bounded(call_next(context), "tool", name, self.tools.get(name, self.seconds))
+
+    async def on_read_resource(
+        self,
+        context: MiddlewareContext[ReadResourceRequestParams],
+        call_next: CallNext[ReadResourceRequestParams, ResourceResult],
+    ) -> ResourceResult:
+        """A resource's reading."""
+        return await _bounded(call_next(context), "resource", str(context.message.uri), self.seconds)
+
+    async def on_get_prompt(
+        self,
+        context: MiddlewareContext[GetPromptRequestParams],
+        call_next: CallNext[GetPromptRequestParams, PromptResult],
+    ) -> PromptResult:
+        """A prompt's rendering; arguments that are missing or of a wrong type are the caller's mistake (-32602)."""
+        name, given = context.message.name, context.message.arguments or {}
+        server = context.fastmcp_context
+        prompt = await server.fastmcp.get_prompt(name) if server else None
+        known = (prompt.arguments if prompt else None) or []
+        missing = [argument.name for argument in known if argument.required and argument.name not in given]
+        if missing:
+            raise MCPError(INVALID_PARAMS, f"Missing required arguments: {', '.join(missing)}")
+        try:
+            return await _bounded(call_next(context), "prompt", name, self.seconds)
+        except FastMCPError as error:
+            if isinstance(error.__cause__, ValidationError):
+                # Only the names: FastMCP's text holds the value and Python's name of the type.
+                wrong = [argument.name for argument in known if f"argument '{argument.name}' with" in str(error)]
+                raise MCPError(INVALID_PARAMS, f"Arguments of a wrong type: {', '.join(wrong[:1])}") from None
+            raise
+
+
+async def _bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+    task = asyncio.ensure_future(_contained(call, kind, name))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:  # the caller went away, or the replica stops
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_forget)
+        logger.warning("%s %r did not finish within %g s", kind, name, seconds)
+        raise ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
+    if task.cancelled():
+        raise _failure(kind, name, "cancelled its own task")
+    return task.result()
+
+
+async def _contained(call: Awaitable[T], kind: str, name: str) -> T:
+    try:
+        return await call
+    except (FastMCPError, NotFoundError) as error:
+        if error.__cause__ is None or isinstance(error, InvalidArguments):  # else masked, and logged with its traceback
+            logger.info("%s %r told its caller: %.300s", kind, name, " ".join(str(error).split()))
+        raise _writable(error) from error.__cause__
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # SystemExit, KeyboardInterrupt and such would end the process
+        logger.exception("Error %s %s %r", _DOING[kind], kind, name)
+        raise ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG) from error
+
+
+def _failure(kind: str, name: str, why: str) -> FastMCPError:
+    logger.error("Error %s %s %r: it %s", _DOING[kind], kind, name, why)
+    return ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG)
+
+
+def _writable(error: Exception) -> Exception:
+    """An error whose text UTF-8 can carry."""
+    text = str(error)
+    return error if text.isprintable() else type(error)(text.encode(errors="replace").decode())
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Look at what a task that was given up ended with, or asyncio logs that nobody did."""
+    if not task.cancelled():
+        task.exception()
