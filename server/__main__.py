@@ -5,6 +5,7 @@ import importlib.util
 import os
 import signal
 import sys
+from pathlib import Path
 
 import uvicorn
 
@@ -79,11 +80,14 @@ def _serve(settings: Settings, watched: list[str] | None = None) -> int:
 
 
 def _folders(settings: Settings) -> list[str]:
-    """The folders of the server and of all packages that it serves."""
+    """The folders of the server and of all packages and modules that it serves."""
     found = ["server"]
     for package in settings.mcp_components:
         spec = importlib.util.find_spec(package)
-        found += list(spec.submodule_search_locations or ()) if spec else ()
+        if spec and spec.submodule_search_locations:
+            found += spec.submodule_search_locations
+        elif spec and spec.origin:
+            found.append(str(Path(spec.origin).parent))
     return found
 
 
