@@ -57,7 +57,8 @@ def _lacks_swarm() -> str:
 
 
 def _lacks_node() -> str:
-    answer = subprocess.run("node --version", shell=True, capture_output=True, text=True, check=False).stdout  # noqa: S602
+    node = shutil.which("node")
+    answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout if node else ""
     major = answer.removeprefix("v").partition(".")[0]
     return "" if major.isdecimal() and int(major) >= 22 else "node 22 or newer is not installed"
 
@@ -96,6 +97,13 @@ def environment(**settings: str) -> dict[str, str]:
     ours = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
     keep = {name: value for name, value in os.environ.items() if name.upper() not in ours}
     return {**keep, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings}
+
+
+def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end, in the project's folder, with settings of the server."""
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(**settings), capture_output=True, text=True, check=False, timeout=90
+    )
 
 
 class Server:

@@ -92,7 +92,7 @@ async def _bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> 
         logger.warning("%s %r did not finish within %g s", kind, name, seconds)
         raise ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
     if task.cancelled():
-        raise _failure(kind, name, "cancelled its own task")
+        raise _failure(kind, name, "its task was cancelled from within")
     return task.result()
 
 
@@ -106,12 +106,12 @@ async def _contained(call: Awaitable[T], kind: str, name: str) -> T:
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:  # SystemExit, KeyboardInterrupt and such would end the process
-        logger.exception("Error %s %s %r", _DOING[kind], kind, name)
-        raise ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG) from error
+        raise _failure(kind, name, f"{type(error).__name__} was raised", error) from error
 
 
-def _failure(kind: str, name: str, why: str) -> FastMCPError:
-    logger.error("Error %s %s %r: it %s", _DOING[kind], kind, name, why)
+def _failure(kind: str, name: str, why: str, error: BaseException | None = None) -> FastMCPError:
+    """Log why a call failed, and make the error that tells its caller only that it did."""
+    logger.error("Error %s %s %r: %s", _DOING[kind], kind, name, why, exc_info=error)
     return ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG)
 
 

@@ -1,9 +1,6 @@
 """The FastMCP instance and what was discovered for it."""
 
-import os
 from dataclasses import dataclass
-
-os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")  # its own handler would print beside ours; read on import
 
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
@@ -23,7 +20,6 @@ class Entry:
 
     name: str
     description: str
-    where: str
 
 
 @dataclass(frozen=True)
@@ -89,13 +85,12 @@ def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
 def _catalogue(found: list[Found]) -> Catalogue:
     def entries(*kinds: type[FastMCPComponent]) -> list[Entry]:
         chosen = [item for item in found if isinstance(item.component, kinds)]
-        return sorted((_entry(item) for item in chosen), key=lambda entry: entry.name)
+        return sorted((_entry(item.component) for item in chosen), key=lambda entry: entry.name)
 
     return Catalogue(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt))
 
 
-def _entry(item: Found) -> Entry:
-    component = item.component
+def _entry(component: FastMCPComponent) -> Entry:
     match component:
         case Resource():
             name = str(component.uri)
@@ -103,4 +98,4 @@ def _entry(item: Found) -> Entry:
             name = component.uri_template
         case _:
             name = component.name
-    return Entry(name, (component.description or "").partition("\n\n")[0], item.where)
+    return Entry(name, (component.description or "").partition("\n\n")[0])

@@ -63,7 +63,7 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         # Without its supervisor (killed, crashed) a replica would hold the port for ever.
-        loop.add_reader(supervisor.sentinel, os._exit, EXIT_REFUSED)
+        loop.add_reader(supervisor.sentinel, os._exit, 1)
     try:
         with lifecycle.running():
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by server.local until now

@@ -23,7 +23,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
 
     Nothing within a process can interrupt an `async` function that blocks, and the supervisor or orchestrator
     replaces a process that ended much sooner than one that only fails its health checks. Time in which the whole
-    process was stopped (SIGSTOP, a suspended machine) doesn't count.
+    process was stopped (SIGSTOP, a paused container) doesn't count up to twice `stall_seconds`: then the backstop
+    in C, whose clock runs on, ends the process.
     """
     if not stall_seconds:
         yield

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT, free_port, until
 from tests.mcp import call, text
-from tests.test_scripts import run
+from tests.test_scripts import script
 
 pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600)]
 
@@ -60,9 +60,9 @@ def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
     """As an operator would try it."""
     name, url = container
     until(lambda: health(name) == "healthy", "the container is healthy")
-    done = run("test_mcp_client.py", "--url", f"{url}/mcp")
+    done = script("test_mcp_client.py", "--url", f"{url}/mcp")
     assert done.returncode == 0, done.stdout + done.stderr
-    done = run("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
+    done = script("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from conftest import ROOT, Server, StartServer, environment, free_port, until
+from conftest import Server, StartServer, free_port, run, until
 from tests.mcp import call, get, legacy, modern, text
 
 
@@ -140,14 +139,7 @@ def test_it_starts_again_at_once_beside_old_connections(start_server: StartServe
 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
     """Rather than two servers that share its connections."""
-    done = subprocess.run(
-        [sys.executable, "-m", "server", "--replicas", "3"],
-        cwd=ROOT,
-        env=environment(MCP_PORT=str(local_replicas.port)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(sys.executable, "-m", "server", "--replicas", "3", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr == (
         f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
@@ -157,14 +149,7 @@ def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
 
 def test_one_replica_refuses_a_taken_port_too(local_replicas: Server) -> None:
     """`python -m server`, as a container runs it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "server"],
-        cwd=ROOT,
-        env=environment(MCP_PORT=str(local_replicas.port)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(sys.executable, "-m", "server", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr.startswith(f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
@@ -173,13 +158,15 @@ def test_a_tool_that_breaks_while_replicas_start_stops_them_all(tmp_path: Path) 
     """Refuse at start: one line, no restarts."""
     pack = tmp_path / "broken_pack.py"
     pack.write_text("import no_such_module\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "server", "--replicas", "2"],
-        cwd=ROOT,
-        env=environment(MCP_PORT=str(free_port()), MCP_COMPONENTS="broken_pack", PYTHONPATH=str(tmp_path)),
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run(
+        sys.executable,
+        "-m",
+        "server",
+        "--replicas",
+        "2",
+        MCP_PORT=str(free_port()),
+        MCP_COMPONENTS="broken_pack",
+        PYTHONPATH=str(tmp_path),
     )
     assert done.returncode == 3
     assert done.stderr == f"{pack}:1: ModuleNotFoundError: No module named 'no_such_module'\n"

@@ -1,33 +1,22 @@
 """The command line."""
 
 import re
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from conftest import ROOT, StartServer, environment, until
+from conftest import StartServer, run, until
 from tests.mcp import call, text
 
-
-def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """`python -m server` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "server", *arguments],
-        cwd=ROOT,
-        env=environment(**settings),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+serve = partial(run, sys.executable, "-m", "server")
 
 
 def test_check_says_what_is_served() -> None:
     """And exits 0, without serving."""
-    done = run("--check")
+    done = serve("--check")
     assert (done.returncode, done.stderr) == (0, "")
     first, tools, resources, prompts = done.stdout.splitlines()
     assert first == "template-mcp 0.1.0: settings and components are fine."
@@ -38,13 +27,13 @@ def test_check_says_what_is_served() -> None:
 
 def test_check_without_components() -> None:
     """A server that serves nothing is no error, but said."""
-    assert "no tools, resources or prompts" in run("--check", AUTO_DISCOVER="false").stdout
+    assert "no tools, resources or prompts" in serve("--check", AUTO_DISCOVER="false").stdout
 
 
 @pytest.mark.parametrize("arguments", [["--check"], [], ["--replicas", "2"]])
 def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
     """One line on stderr, exit code 3."""
-    done = run(*arguments, AUTH_ENABLED="true")
+    done = serve(*arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == ("AUTH_TOKEN: required by AUTH_ENABLED=true; set it, or mount a secret named auth_token\n")
 
@@ -52,14 +41,14 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
 def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
     """As in a container."""
     (tmp_path / "pack.py").write_text("\n\nboom()\n")
-    done = run(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    done = serve(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
 
 
 def test_a_misspelt_variable_is_a_warning() -> None:
     """It may be somebody else's."""
-    done = run("--check", AUTH_ENABLE="true")
+    done = serve("--check", AUTH_ENABLE="true")
     assert done.returncode == 0
     assert done.stderr == "Warning: AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?\n"
 
@@ -69,7 +58,7 @@ def test_a_misspelt_variable_is_a_warning() -> None:
 )
 def test_wrong_arguments(arguments: list[str]) -> None:
     """argparse's exit code and usage line."""
-    done = run(*arguments)
+    done = serve(*arguments)
     assert done.returncode == 2
     assert "usage: python -m server" in done.stderr
 

@@ -5,29 +5,20 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from conftest import ROOT, environment, free_port, until
+from conftest import ROOT, environment, free_port, run, until
 
 made_by_make = pytest.mark.skipif(
     not Path(sys.prefix, ".ready").exists(), reason="this Python is not of an environment that make made"
 )
 
 
-def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A target to its end."""
-    return subprocess.run(
-        ["make", *arguments],
-        cwd=ROOT,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+make = partial(run, "make")
 
 
 def test_help_is_the_default_and_lists_every_target() -> None:

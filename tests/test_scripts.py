@@ -1,23 +1,18 @@
 """The two scripts, as a person runs them."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 
-from conftest import ROOT, free_port
+from conftest import StartServer, free_port, run
 
-
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A script to its end."""
-    return subprocess.run(
-        [sys.executable, script, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=90
-    )
+script = partial(run, sys.executable)
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ def patient_server() -> Iterator[str]:
 def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) -> None:
     """The familiar sections, exit code 0, and the same figures as JSON."""
     file = tmp_path / "load.json"
-    done = run("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "300", "--json", str(file))
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "300", "--json", str(file))
     assert done.returncode == 0, done.stdout + done.stderr
     for section in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT", "✓ PASSED"):
         assert section in done.stdout
@@ -73,14 +68,14 @@ def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) 
 
 def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
     """Exit code 1, and which expectation failed."""
-    done = run("test_swarm_load.py", "--url", f"{local_url}/mcp", "--expect-replicas", "4")
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--expect-replicas", "4")
     assert done.returncode == 1
     assert "✗ FAILED: 3 of 4 expected replicas took part." in done.stdout
 
 
 def test_so_many_calls_are_truly_in_flight(patient_server: str) -> None:
     """Fewer than twenty at once would never be answered."""
-    done = run(
+    done = script(
         "test_swarm_load.py",
         "--url",
         patient_server,
@@ -94,19 +89,19 @@ def test_so_many_calls_are_truly_in_flight(patient_server: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("script", ["test_swarm_load.py", "test_mcp_client.py"])
-def test_no_server_is_one_sentence(script: str) -> None:
+@pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
+def test_no_server_is_one_sentence(name: str) -> None:
     """Exit code 2, and what to do."""
-    done = run(script, "--url", f"http://127.0.0.1:{free_port()}/mcp")
+    done = script(name, "--url", f"http://127.0.0.1:{free_port()}/mcp")
     assert done.returncode == 2
     assert "make up" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("script", ["test_swarm_load.py", "test_mcp_client.py"])
-def test_help(script: str) -> None:
+@pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
+def test_help(name: str) -> None:
     """It says what the exit codes mean."""
-    done = run(script, "--help")
+    done = script(name, "--help")
     assert done.returncode == 0
     assert "Exit codes" in done.stdout
 
@@ -114,20 +109,24 @@ def test_help(script: str) -> None:
 @pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
 def test_wrong_arguments(arguments: list[str]) -> None:
     """Refused by name."""
-    done = run("test_swarm_load.py", *arguments)
+    done = script("test_swarm_load.py", *arguments)
     assert done.returncode == 2
     assert arguments[0] in done.stderr
 
 
-def test_the_client_script_fails_on_a_server_without_the_tools(patient_server: str) -> None:
-    """Whatever answers there isn't this server."""
-    assert run("test_mcp_client.py", "--url", patient_server, "--era", "legacy").returncode != 0
+def test_the_client_script_fails_on_a_server_without_the_tools(start_server: StartServer) -> None:
+    """Exit code 1, and which are missing; the steps that need none still pass."""
+    server = start_server(AUTO_DISCOVER="false")
+    done = script("test_mcp_client.py", "--url", f"{server.url}/mcp")
+    assert done.returncode == 1
+    assert "✗ tools: not listed: add, echo, server_info" in done.stdout
+    assert "✓ unknown tool" in done.stdout
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy", "modern"])
 def test_the_client_script(local_url: str, era: str) -> None:
     """Every step, and who served it."""
-    done = run("test_mcp_client.py", "--url", f"{local_url}/mcp", "--era", era, "--rapid", "10")
+    done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--era", era, "--rapid", "10")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✓ echo: hällo 🌍 hällo 🌍  [" in done.stdout
     assert "✓ rapid: 10 of 10 clients served" in done.stdout

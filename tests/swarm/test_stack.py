@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, environment, until
 from tests.mcp import get, modern
 from tests.test_image import docker
-from tests.test_scripts import run
+from tests.test_scripts import script
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ def stack() -> Iterator[str]:
         done = subprocess.run(
             ["make", target, f"STACK={STACK}", "DEPLOY_FLAGS=--resolve-image never"],
             cwd=ROOT,
-            env=environment(PORT=port, DRAIN_SECONDS="5"),
+            env=environment(PORT=port),
             capture_output=True,
             text=True,
             check=False,
@@ -70,9 +70,9 @@ def test_any_replica_answers_either_era(stack: str) -> None:
 def test_the_scripts_pass(stack: str) -> None:
     """As README tells an operator to run them."""
     for era in ("legacy", "modern"):
-        done = run("test_mcp_client.py", "--url", f"{stack}/mcp", "--era", era, "--rapid", "12")
+        done = script("test_mcp_client.py", "--url", f"{stack}/mcp", "--era", era, "--rapid", "12")
         assert done.returncode == 0, done.stdout + done.stderr
-    done = run("test_swarm_load.py", "--url", f"{stack}/mcp", "--requests", "300")
+    done = script("test_swarm_load.py", "--url", f"{stack}/mcp", "--requests", "300")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
