@@ -10,17 +10,18 @@ PYTHON_IMAGE ?= python:3.13-slim
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SUITE := tests/conformance/node_modules/.ready
 # An environment whose interpreter is gone (a Python that was removed) is made anew, too.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(READY)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test lint format image deploy undeploy lock
+.PHONY: help up dev check test lint format image deploy undeploy bench-exchange conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
 
 up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
@@ -48,11 +49,23 @@ image: ## build the Docker image
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches
-	IMAGE=$(IMAGE) docker stack deploy $(DEPLOY_FLAGS) -c stack.yml $(STACK)
+	@docker secret inspect request_state_keys >/dev/null 2>&1 || openssl rand -hex 32 | docker secret create request_state_keys - >/dev/null
+	IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) docker stack deploy $(DEPLOY_FLAGS) -c stack.yml $(STACK)
 	@echo "Deployed as '$(STACK)'. Watch it with: docker stack ps $(STACK)"
 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)
+
+bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (eight minutes)
+	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+
+conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
+	@REQUIRE=node $(BIN)/python -m pytest tests/conformance $(ARGS)
+
+$(SUITE): tests/conformance/package-lock.json
+	@echo "Installing the conformance suite and its Node …" >&2
+	@npm ci --prefix tests/conformance --silent --no-audit --no-fund
+	@touch $@
 
 lock: $(READY) ## renew requirements.lock and requirements-dev.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --upgrade $(LOCK_FLAGS) -o requirements.lock

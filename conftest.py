@@ -17,6 +17,7 @@ import pytest
 from server.config import Settings
 
 ROOT = Path(__file__).parent
+pytest_plugins = ["tests.replicas"]
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
 
@@ -57,10 +58,12 @@ def _lacks_swarm() -> str:
 
 
 def _lacks_node() -> str:
-    node = shutil.which("node")
-    answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout if node else ""
-    major = answer.removeprefix("v").partition(".")[0]
-    return "" if major.isdecimal() and int(major) >= 22 else "node 22 or newer is not installed"
+    suite = ROOT / "tests" / "conformance" / "node_modules"
+    return "" if (suite / ".ready").exists() else "the conformance suite is not installed (make conformance does it)"
+
+
+def _lacks_redis() -> str:
+    return "" if shutil.which("redis-server") else "redis-server is not installed"
 
 
 def _lacks_browser() -> str:
@@ -72,6 +75,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "swarm": _lacks_swarm,
     "node": _lacks_node,
     "browser": _lacks_browser,
+    "redis": _lacks_redis,
 }
 
 

@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from server.config import Settings
 from server.errors import StartupError
 from server.mcp_app import McpApp, build
 from server.replica import EXIT_REFUSED, name_of, uvicorn_options
+from server.shared.redis import connect
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,11 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
             )
             return _serve(settings, _folders(settings))
         mcp_app = build(settings)
+        connect(settings)  # which only looks at the URL
         if options.check:
             print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
             return 0
         if options.replicas is None:
             return _serve(settings)
+        _introduce(options.replicas, settings)
         print(f"Starting {_count(options.replicas)} …", flush=True)
         return local.run(settings, options.replicas, lambda: _welcome(settings, options.replicas, mcp_app))
     except StartupError as error:
@@ -77,6 +81,13 @@ def _serve(settings: Settings, watched: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, lambda *_: None)
     uvicorn.run(**uvicorn_options(settings), reload=bool(watched), reload_dirs=watched)
     return 0
+
+
+def _introduce(replicas: int, settings: Settings) -> None:
+    """Tell the replicas, which read their settings anew, how many they are, and the keys that they share."""
+    os.environ["MCP_REPLICAS"] = str(replicas)
+    if settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
 
 
 def _folders(settings: Settings) -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from fastmcp.exceptions import FastMCPError, NotFoundError
-from fastmcp.exceptions import ValidationError as InvalidArguments
 from fastmcp.prompts import PromptResult
 from fastmcp.resources import ResourceResult
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -21,6 +20,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestPar
 from pydantic import ValidationError
 
 from server.containment import ERRORS
+from server.outcome import CALL, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,13 @@ class CallGuard(Middleware):
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
         """A tool's call."""
+        if (outcome := CALL.get()) is not None:
+            CALL.set(None)  # a component that calls another must run that one
+            if outcome.logged and outcome.error is not None:
+                raise outcome.error
+            return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
         name = context.message.name
-        return await _bounded(call_next(context), "tool", name, self.tools.get(name, self.seconds))
+        return await bounded(call_next(context), "tool", name, self.tools.get(name, self.seconds))
 
     async def on_read_resource(
         self,
@@ -54,7 +59,7 @@ class CallGuard(Middleware):
         call_next: CallNext[ReadResourceRequestParams, ResourceResult],
     ) -> ResourceResult:
         """A resource's reading."""
-        return await _bounded(call_next(context), "resource", str(context.message.uri), self.seconds)
+        return await bounded(call_next(context), "resource", str(context.message.uri), self.seconds)
 
     async def on_get_prompt(
         self,
@@ -70,7 +75,7 @@ class CallGuard(Middleware):
         if missing:
             raise MCPError(INVALID_PARAMS, f"Missing required arguments: {', '.join(missing)}")
         try:
-            return await _bounded(call_next(context), "prompt", name, self.seconds)
+            return await bounded(call_next(context), "prompt", name, self.seconds)
         except FastMCPError as error:
             if isinstance(error.__cause__, ValidationError):
                 # Only the names: FastMCP's text holds the value and Python's name of the type.
@@ -79,7 +84,23 @@ class CallGuard(Middleware):
             raise
 
 
-async def _bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+def out_of_time(kind: str, name: str, seconds: float) -> FastMCPError:
+    """Log that a call took too long, and make the error that tells its caller."""
+    logger.warning("%s %r did not finish within %g s", kind, name, seconds)
+    return ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
+
+
+async def _give(outcome: Outcome) -> Any:
+    return outcome.give()
+
+
+async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+    """Await one call of a component, in a task of its own, for as long as it may take.
+
+    Raises:
+        FastMCPError: what its caller is told: it took too long, or raised something that ends processes.
+        Exception: whatever else it raised.
+    """
     task = asyncio.ensure_future(_contained(call, kind, name))
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
@@ -89,8 +110,7 @@ async def _bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> 
     if not done:
         task.cancel()
         task.add_done_callback(_forget)
-        logger.warning("%s %r did not finish within %g s", kind, name, seconds)
-        raise ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
+        raise out_of_time(kind, name, seconds)
     if task.cancelled():
         raise _failure(kind, name, "its task was cancelled from within")
     return task.result()
@@ -100,7 +120,7 @@ async def _contained(call: Awaitable[T], kind: str, name: str) -> T:
     try:
         return await call
     except (FastMCPError, NotFoundError) as error:
-        if error.__cause__ is None or isinstance(error, InvalidArguments):  # else masked, and logged with its traceback
+        if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # masked, and logged with its traceback
             logger.info("%s %r told its caller: %.300s", kind, name, " ".join(str(error).split()))
         raise _writable(error) from error.__cause__
     except (Exception, asyncio.CancelledError):

@@ -28,6 +28,10 @@ def _split(value: object) -> object:
     return value
 
 
+def _ring(value: SecretStr | None) -> list[str]:
+    return value.get_secret_value().replace(",", " ").split() if value is not None else []
+
+
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -60,7 +64,11 @@ class Settings(BaseSettings):
         True,
         description="Keep no session between requests. `false` needs one replica, or affinity by `Mcp-Session-Id`.",
     )
-    json_response: bool = Field(True, description="Answer with one JSON document; `false`: with an event stream.")
+    json_response: Literal["auto", "true", "false"] = Field(
+        "auto",
+        description="Whether a reply is one JSON document. `auto`: unless the caller takes an event stream and the "
+        "call reports progress or logs something; `true`: always; `false`: as the MCP SDK does it, which streams.",
+    )
     auto_discover: bool = Field(True, description="Serve what `MCP_COMPONENTS` holds; `false`: nothing.")
     mcp_components: Words = Field(
         ("server",),
@@ -108,6 +116,28 @@ class Settings(BaseSettings):
         "and exits to be replaced. 0: never.",
     )
 
+    mcp_replicas: int = Field(
+        1, ge=1, description="How many replicas serve under this name. More than one need `REQUEST_STATE_KEYS`."
+    )
+    request_state_keys: SecretStr | None = Field(
+        None,
+        description="Keys that seal what multi-round tools remember between rounds, 32 characters or more each, no "
+        "spaces, one a line, newest first, the same on every replica. Empty: a single replica makes one for itself.",
+    )
+    request_state_seconds: Seconds = Field(
+        600, gt=0, description="Time that a client has for each round of a multi-round tool."
+    )
+    redis_url: SecretStr | None = Field(
+        None,
+        description="The Redis that replicas share (`redis://…`): change events, and which request states were used.",
+    )
+
+    @field_validator("json_response", mode="before")
+    @classmethod
+    def _word(cls, value: object) -> object:
+        words = {"1": "true", "yes": "true", "on": "true", "0": "false", "no": "false", "off": "false"}
+        return words.get(value.lower(), value.lower()) if isinstance(value, str) else value
+
     @field_validator("log_level", mode="before")
     @classmethod
     def _upper(cls, value: object) -> object:
@@ -127,6 +157,30 @@ class Settings(BaseSettings):
             if not _PACKAGE.fullmatch(name):
                 raise ValueError(f"{name!r} is not a package's name (like server or examples.analytics)")
         return value
+
+    @field_validator("request_state_keys")
+    @classmethod
+    def _strong(cls, value: SecretStr | None) -> SecretStr | None:
+        keys = _ring(value)
+        if any(len(key.encode()) < 32 for key in keys):
+            raise ValueError("a key is shorter than 32 characters; openssl rand -hex 32 makes one")
+        if len(set(keys)) < len(keys):
+            raise ValueError("a key is there twice")
+        return value
+
+    @property
+    def request_state_ring(self) -> list[str]:
+        """The keys that seal request states, newest first; the first seals, all unseal."""
+        return _ring(self.request_state_keys)
+
+    @model_validator(mode="after")
+    def _keys_for_replicas(self) -> Self:
+        if self.mcp_replicas > 1 and not self.request_state_ring:
+            raise ValueError(
+                f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
+                "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes one)"
+            )
+        return self
 
     @model_validator(mode="after")
     def _token_for_auth(self) -> Self:
@@ -162,7 +216,8 @@ def _line(problem: Mapping[str, Any]) -> str:
         return message
     field = str(problem["loc"][0])
     value = str(problem["input"])
-    shown = "" if field == "auth_token" else f"={value if value.isprintable() else ascii(value)}"
+    secret = SecretStr in getattr(Settings.model_fields[field].annotation, "__args__", ())
+    shown = "" if secret else f"={value if value.isprintable() else ascii(value)}"
     return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
 
 

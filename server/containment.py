@@ -32,53 +32,59 @@ GENERATOR_ITEMS = 100_000
 """How many items a generator's result may have. One that never ends would fill the memory long before its timeout."""
 
 
-def off_the_loop(fn: Function, *, threads: int | None) -> AsyncFunction:
-    """Make any function an `async` one of the same signature, a plain `def` by running it in a thread.
+def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> AsyncFunction:
+    """Make any component's function an `async` one of the same signature, whose result is fit for a reply.
 
     `fn` may be `async def` or `def`, a generator of either kind (its items become a list), or return an awaitable.
-    A thread that outlasts its call is left behind, since Python can't stop one.
+    A plain `def` runs in a thread; one that outlasts its call is left behind, since Python can't stop it.
 
     Args:
         threads: how many calls of a `def` run at once, in threads of its own: FastMCP shares forty between all of
             them, so that one that hangs starves the others. None: on the event loop, one by one.
+        kind: "tool", "resource" or "prompt".
+        what: the component, for messages.
 
     Raises (the wrapper):
         ToolError: a generator yields more than `GENERATOR_ITEMS` items.
-    """
-    on_the_loop = threads is None or inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
-    run = fn if on_the_loop else _in_a_thread(fn, anyio.CapacityLimiter(threads or 1))
-
-    @functools.wraps(fn)
-    async def settled(*args: Any, **kwargs: Any) -> Any:
-        result = run(*args, **kwargs)
-        while inspect.isawaitable(result):  # twice for a `def` that returned a coroutine from its thread
-            result = await result
-        if inspect.isasyncgen(result):
-            return await _collect(result)
-        return _drain(result, threading.Event()) if inspect.isgenerator(result) else result
-
-    return settled
-
-
-def refuse_unwritable(fn: AsyncFunction, *, kind: str, what: str) -> AsyncFunction:
-    """Wrap a component's function so that a result which JSON can't carry is its error, not a broken reply.
-
-    Raises (the wrapper):
         ToolError, ResourceError, PromptError: the result holds an object of unknown type, a reference to itself,
             NaN or an infinity (RFC 8259, section 6), or text that isn't Unicode.
     """
 
-    @functools.wraps(fn)
-    async def checked(*args: Any, **kwargs: Any) -> Any:
-        result = await fn(*args, **kwargs)
+    async def fit(result: Any) -> Any:
+        settled = await _settled(result)
         try:
-            _write(result)
+            _write(settled)
         except ValueError as error:  # PydanticSerializationError and UnicodeEncodeError are such
             logger.warning("%s returned a value that JSON can't carry: %s", what, error)
             raise ERRORS[kind](f"{what} returned a value that JSON can't carry", log_level=logging.DEBUG) from None
-        return result
+        return settled
 
-    return checked
+    if inspect.iscoroutinefunction(fn):
+
+        @functools.wraps(fn)
+        async def contained(*args: Any, **kwargs: Any) -> Any:
+            result = await fn(*args, **kwargs)
+            # Most results are text, and most text is ASCII, which costs nothing to see.
+            return result if type(result) is str and result.isascii() else await fit(result)
+
+        return contained
+
+    on_the_loop = threads is None or inspect.isasyncgenfunction(fn)
+    run = fn if on_the_loop else _in_a_thread(fn, anyio.CapacityLimiter(threads or 1))
+
+    @functools.wraps(fn)
+    async def contained_too(*args: Any, **kwargs: Any) -> Any:
+        return await fit(run(*args, **kwargs))
+
+    return contained_too
+
+
+async def _settled(result: Any) -> Any:
+    while inspect.isawaitable(result):  # twice for a `def` that returned a coroutine from its thread
+        result = await result
+    if inspect.isasyncgen(result):
+        return await _collect(result)
+    return _drain(result, threading.Event()) if inspect.isgenerator(result) else result
 
 
 def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:

@@ -12,13 +12,17 @@ from typing import Any
 
 from fastmcp.decorators import get_fastmcp_meta
 from fastmcp.prompts.function_prompt import PromptMeta
+from fastmcp.server.middleware import Middleware
 from fastmcp.server.providers.filesystem_discovery import extract_components
+from fastmcp.tools import FunctionTool
 from fastmcp.tools.function_tool import ToolMeta
 from fastmcp.utilities.components import FastMCPComponent
 
+from server.completion import is_completion
 from server.config import Settings
-from server.containment import mask_prompt_errors, off_the_loop, refuse_unwritable
+from server.containment import AsyncFunction, Function, contain, mask_prompt_errors
 from server.errors import StartupError
+from server.outcome import PlannedTool
 
 ROOMS = ("tools", "resources", "prompts")
 """The folders of a package that hold components."""
@@ -38,22 +42,54 @@ class Found:
     """Seconds that a tool's author gives it; None: as the settings say."""
 
 
-def discover(settings: Settings) -> list[Found]:
-    """Import what `MCP_COMPONENTS` names and collect every public component in it, in order of file and name.
+@dataclass(frozen=True)
+class Discovered:
+    """All that packages hold for the server."""
+
+    components: list[Found]
+    middleware: list[Middleware]
+    """In order of file and name, outermost first."""
+    completion: AsyncFunction | None
+    """What suggests values for arguments."""
+
+
+def discover(settings: Settings) -> Discovered:
+    """Import what `MCP_COMPONENTS` names and collect what is public in it, in order of file and name.
+
+    That is components, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
 
     Raises:
         DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
-            or two components of one name.
+            two components of one name, or two functions that complete.
     """
     found: dict[str, Found] = {}
+    middleware: dict[int, Middleware] = {}
+    completions: dict[str, Function] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
+            for name, value in _public(module):
+                if isinstance(value, Middleware):
+                    middleware[id(value)] = value
+                elif is_completion(value) and not _imported(value, module):
+                    completions[f"{_where(module, value)}: {name}"] = value
             for item in _components(module, settings):
                 first = found.setdefault(item.component.key, item)
                 if first is not item:
                     kind, name = item.component.key.rstrip("@").split(":", 1)
                     raise DiscoveryError(f"{item.where}: {kind} {name!r} is already defined at {first.where}")
-    return list(found.values())
+    if len(completions) > 1:
+        one, other = list(completions)[:2]
+        raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
+    suggest = next(iter(completions.values()), None)
+    return Discovered(
+        list(found.values()),
+        list(middleware.values()),
+        contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion") if suggest else None,
+    )
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in sorted(vars(module).items()) if not name.startswith("_"))
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
@@ -94,9 +130,9 @@ def _origin(error: BaseException, blame: str) -> str:
 
 def _components(module: ModuleType, settings: Settings) -> Iterator[Found]:
     seen: set[int] = set()
-    for name, value in sorted(vars(module).items()):
+    for name, value in _public(module):
         meta = get_fastmcp_meta(value)
-        if name.startswith("_") or id(value) in seen or not (meta or isinstance(value, FastMCPComponent)):
+        if id(value) in seen or not (meta or isinstance(value, FastMCPComponent)):
             continue
         seen.add(id(value))  # a second name for the same function is not a second tool
         function = value if meta else getattr(value, "fn", None)
@@ -118,6 +154,8 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> 
     try:
         setattr(holder, name, _contained(value, meta, name, settings) if meta else value)
         (component,) = extract_components(holder)
+        if meta and isinstance(component, FunctionTool):
+            component = PlannedTool(**dict(component))
     except Exception as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
     return component
@@ -126,7 +164,7 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> 
 def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings) -> Callable[..., Any]:
     what = f"{meta.type} {meta.name or name!r}"
     threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
-    contained = refuse_unwritable(off_the_loop(fn, threads=threads), kind=meta.type, what=what)
+    contained = contain(fn, threads=threads, kind=meta.type, what=what)
     if isinstance(meta, ToolMeta):
         meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -21,6 +21,8 @@ class Lifecycle:
     def __init__(self, drain_seconds: float) -> None:
         self.state = "starting"
         self._drain_seconds = drain_seconds
+        self.at_stop: list[Callable[[], None]] = []
+        """Called after the drain, on the event loop: end here what a client would wait for without end."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -43,17 +45,21 @@ class Lifecycle:
         server_handler = signal.getsignal(number)
         loop = asyncio.get_running_loop()
 
+        def stop(signum: int, frame: FrameType | None) -> None:
+            for end in self.at_stop:
+                end()
+            if callable(server_handler):
+                server_handler(signum, frame)
+
         def drain(signum: int, frame: FrameType | None) -> None:
             again = self.state == "draining"
             self.state = "draining"
-            if not callable(server_handler):
-                return
             if again or not self._drain_seconds:
-                server_handler(signum, frame)
+                loop.call_soon_threadsafe(stop, signum, frame)
             else:
                 message = "%s: draining for %g s, then stopping"
                 loop.call_soon_threadsafe(logger.info, message, number.name, self._drain_seconds)
-                loop.call_soon_threadsafe(loop.call_later, self._drain_seconds, server_handler, signum, frame)
+                loop.call_soon_threadsafe(loop.call_later, self._drain_seconds, stop, signum, frame)
 
         signal.signal(number, drain)
         return server_handler

@@ -3,12 +3,15 @@
 import datetime
 import logging
 import sys
+import warnings
 from contextvars import ContextVar
 from typing import Any
 
 import orjson
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from server.config import Settings
+from server.log_buffer import BufferHandler, LogBuffer
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is being served; empty outside of one."""
@@ -71,15 +74,24 @@ class JsonFormatter(logging.Formatter):
             return orjson.dumps({key: ascii(value) for key, value in line.items()}).decode()
 
 
-def configure(settings: Settings, replica: str) -> None:
-    """Send every logger's lines to stderr through one handler; uvicorn's, FastMCP's and the SDK's too."""
+def configure(settings: Settings, replica: str) -> LogBuffer:
+    """Send every logger's lines to stderr through one handler; uvicorn's, FastMCP's and the SDK's too.
+
+    Returns:
+        What the lines pass through, for those who write their own.
+    """
     # A character that the terminal can't show (a lone surrogate, ✓ in a C locale) must not cost the line.
     if hasattr(sys.stderr, "reconfigure"):
         sys.stderr.reconfigure(errors="backslashreplace")
-    handler = logging.StreamHandler()
+    logging.captureWarnings(True)
+    # FastMCP still sends log messages to handshake-era clients by a way that the SDK calls deprecated.
+    warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
+    buffer = LogBuffer()
+    handler = BufferHandler(buffer)
     handler.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    return buffer

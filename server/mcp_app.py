@@ -1,6 +1,8 @@
 """The FastMCP instance and what was discovered for it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
@@ -9,9 +11,11 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from server import __version__
-from server.call_guard import CallGuard
+from server.call_guard import CallGuard, bounded
 from server.config import Settings
+from server.containment import AsyncFunction
 from server.discovery import Found, discover
+from server.shared import request_state
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,12 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class McpApp:
-    """The MCP server, and its catalogue."""
+    """The MCP server, and what was found for it."""
 
     mcp: FastMCP
     catalogue: Catalogue
+    timeouts: Mapping[str, float]
+    """Seconds that a tool's author gives its calls, by tool's name."""
 
 
 def build(settings: Settings) -> McpApp:
@@ -56,18 +62,29 @@ def build(settings: Settings) -> McpApp:
     Raises:
         DiscoveryError: something discovered can't be served.
     """
-    found = discover(settings)
+    discovered = discover(settings)
+    found = discovered.components
     timeouts = {item.component.name: item.timeout for item in found if item.timeout is not None}
     mcp: FastMCP = FastMCP(
         settings.mcp_name,  # fixed: a name that differs between replicas breaks sealed request state
         version=__version__,
         on_duplicate="error",
         mask_error_details=not settings.debug_errors,
-        middleware=[CallGuard(settings.call_timeout_seconds, timeouts)],
+        middleware=[CallGuard(settings.call_timeout_seconds, timeouts), *discovered.middleware],
+        request_state_security=request_state.security(settings),
     )
     for item in found:
         _add(mcp, item.component)
-    return McpApp(mcp, _catalogue(found))
+    if discovered.completion is not None:
+        mcp.add_completion_handler(_within(settings.call_timeout_seconds, discovered.completion))
+    return McpApp(mcp, _catalogue(found), timeouts)
+
+
+def _within(seconds: float, suggest: AsyncFunction) -> AsyncFunction:
+    async def in_time(*arguments: Any) -> Any:
+        return await bounded(suggest(*arguments), "prompt", "completion", seconds)
+
+    return in_time
 
 
 def _add(mcp: FastMCP, component: FastMCPComponent) -> None:

@@ -1,6 +1,7 @@
 """One replica: its name, how uvicorn runs it, and what belongs to its process."""
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
@@ -39,6 +40,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
     return {
         "app": APP,
         "factory": True,
+        "interface": "asgi3",
         "host": settings.mcp_host,
         "port": settings.mcp_port,
         "loop": "uvloop",
@@ -63,7 +65,7 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         # Without its supervisor (killed, crashed) a replica would hold the port for ever.
-        loop.add_reader(supervisor.sentinel, os._exit, 1)
+        loop.add_reader(supervisor.sentinel, _exit, 1)
     try:
         with lifecycle.running():
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by server.local until now
@@ -75,6 +77,13 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
 
 def _end_regardless() -> None:
     """End the process although a tool's thread or task runs on: Python waits for such ones, and can't stop them."""
-    timer = threading.Timer(_LAST_SECONDS, os._exit, (0,))
+    timer = threading.Timer(_LAST_SECONDS, _exit, (0,))
     timer.daemon = True
     timer.start()
+
+
+def _exit(code: int) -> None:
+    """End the process at once, but for the log lines that wait."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    os._exit(code)

@@ -2,27 +2,35 @@
 
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from server import __version__, config, logs
+from server import __version__, collector, config, logs
 from server.config import Settings
 from server.errors import StartupError
+from server.exchange import sdk
+from server.exchange.admission import Admission
+from server.exchange.delegate import Delegate
 from server.exchange.endpoint import Exchange
+from server.exchange.lanes import open_lanes
+from server.exchange.stateless import forget_sessions
 from server.exchange.warm_up import warm_up
 from server.lifecycle import Lifecycle
+from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build
+from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
 from server.middleware.guard import Guard
-from server.middleware.served_by import ServedBy
 from server.replica import EXIT_REFUSED, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.routes.home import home_route
+from server.routes.paths import Paths
 from server.routes.version import version_route
+from server.shared.sharing import sharing
 
 logger = logging.getLogger(__name__)
 
@@ -31,13 +39,14 @@ def app() -> ASGIApp:
     """What uvicorn serves; called once in each replica's process, which it makes its own (logging, signals)."""
     try:
         settings = config.load()
-        logs.configure(settings, name_of(settings))
+        buffer = logs.configure(settings, name_of(settings))
         mcp_app = build(settings)
+        sdk.serve_over_http(mcp_app.mcp)
         logger.info(
             "%s %s, replica %s: %s", settings.mcp_name, __version__, name_of(settings), mcp_app.catalogue.counts
         )
         lifecycle = Lifecycle(settings.drain_seconds)
-        return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle))
+        return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle), buffer)
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_REFUSED)
@@ -48,43 +57,67 @@ def create_app(
     mcp_app: McpApp,
     lifecycle: Lifecycle,
     around: AbstractAsyncContextManager[None],
+    buffer: LogBuffer,
 ) -> ASGIApp:
     """Compose the server. Nothing outside of the returned app is touched.
 
     Args:
         around: entered before the first request and left after the last.
+        buffer: where log lines go.
     """
     replica = name_of(settings)
-    inner = mcp_app.mcp.http_app(
-        path="/mcp",
-        stateless_http=settings.stateless_http,
-        json_response=settings.json_response,
-        host_origin_protection="auto",
-        allowed_hosts=list(settings.allowed_hosts) or None,
-        allowed_origins=list(settings.allowed_origins),  # None would let every origin through in a container
-    )
-    exchange = Exchange(inner, stateless=settings.stateless_http, max_body_bytes=settings.max_body_bytes)
+    share = sharing(settings, mcp_app)
+    lifecycle.at_stop.extend(share.at_stop)
+    exchange, opened, lanes = _exchange(settings, mcp_app)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with inner.lifespan(inner):
+        async with share.running(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
+            collector.settle()
             async with around:
                 yield
 
     routes = Starlette(
         routes=[
-            Route("/mcp", exchange, methods=None),
-            Route("/mcp/", exchange, methods=None),
-            version_route(settings.mcp_name, replica, lifecycle),
+            version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
     )
     routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
-    rooms: ASGIApp = routes
+    rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, routes)
     if settings.auth_enabled and settings.auth_token:
         rooms = Guard(rooms, settings.auth_token.get_secret_value(), realm=settings.mcp_name)
-    return ServedBy(AccessLog(rooms), replica)
+    return AccessLog(rooms, replica, access_lines(settings, replica, buffer))
+
+
+def _exchange(
+    settings: Settings, mcp_app: McpApp
+) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[Any]], Callable[[], Mapping[str, str]]]:
+    """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool."""
+    admission = Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
+    mcp, limit = mcp_app.mcp, settings.max_body_bytes
+    if settings.stateless_http:
+        forget_sessions(mcp)
+    if settings.stateless_http and settings.json_response != "false":
+        exchange = Exchange(admission, max_body_bytes=limit, streams=settings.json_response == "auto")
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[None]:
+            async with open_lanes(mcp, settings.call_timeout_seconds, mcp_app.timeouts) as exchange.lanes:
+                yield
+
+        return exchange, opened, lambda: exchange.lanes.plans.lanes
+    inner = mcp.http_app(
+        path="/mcp",
+        stateless_http=settings.stateless_http,
+        json_response=settings.json_response != "false",
+        host_origin_protection=False,  # looked at already
+    )
+    delegate = Delegate(inner, admission, stateless=settings.stateless_http, max_body_bytes=limit)
+    asked = "STATELESS_HTTP=false" if not settings.stateless_http else "JSON_RESPONSE=false"
+    lanes = {tool.name: f"the SDK's own: {asked}" for tool in mcp_app.catalogue.tools}
+    return delegate, lambda: inner.lifespan(inner), lambda: lanes

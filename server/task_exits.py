@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+from fastmcp.server.dependencies import fastmcp_request_ctx
+
 
 class TaskExit(Exception):
     """A task raised what is meant to end a process."""
@@ -46,9 +48,19 @@ class ExitProof(Coroutine[Any, Any, Any]):
 
 
 def install(loop: asyncio.AbstractEventLoop) -> None:
-    """Make every task that `loop` starts from now on exit-proof."""
+    """Make every task exit-proof that a component starts from now on.
+
+    The server's own tasks, of which there is one for each request, go without: the wrapper would cost as much as
+    parsing the request does.
+    """
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        return asyncio.Task(ExitProof(coro), loop=loop, **options)
+        within_component = fastmcp_request_ctx.get() is not None
+        return asyncio.Task(ExitProof(coro) if within_component else coro, loop=loop, **options)
 
     loop.set_task_factory(factory)
+
+
+def start(coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Start an exit-proof task."""
+    return asyncio.Task(ExitProof(coro), loop=asyncio.get_running_loop())

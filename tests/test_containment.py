@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, until
-from server.containment import off_the_loop
+from server.containment import contain
 from tests.mcp import call, legacy, modern, text
 
 SECRET = "hunter2"
@@ -192,7 +192,7 @@ def test_calls_of_a_synchronous_tool_run_side_by_side() -> None:
         return barrier.wait(10)
 
     async def scenario() -> set[int]:
-        contained = off_the_loop(meets, threads=8)
+        contained = contain(meets, threads=8, kind="tool", what="tool 'meets'")
         return set(await asyncio.gather(*(contained() for _ in range(8))))
 
     assert asyncio.run(scenario()) == set(range(8))

@@ -32,7 +32,7 @@ def write(path: Path, text: str) -> None:
 
 def keys(*packages: str) -> list[str]:
     """What is discovered in packages."""
-    return [found.component.key for found in discover(Settings(mcp_components=packages))]
+    return [found.component.key for found in discover(Settings(mcp_components=packages)).components]
 
 
 def refusal(*packages: str) -> str:
@@ -56,7 +56,7 @@ def test_the_shipped_examples() -> None:
 
 def test_nothing_without_auto_discover() -> None:
     """AUTO_DISCOVER=false serves nothing by itself."""
-    assert discover(Settings(auto_discover=False)) == []
+    assert discover(Settings(auto_discover=False)).components == []
 
 
 def test_rooms_are_walked_deep_and_nothing_beside_them(pack: Path) -> None:

@@ -92,15 +92,17 @@ def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start
     callers = [threading.Thread(target=caller, args=(number,)) for number in range(8)]
     for thread in callers:
         thread.start()
-    until(lambda: successes.total() > 100, "load")
-    victim = pids(server)[0]
-    before = successes.total()
-    os.kill(victim, signal.SIGKILL)
-    until(lambda: len(pids(server)) == 3 and victim not in pids(server), "a new process in its place")
-    until(lambda: successes.total() > before + 200, "load after the kill")
-    stop.set()
-    for thread in callers:
-        thread.join()
+    try:
+        until(lambda: successes.total() > 100, "load")
+        victim = pids(server)[0]
+        before = successes.total()
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: len(pids(server)) == 3 and victim not in pids(server), "a new process in its place", 60)
+        until(lambda: successes.total() > before + 200, "load after the kill", 60)
+    finally:
+        stop.set()
+        for thread in callers:
+            thread.join()
     assert failures.total() <= 8, failures  # one in flight per caller, at most
     until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
     assert "ended with exit code -9; started another" in server.output

@@ -41,7 +41,7 @@ def test_the_first_tool_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (source,) = blocks("python", "from fastmcp.tools")
     (tmp_path / "first_tool_pack.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (found,) = discover(Settings(mcp_components=("first_tool_pack",)))
+    (found,) = discover(Settings(mcp_components=("first_tool_pack",))).components
     assert found.component.name == "word_count"
     del sys.modules["first_tool_pack"]
 
@@ -49,7 +49,7 @@ def test_the_first_tool_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_every_make_target_exists() -> None:
     """That README names, in a block or between backticks."""
     code = "\n".join([text for _, text in BLOCKS] + re.findall(r"`([^`\n]+)`", README))
-    named = {target for targets in re.findall(r"\bmake ((?:[a-z]+ ?)+)", code) for target in targets.split()}
+    named = {target for targets in re.findall(r"\bmake ((?:[a-z][a-z-]* ?)+)", code) for target in targets.split()}
     assert {"up", "test", "deploy"} <= named
     listed = subprocess.run(["make", "help"], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
     targets = set(re.findall(r"^  make (\S+) ", listed.stdout, re.MULTILINE))
@@ -61,11 +61,18 @@ def test_every_file_it_links_to_exists() -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)]+)\)", README):
         assert (ROOT / target).exists(), target
     (layout,) = [text for kind, text in BLOCKS if kind == "text" and "server/\n" in text]
-    folder = ""
+    folders = [""]  # one for each two spaces of indentation
     for line in layout.splitlines():
-        name = line.split()[0]
-        if not line.startswith(" "):
-            folder = name if name.endswith("/") else ""
-            assert (ROOT / name).exists(), name
-        else:
-            assert (ROOT / folder / name).exists(), folder + name
+        depth = (len(line) - len(line.lstrip())) // 2
+        for name in re.findall(r"\S+", re.split(r"(?<=\S) {3,}", line.strip())[0]):
+            assert (ROOT / folders[depth] / name).exists(), folders[depth] + name
+            if name.endswith("/"):
+                folders[depth + 1 :] = [folders[depth] + name]
+
+
+def test_the_layout_leaves_no_module_of_the_server_out() -> None:
+    """Of the folder itself and of the exchange."""
+    (layout,) = [text for kind, text in BLOCKS if kind == "text" and "server/\n" in text]
+    for folder in ("server", "server/exchange"):
+        missing = {path.name for path in (ROOT / folder).glob("*.py")} - set(re.findall(r"\S+\.py", layout))
+        assert missing <= {"__init__.py"}, missing

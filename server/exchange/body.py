@@ -2,41 +2,46 @@
 
 from starlette.types import Message, Receive
 
-
-class BodyTooLarge(Exception):
-    """The body is larger than the server takes."""
+from server.exchange.errors import ClientGone, Refused
 
 
-class ClientGone(Exception):
-    """The caller closed the connection before its request was complete."""
-
-
-async def read(receive: Receive, declared: int | None, limit: int) -> bytes:
+async def read(receive: Receive, declared: bytes | None, limit: int) -> bytes:
     """Read a whole request body.
 
     Args:
-        declared: bytes that Content-Length announces, None if it doesn't; a lie here is refused before reading.
+        declared: what Content-Length announces, if anything; a lie here is refused before reading.
         limit: bytes that are taken at most.
 
     Raises:
-        BodyTooLarge: more than `limit` bytes were announced or came.
+        Refused: 413 if more than `limit` bytes were announced or came.
         ClientGone: the connection closed first.
     """
-    if declared is not None and declared > limit:
-        raise BodyTooLarge
+    if declared is not None and int(declared) > limit:
+        raise _too_large(limit)
+    return await read_on(await receive(), receive, limit)
+
+
+async def read_on(message: Message, receive: Receive, limit: int) -> bytes:
+    """Read a body whose first part is there; otherwise as `read`."""
     chunks: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        chunk = message.get("body", b"")
+        chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > limit:
-            raise BodyTooLarge
-        chunks.append(chunk)
+            raise _too_large(limit)
         if not message.get("more_body", False):
-            return b"".join(chunks)
+            return b"".join((*chunks, chunk)) if chunks else chunk
+        chunks.append(chunk)
+        message = await receive()
+
+
+def _too_large(limit: int) -> Refused:
+    # The rest of the body may still be on its way, hence no further request on this connection.
+    text = f"The body is larger than the {limit} bytes that this server takes."
+    return Refused(413, text, headers={"Connection": "close"})
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

@@ -1,85 +1,102 @@
 """The endpoint behind `/mcp`."""
 
-from typing import Any
+from starlette.types import Receive, Scope, Send
 
-from pydantic_core import from_json
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from server.exchange.body import BodyTooLarge, ClientGone, read, replay
-from server.exchange.errors import refusal
-from server.middleware.access_log import CALL, FAILED
+from server.exchange.admission import Admission
+from server.exchange.body import read, read_on
+from server.exchange.call import Call
+from server.exchange.eras import Headers, check_envelope, check_param_headers, check_served, handshake_version
+from server.exchange.errors import ClientGone, Refused, send_refusal
+from server.exchange.lanes import Lanes
+from server.exchange.message import Notification, Request, Response, called, parse
+from server.exchange.stateless import drop_session_id
+from server.exchange.wire import send_empty
+from server.middleware.access_lines import CALL
+from server.middleware.headers import headers_of
 
 
 class Exchange:
-    """Take a POST, refuse what can't be a request, note what it asks for, and let FastMCP answer it.
+    """One request in, one reply out: read it once, check what its era asks of it, choose a lane.
 
-    FastMCP's app chooses the protocol era by the version header and answers statelessly, in JSON unless the
-    settings say otherwise. Both eras need no request before this one, and none after it.
+    Args:
+        admission: which requests are read at all.
+        max_body_bytes: the largest body that is read.
+        streams: whether a reply may become an event stream, where the caller takes one.
     """
 
-    def __init__(self, app: ASGIApp, *, stateless: bool, max_body_bytes: int) -> None:
-        self.app = app
-        self.stateless = stateless
+    lanes: Lanes
+    """What answers; there as soon as the server has started."""
+
+    def __init__(self, admission: Admission, *, max_body_bytes: int, streams: bool) -> None:
+        self.admission = admission
         self.max_body_bytes = max_body_bytes
+        self.streams = streams
+        self._digits = len(str(max_body_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["path"] = "/mcp"  # FastMCP's route; a trailing slash is what many clients' configurations have
-        if scope["method"] != "POST":
-            if self.stateless:
-                text = "This server keeps no sessions: send each JSON-RPC message with POST."
-                await refusal(405, text, {"Allow": "POST"})(scope, receive, send)
-            else:
-                await self.app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
-            text = "Send the body as JSON, with the header Content-Type: application/json."
-            await refusal(415, text)(scope, receive, send)
-            return
-        declared = headers.get(b"content-length")
         try:
-            body = await read(receive, int(declared) if declared else None, self.max_body_bytes)
-        except BodyTooLarge:
-            text = f"The body is larger than the {self.max_body_bytes} bytes that this server takes."
-            await refusal(413, text, {"Connection": "close"})(scope, receive, send)
-            return
+            takes_stream = self.admission.known(scope)
+            if takes_stream is None:
+                takes_stream = await self.admission.check(scope, receive)
+            headers = headers_of(scope)
+            drop_session_id(scope)
+            declared = headers.get(b"content-length")
+            if declared is None or len(declared) >= self._digits:
+                body = await read(receive, declared, self.max_body_bytes)
+            else:  # surely not too large, and seldom in several parts
+                part = await receive()
+                body = part.get("body", b"")
+                if not body or part.get("more_body", False):
+                    body = await read_on(part, receive, self.max_body_bytes)
+            message = parse(body)
+            if isinstance(message, Request):
+                await self.lanes.answer(self._call(message, takes_stream, headers, scope, receive, send))
+            else:
+                await self._acknowledge(message, headers, scope, send)
+        except Refused as refused:
+            await send_refusal(send, refused)
         except ClientGone:
             return
-        message = _parse(body)
-        if "method" in message and "id" in message and type(message["id"]) not in (str, int):
-            text = "A request's id must be a string or an integer; leave it out of a notification."
-            await refusal(400, text)(scope, receive, send)
+
+    def _call(
+        self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
+    ) -> Call:
+        """Check a request as its era wants it.
+
+        Raises:
+            Refused: it breaks a rule of its era.
+        """
+        method = request.method
+        scope[CALL] = called(request)
+        version = handshake_version(headers)
+        if version is not None:
+            return Call(request, version, False, scope, receive, send, takes_stream and self.streams)
+        listens = method == "subscriptions/listen"  # whose reply is an event stream in any case
+        if listens and not takes_stream:
+            raise Refused(406, "Accept text/event-stream: a subscription is one.", identity=request.id)
+        version = check_envelope(request, headers)
+        if method == "tools/call" and self.lanes.plans.annotated:
+            check_param_headers(request, scope, self.lanes.plans.annotated)
+        return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
+
+    async def _acknowledge(self, message: Notification | Response, headers: Headers, scope: Scope, send: Send) -> None:
+        """Answer what needs no answer: 202.
+
+        The stateless era has no notification from a client that this server could act on (a caller cancels by closing
+        its connection); the handshake era's are shown to middleware.
+
+        Raises:
+            Refused: a response in the stateless era, which has no request of the server's that it could be to.
+        """
+        version = handshake_version(headers)
+        if version is None:
+            if isinstance(message, Response):
+                raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
+            check_served(headers)
+        if isinstance(message, Response):
+            await send_empty(send, 202)
             return
-        scope[CALL] = _called(message)
-
-        async def send_noting_failure(part: Message) -> None:
-            if part["type"] == "http.response.body" and _tells_of_failure(part.get("body", b"")):
-                scope[FAILED] = True
-            await send(part)
-
-        await self.app(scope, replay(body, receive), send_noting_failure)
-
-
-def _parse(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; an empty one if it is something else, which the SDK answers."""
-    try:
-        message = from_json(body)
-    except ValueError:
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-def _called(message: dict[str, Any]) -> tuple[str, str]:
-    """The JSON-RPC method, and the tool's or prompt's name or the resource's URI, that a message asks for."""
-    params = message.get("params")
-    name = (params.get("name") or params.get("uri")) if isinstance(params, dict) else None
-    method = message.get("method")
-    return (method if isinstance(method, str) else ""), (name if isinstance(name, str) else "")
-
-
-def _tells_of_failure(body: bytes) -> bool:
-    """Whether a reply is a JSON-RPC error or a tool's, for the log.
-
-    Quotes within a JSON string are escaped, so no text matches; a structured result with such a key would.
-    """
-    return b'"isError":true' in body or b'"error":{"code":' in body
+        scope[CALL] = (message.method, "")
+        await send_empty(send, 202)
+        if version is not None:
+            await self.lanes.full.observe(message, version, scope)

@@ -1,5 +1,6 @@
 """Who may pass: one bearer token."""
 
+import hashlib
 import hmac
 
 from starlette.responses import JSONResponse
@@ -7,6 +8,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/health", "/readyz", "/version"})
 """Answered without a token: probes, and what tells a person how to connect (and nothing of the catalogue)."""
+
+PRINCIPAL = "server.principal"
+"""Key of the scope under which stands who sent a request, if that is known."""
 
 
 class Guard:
@@ -16,11 +20,20 @@ class Guard:
         self.app = app
         self.token = token.encode()
         self.realm = realm
+        self.principal = f"token:{hashlib.sha256(self.token).hexdigest()[:16]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._knows(scope):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if self._knows(scope):
+            scope[PRINCIPAL] = self.principal
+        elif scope["path"] not in OPEN_PATHS:
+            await self._refuse(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         sent = any(name == b"authorization" for name, _ in scope["headers"])
         challenge = f'Bearer realm="{self.realm}"' + (', error="invalid_token"' if sent else "")
         message = "The bearer token is not valid." if sent else "Send the header Authorization: Bearer <token>."

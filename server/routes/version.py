@@ -1,5 +1,7 @@
 """`/version`: what runs here, and which replica answered."""
 
+from collections.abc import Callable, Mapping
+
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -7,20 +9,29 @@ from starlette.routing import Route
 
 from server import __version__
 from server.lifecycle import Lifecycle
+from server.middleware.guard import PRINCIPAL
 
 
-def version_route(name: str, replica: str, lifecycle: Lifecycle) -> Route:
-    """`GET /version`: open to everybody, so it names no component and no library."""
+def version_route(
+    name: str, replica: str, lifecycle: Lifecycle, lanes: Callable[[], Mapping[str, str]], *, guarded: bool
+) -> Route:
+    """`GET /version`: open to everybody, so it names no library, and components only to those who may call them.
 
-    async def show(_: Request) -> Response:
-        return JSONResponse(
-            {
-                "name": name,
-                "version": __version__,
-                "hostname": replica,
-                "status": lifecycle.state,
-                "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
-            }
-        )
+    Args:
+        lanes: the lane of each tool, and why.
+        guarded: whether callers have to show who they are.
+    """
+
+    async def show(request: Request) -> Response:
+        told: dict[str, object] = {
+            "name": name,
+            "version": __version__,
+            "hostname": replica,
+            "status": lifecycle.state,
+            "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
+        }
+        if not guarded or PRINCIPAL in request.scope:
+            told["lanes"] = lanes()
+        return JSONResponse(told)
 
     return Route("/version", show)

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive
 
-from server.exchange.body import BodyTooLarge, ClientGone, read, replay
+from server.exchange.body import read, replay
+from server.exchange.errors import ClientGone, Refused
 
 
 def sending(*messages: Message) -> Receive:
@@ -25,14 +26,14 @@ def chunk(body: bytes, *, more: bool) -> Message:
 
 def test_chunks_are_joined_up_to_the_limit() -> None:
     """A body of exactly the limit is taken."""
-    assert asyncio.run(read(sending(chunk(b"abc", more=True), chunk(b"de", more=False)), 5, 5)) == b"abcde"
+    assert asyncio.run(read(sending(chunk(b"abc", more=True), chunk(b"de", more=False)), b"5", 5)) == b"abcde"
 
 
 def test_too_much_is_noticed_before_it_is_read() -> None:
     """By what is announced, or with the chunk that goes over."""
-    with pytest.raises(BodyTooLarge):
-        asyncio.run(read(sending(), 6, 5))
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(Refused, match="larger than the 5 bytes"):
+        asyncio.run(read(sending(), b"6", 5))
+    with pytest.raises(Refused, match="larger than the 5 bytes"):
         asyncio.run(read(sending(chunk(b"abcdef", more=True)), None, 5))
 
 

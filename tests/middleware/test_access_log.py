@@ -64,8 +64,9 @@ def test_json_lines(start_server: StartServer) -> None:
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
     until(lambda: "server.access" in server.output, "the access log's line")
-    (starts, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
+    (starts, *lanes, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
     assert starts["message"].startswith("template-mcp 0.1.0, replica r1: ")
+    assert all(line["message"].startswith("Lane of ") for line in lanes)
     assert ready["message"] == "Ready"
     assert error["exception"].endswith("ValueError: the password is hunter2")
     assert (error["level"], error["request_id"], error["replica"]) == ("ERROR", "json-1", "r1")
@@ -111,7 +112,7 @@ def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture
         raise ValueError("secret")
 
     async def scenario() -> httpx.Response:
-        transport = httpx.ASGITransport(AccessLog(broken))
+        transport = httpx.ASGITransport(AccessLog(broken, "replica", lambda *_: None))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/")
 

@@ -2,6 +2,7 @@
 
 import httpx
 
+from conftest import StartServer
 from tests.mcp import get
 
 
@@ -14,7 +15,25 @@ def test_version(local_url: str) -> None:
         "hostname": reply.headers["X-Served-By"],
         "status": "ready",
         "protocol_versions": ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"],
+        "lanes": {"add": "fast", "echo": "fast", "server_info": "fast"},
     }
+
+
+def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
+    """By `/version` and by the log; to those who may call the tools."""
+    server = start_server(MCP_COMPONENTS="server,tests.packs.hostile", AUTH_ENABLED="true", AUTH_TOKEN="let-me-in")
+    assert "lanes" not in get(f"{server.url}/version").json()
+    lanes = get(f"{server.url}/version", headers={"Authorization": "Bearer let-me-in"}).json()["lanes"]
+    assert lanes["echo"] == "fast"
+    assert lanes["depends_on_an_exit"] == "fast, with Context or dependencies"
+    assert lanes["made_by_hand"] == "full: not a plain function"
+    assert "Lane of made_by_hand: full: not a plain function" in server.output
+
+
+def test_the_sdk_answers_where_the_settings_ask_for_it(start_server: StartServer) -> None:
+    """And `/version` says so."""
+    server = start_server(JSON_RESPONSE="false")
+    assert get(f"{server.url}/version").json()["lanes"]["echo"] == "the SDK's own: JSON_RESPONSE=false"
 
 
 def test_new_connections_reach_every_replica(local_url: str) -> None:

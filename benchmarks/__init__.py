@@ -1,0 +1,1 @@
+"""Speed and memory of the server, measured on real processes against a bare floor."""

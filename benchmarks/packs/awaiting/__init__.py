@@ -1,0 +1,1 @@
+"""A tool that gives up the event loop."""

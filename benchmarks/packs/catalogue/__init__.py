@@ -1,0 +1,1 @@
+"""Twenty tools, to be listed."""

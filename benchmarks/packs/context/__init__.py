@@ -1,0 +1,1 @@
+"""A tool that asks for the context of its call."""

@@ -1,0 +1,14 @@
+"""A tool with a `Context`."""
+
+from fastmcp import Context
+from fastmcp.tools import tool
+
+
+@tool
+async def with_context(message: str, ctx: Context) -> str:
+    """Give a message back, with the request's id.
+
+    Args:
+        message: Any text.
+    """
+    return f"{message} {ctx.request_id}"

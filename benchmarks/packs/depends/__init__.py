@@ -1,0 +1,1 @@
+"""A tool with an injected dependency."""

@@ -1,0 +1,1 @@
+"""A tool behind one FastMCP middleware."""

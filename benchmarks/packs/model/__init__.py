@@ -1,0 +1,1 @@
+"""A tool that returns a pydantic model."""

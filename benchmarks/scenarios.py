@@ -1,0 +1,112 @@
+"""What is measured: a request, the components that answer it, the reply that is right, and what it may cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from benchmarks.wire import Era, encode
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of request."""
+
+    name: str
+    """As `--only` has it."""
+    title: str
+    """As a person reads it."""
+    pack: str
+    """The package below `benchmarks.packs` that is served; empty: the floor."""
+    request: bytes
+    expected: dict[str, Any]
+    """What the reply must hold; see `benchmarks.expectation`."""
+    target: float | None = None
+    """Most CPU time per request, as a multiple of the floor's."""
+
+
+MESSAGE = "hello"
+"""What every call says."""
+
+
+def _call(
+    name: str,
+    title: str,
+    pack: str,
+    tool: str,
+    *,
+    target: float | None = None,
+    era: Era = Era.HANDSHAKE,
+    text: str = MESSAGE,
+    structured: dict[str, Any] | None = None,
+    progress: bool = False,
+) -> Scenario:
+    params: dict[str, Any] = {"name": tool, "arguments": {"message": MESSAGE}}
+    if progress:
+        params["_meta"] = {"progressToken": 1}
+        request = encode("tools/call", params, era=era, accept="application/json")
+    else:
+        request = encode("tools/call", params, era=era)
+    result = {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": structured or {"result": text},
+        "isError": False,
+    }
+    return Scenario(name, title, pack, request, _reply(result, era), target)
+
+
+def _reply(result: dict[str, Any], era: Era) -> dict[str, Any]:
+    kind = {"resultType": "complete"} if era is Era.STATELESS else {}
+    return {"jsonrpc": "2.0", "id": 1, "result": {**result, **kind}}
+
+
+def _list(name: str, title: str, era: Era) -> Scenario:
+    tools = [{"name": f"find_{number:02}", "inputSchema": {"type": "object"}} for number in range(20)]
+    return Scenario(name, title, "catalogue", encode("tools/list", era=era), _reply({"tools": tools}, era), 2.0)
+
+
+def _discover() -> Scenario:
+    result = {"supportedVersions": [Era.STATELESS.value], "capabilities": {"tools": {}}}
+    request = encode("server/discover", era=Era.STATELESS)
+    return Scenario("discover", "server/discover", "catalogue", request, _reply(result, Era.STATELESS), 2.0)
+
+
+_MODEL = {"message": MESSAGE, "length": 5, "words": [MESSAGE]}
+_MODEL_TEXT = '{"message":"hello","length":5,"words":["hello"]}'
+
+FLOOR = _call("floor", "floor: bare ASGI, orjson", "", "echo")
+ECHO = _call("echo", "echo, handshake era", "echo", "echo", target=1.6)
+
+SCENARIOS = (
+    ECHO,
+    _call("echo-2026", "echo, 2026-07-28", "echo", "echo", era=Era.STATELESS, target=1.6),
+    _call("echo-200", "echo of 200 tools, handshake era", "echo_200", "echo", target=1.6),
+    _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", era=Era.STATELESS, target=1.6),
+    _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
+    _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
+    _call("model", "tool that returns a model", "model", "model", text=_MODEL_TEXT, structured=_MODEL),
+    _call("context", "tool with a Context", "context", "with_context", text="hello 1", target=2.5),
+    _call("depends", "tool with Depends", "depends", "with_depends", text="injected hello", target=2.5),
+    _call("middleware", "one FastMCP middleware", "middleware", "behind", text="middleware hello", target=3.5),
+    _list("list", "tools/list of 20, handshake era", Era.HANDSHAKE),
+    _list("list-2026", "tools/list of 20, 2026-07-28", Era.STATELESS),
+    _discover(),
+    _call("full-lane", "full lane (progress token)", "echo", "echo", progress=True, target=16.0),
+)
+
+WHOLE = ("start-up", "memory")
+"""What is measured of the process as a whole; `--only` takes these names, too."""
+
+
+def choose(patterns: Sequence[str]) -> tuple[list[Scenario], set[str]]:
+    """The scenarios and the names out of `WHOLE` that match any of the patterns (`echo`, `echo*`); all if none.
+
+    Raises:
+        ValueError: a pattern that matches nothing.
+    """
+    names = [*(scenario.name for scenario in SCENARIOS), *WHOLE]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise ValueError(f"{pattern!r} is none of {', '.join(names)}")
+    chosen = {name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)}
+    return [scenario for scenario in SCENARIOS if scenario.name in chosen], chosen & set(WHOLE)

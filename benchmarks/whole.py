@@ -1,0 +1,60 @@
+"""The process as a whole: how soon it is ready, what memory it takes, and how that grows."""
+
+from collections.abc import Callable
+
+from benchmarks.interruption import run
+from benchmarks.load import Load, LoadError
+from benchmarks.plan import Plan
+from benchmarks.process import Process, ProcessError
+from benchmarks.results import ProcessFigure
+from benchmarks.scenarios import ECHO
+
+READY_SECONDS = 1.0
+RESIDENT_MB = 100.0
+GROWTH_MB = 2.0
+"""The targets: at most so much."""
+
+_CONNECTIONS = 32
+_PATIENCE = 900.0
+
+
+def measure_start_up(plan: Plan, step: Callable[[str], None]) -> list[ProcessFigure]:
+    """Start a server several times; the time from the start of the process to the first 200 of `/readyz`."""
+    seconds = []
+    failure = ""
+    for number in range(1, plan.starts + 1):
+        step(f"start-up {number} of {plan.starts}")
+        with plan.serve(ECHO.pack) as process:
+            try:
+                seconds.append(process.wait_ready())
+            except ProcessError as error:
+                failure = str(error)
+                break
+    title = "ready after the start of the process"
+    return [ProcessFigure.of("start-up", title, "s", [] if failure else seconds, READY_SECONDS, failure)]
+
+
+def measure_memory(plan: Plan, step: Callable[[str], None]) -> list[ProcessFigure]:
+    """Serve many echo calls; the resident memory before, in between and after."""
+    step(f"memory: {plan.calls + plan.calls // 10} calls")
+    with plan.serve(ECHO.pack) as process:
+        try:
+            process.wait_ready()
+            ready = process.rss_mb()
+            warm, after = run(_rss_of_calls(plan, process))
+        except (LoadError, ProcessError, OSError) as error:
+            return [ProcessFigure.of("memory", "resident memory", "MB", [], RESIDENT_MB, process.end or str(error))]
+    figures = (
+        ("memory-ready", "resident memory when ready", ready, RESIDENT_MB),
+        ("memory-after", f"resident memory after {plan.calls + plan.calls // 10:,} calls", after, RESIDENT_MB),
+        ("memory-growth", f"growth of it over the last {plan.calls:,} calls", after - warm, GROWTH_MB),
+    )
+    return [ProcessFigure.of(name, title, "MB", [value], target, "") for name, title, value, target in figures]
+
+
+async def _rss_of_calls(plan: Plan, process: Process) -> tuple[float, float]:
+    async with Load(process.port, ECHO, _CONNECTIONS) as load:
+        await load.run_replies(plan.calls // 10, within=_PATIENCE)
+        warm = process.rss_mb()
+        await load.run_replies(plan.calls, within=_PATIENCE)
+        return warm, process.rss_mb()

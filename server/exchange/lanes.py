@@ -1,0 +1,79 @@
+"""Which lane a request takes."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastmcp import FastMCP
+
+from server.exchange import sdk
+from server.exchange.call import Call
+from server.exchange.catalogue import METHODS, Catalogue
+from server.exchange.envelope import Envelopes
+from server.exchange.fast_lane import FastLane
+from server.exchange.full_lane import FullLane
+from server.exchange.planning import Plans, plan
+
+logger = logging.getLogger(__name__)
+
+
+class Lanes:
+    """The fast lane, the remembered lists, and the full lane for all else."""
+
+    def __init__(self, mcp: FastMCP, state: Any, seconds: float, timeouts: Mapping[str, float]) -> None:
+        self.mcp = mcp
+        self.seconds = seconds
+        self.timeouts = timeouts
+        self.full = FullLane(mcp, state)
+        envelopes = Envelopes()
+        self.fast = FastLane(mcp, state, self.full, envelopes)
+        self.catalogue = Catalogue(self.full, envelopes)
+        self.plans = Plans()
+        self._stamp = sdk.count_changes(mcp)
+        self._planned = self._stamp()
+
+    async def plan(self) -> None:
+        """Decide which tool takes which lane; again when components have changed."""
+        self._planned = self._stamp()
+        self.catalogue.forget()
+        self.plans = await plan(self.mcp, self.seconds, self.timeouts)
+        by_lane: dict[str, list[str]] = {}
+        for tool, lane in self.plans.lanes.items():
+            by_lane.setdefault(lane, []).append(tool)
+        for lane, tools in sorted(by_lane.items()):
+            logger.info("Lane of %s: %s", ", ".join(tools), lane)
+
+    def answer(self, call: Call) -> Awaitable[None]:
+        """Answer a request.
+
+        Raises (when it is awaited):
+            ClientGone: the caller closed the connection, and the call was cancelled.
+        """
+        if self._stamp() != self._planned:
+            return self._answer_anew(call)
+        method = call.request.method
+        if method == "tools/call":
+            planned = self.fast.plan_for(call, self.plans)
+            return self.full.answer(call) if planned is None else self.fast.answer(call, planned)
+        if method in METHODS and self.plans.cacheable:
+            return self.catalogue.answer(call)
+        return self.full.answer(call)
+
+    async def _answer_anew(self, call: Call) -> None:
+        await self.plan()
+        await self.answer(call)
+
+
+@asynccontextmanager
+async def open_lanes(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> AsyncIterator[Lanes]:
+    """The lanes, for as long as FastMCP's own lifespan is open.
+
+    Args:
+        seconds: a call's time, unless its tool has one of its own.
+        timeouts: seconds by tool's name.
+    """
+    async with sdk.lifespan_of(mcp) as state:
+        lanes = Lanes(mcp, state, seconds, timeouts)
+        await lanes.plan()
+        yield lanes

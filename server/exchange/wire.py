@@ -1,0 +1,52 @@
+"""JSON as this server writes it, and HTTP replies that carry it."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from starlette.types import Send
+
+_CONTENT_TYPE = (b"content-type", b"application/json")
+
+
+def encode(value: Any) -> bytes:
+    """Plain data as JSON.
+
+    orjson knows integers of 64 bits and Unicode scalars only. What is beyond them takes the standard library's way,
+    which is exact for integers and escapes a lone surrogate.
+
+    Raises:
+        ValueError: NaN or an infinity in data that takes the second way; the first writes null for it.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def response(identity: int | str, result: dict[str, Any]) -> bytes:
+    """A JSON-RPC response."""
+    return encode({"jsonrpc": "2.0", "id": identity, "result": result})
+
+
+def error_response(identity: int | str | None, code: int, message: str, data: Any = None) -> bytes:
+    """A JSON-RPC error response."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return encode({"jsonrpc": "2.0", "id": identity, "error": error})
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Answer with one JSON document."""
+    head = [_CONTENT_TYPE, (b"content-length", b"%d" % len(body))]
+    head += headers
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_empty(send: Send, status: int) -> None:
+    """Answer without a body."""
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,32 @@
+"""A request's headers as a dictionary, made once for all rooms that look into it."""
+
+from starlette.types import Scope
+
+DUPLICATED = b":duplicated"
+"""Key under which stands the name of a header that routes a request and came more than once."""
+
+_HEADERS = "server.headers"
+_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by their names in lower case: of several with one name the first, of Accept all, joined by commas."""
+    values: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if values is None:
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        values = scope[_HEADERS] = dict(pairs)
+        if len(values) != len(pairs):
+            _fold(values, pairs)
+    return values
+
+
+def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:
+    seen: set[bytes] = set()
+    for name, value in pairs:
+        if name not in seen:
+            seen.add(name)
+            values[name] = value
+        elif name == b"accept":
+            values[name] += b"," + value
+        elif name in _ROUTING:
+            values[DUPLICATED] = name

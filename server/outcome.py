@@ -1,0 +1,72 @@
+"""How a call ended that the fast lane began and the full lane is to answer.
+
+A tool's body never runs twice. What the fast lane can't write itself (an exception, a result of an unusual kind) it
+hands over: the full lane takes the same way as for any call, but where it would run the body, or the middleware
+around it, it gets what has come of that already. So both lanes map errors and results with the same code.
+"""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from fastmcp.tools import FunctionTool, ToolResult
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp_types import InputRequiredResult
+
+
+class Outcome:
+    """A value that was returned, or an exception that was raised.
+
+    Args:
+        logged: whether the log has it already.
+    """
+
+    __slots__ = ("error", "logged", "value")
+
+    def __init__(self, value: Any = None, error: BaseException | None = None, *, logged: bool = False) -> None:
+        self.value = value
+        self.error = error
+        self.logged = logged
+
+    def give(self) -> Any:
+        """Return or raise it."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the fast lane leaves to the full lane; with neither, the whole call, of which nothing has run."""
+
+    body: Outcome | None = None
+    """What has come of the tool's body."""
+    around: Outcome | None = None
+    """What has come of the tool's body and all registered middleware around it."""
+
+
+BODY: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
+"""`Handover.body` of the call that is being answered."""
+
+CALL: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
+"""`Handover.around` of the call that is being answered."""
+
+
+class PlannedTool(FunctionTool):
+    """A tool whose body isn't run when its outcome is known."""
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Run the tool, or continue with what has come of it."""
+        outcome = BODY.get()
+        if outcome is None:
+            return await super().run(arguments)
+        BODY.set(None)  # only this call's: a component that calls another must run that one
+        return self.convert(outcome.give())
+
+    def convert(self, value: Any) -> ToolResult:
+        """What a value that the body returned is to FastMCP.
+
+        Raises:
+            ToolError: the value doesn't fit the declared output schema.
+        """
+        return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)

@@ -1,0 +1,37 @@
+"""The Redis that replicas share, if there is one."""
+
+from typing import TYPE_CHECKING
+
+from server.config import Settings
+from server.errors import StartupError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+_CONNECT_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0
+"""A Redis that hangs holds up what waits for it; one that is well answers in a thousandth of this."""
+
+
+def connect(settings: Settings) -> "Redis | None":
+    """A client of `REDIS_URL`, which connects when it is first used; None without one.
+
+    Raises:
+        StartupError: the URL is none.
+    """
+    if settings.redis_url is None:
+        return None
+    from redis.asyncio import Redis  # noqa: PLC0415  # 60 ms that a replica without Redis saves
+
+    try:
+        client = Redis.from_url(
+            settings.redis_url.get_secret_value(),
+            socket_connect_timeout=_CONNECT_SECONDS,
+            socket_timeout=_ANSWER_SECONDS,
+            health_check_interval=30,
+        )
+        client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # looks at the options, no more
+    except (ValueError, TypeError):  # whose text may hold the password
+        text = "no URL of a Redis, like redis://:password@redis:6379/0 (in the password / is %2F and # is %23)"
+        raise StartupError(f"REDIS_URL: {text}") from None
+    return client

@@ -1,0 +1,108 @@
+"""The load and what it reads, against servers that answer what a test says."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from benchmarks.load import Load, LoadError
+from benchmarks.reply import Reply, UnreadableReply, parse
+from benchmarks.sample import Sample
+from benchmarks.scenarios import ECHO
+
+SCENARIO = replace(ECHO, expected={"id": 1})
+RIGHT = b'{"id":1}'
+
+
+def _http(body: bytes, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\ndate: now\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@asynccontextmanager
+async def _answering(*answers: bytes) -> AsyncIterator[int]:
+    """A server that gives each connection these answers in turn, and then the last one for ever."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        remaining = list(answers)
+        while await reader.readuntil(SCENARIO.request[-20:]):
+            writer.write(remaining.pop(0) if len(remaining) > 1 else remaining[0])
+            if not remaining[0]:
+                writer.close()
+                return
+
+    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(guarded, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def _sample(*answers: bytes, checked: int = 1, connections: int = 1) -> Sample:
+    async with _answering(*answers) as port, Load(port, SCENARIO, connections) as load:
+        await load.run_replies(checked, within=5)
+        return await load.measure(0.2, lambda: 0.5)
+
+
+def test_counting() -> None:
+    """Every reply of every connection counts, and its time."""
+    sample = asyncio.run(_sample(_http(RIGHT), connections=4))
+    assert sample.requests > 10
+    assert sample.errors == 0
+    assert 0 < sample.p50_ms <= sample.p99_ms < 200
+    assert 0.2 <= sample.seconds < 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (_http(b'{"id":2}'), "wrong reply: reply.id is 2, not 1"),
+        (_http(b"hello"), "wrong reply: no JSON: b'hello'"),
+        (_http(RIGHT, "503 Busy"), "wrong reply: HTTP 503: '{\"id\":1}'"),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\ndata:\r\n",
+            "no Content-Length (an event stream?)",
+        ),
+        (b"", "the server closed a connection"),
+    ],
+)
+def test_the_warm_up_ends_with_a_wrong_reply(answer: bytes, says: str) -> None:
+    """And says what is wrong with it."""
+    with pytest.raises(LoadError) as caught:
+        asyncio.run(_sample(_http(RIGHT), answer, checked=3))
+    assert says in str(caught.value)
+
+
+def test_wrong_replies_are_counted_while_measuring() -> None:
+    """A body that wasn't seen before is checked rather than refused."""
+    other = orjson.dumps({"id": 1, "more": [1, 2]})
+    sample = asyncio.run(_sample(_http(RIGHT), _http(RIGHT), _http(other), _http(RIGHT, "500 Oh"), _http(RIGHT)))
+    assert (sample.errors, sample.first_error) == (1, "wrong reply: HTTP 500: '{\"id\":1}'")
+
+
+def test_no_reply_is_no_figure() -> None:
+    """A server that hangs must not divide by zero."""
+
+    async def hang() -> None:
+        async with _answering(b"HTTP/1.1 200 OK\r\n") as port, Load(port, SCENARIO, 1, patience=0.2) as load:
+            await load.measure(0.1, lambda: 0)
+
+    with pytest.raises(LoadError, match="no reply within"):
+        asyncio.run(hang())
+
+
+def test_a_reply_in_pieces() -> None:
+    """It is one when the last byte is there, and not before."""
+    whole = _http(RIGHT)
+    assert all(parse(whole[:length]) is None for length in range(len(whole)))
+    assert parse(whole) == Reply(b"200", RIGHT)
+    with pytest.raises(UnreadableReply, match="more than one reply"):
+        parse(whole * 2)
+    with pytest.raises(UnreadableReply, match="no Content-Length"):
+        parse(b"HTTP/1.1 200 OK\r\nx-content-length: 5\r\n\r\n12345")

@@ -1,0 +1,1 @@
+"""The components that the official MCP conformance suite asks of a server."""
