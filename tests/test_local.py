@@ -23,7 +23,15 @@ def served_by(url: str) -> str:
 def pids(server: Server) -> list[int]:
     """The replicas' processes, oldest first."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
-    return [pid for pid in map(int, children) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in map(int, children) if b"spawn_main" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    """A process's command line; empty if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def alive(pid: int) -> bool:
