@@ -44,7 +44,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
         "host": settings.mcp_host,
         "port": settings.mcp_port,
         "loop": "uvloop",
-        "http": "server.protocol:HttpProtocol",
+        "http": "server.http1.protocol:HttpProtocol",
         "ws": "none",
         "lifespan": "on",
         "log_config": None,

@@ -1,8 +1,7 @@
 """The fast lane: a tool call by its plan, validated, run and written with nothing between."""
 
 import asyncio
-import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
+from server import eager
 from server.call_guard import out_of_time
 from server.exchange.call import Call
 from server.exchange.envelope import Envelopes
@@ -63,7 +63,8 @@ class FastLane:
         Raises (when it is awaited):
             ClientGone: the caller closed the connection, and the call was cancelled.
         """
-        task = _start(self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan))
+        running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
+        task = eager.start(running, asyncio.get_running_loop())
         return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
 
     def _send(self, call: Call, reply: bytes | Handover) -> Awaitable[None]:
@@ -142,11 +143,3 @@ class FastLane:
 
 def _arguments(call: Call) -> dict[str, Any]:
     return (call.request.params or {}).get("arguments") or {}
-
-
-def _start(call: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Run a call in a task of its own, at once up to its first wait; most calls never wait."""
-    loop = asyncio.get_running_loop()
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(call, loop=loop, eager_start=True)
-    return loop.create_task(call)

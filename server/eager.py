@@ -1,0 +1,18 @@
+"""Tasks that begin at once."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def start(coro: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+    """Run a coroutine in a task of its own, at once up to its first wait, where Python can; most never wait.
+
+    Past the loop's task factory, which is for the tasks of components (`server.task_exits`).
+    """
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coro, loop=loop, eager_start=True)
+    return asyncio.Task(coro, loop=loop)
