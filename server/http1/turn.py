@@ -78,13 +78,9 @@ class Turn:
     def run(self) -> None:
         """Do what there is to do."""
         self._due = False
-        try:
-            while self._received or self._requests:
-                self._parse()
-                self._answer()
-        finally:
-            if self._received or self._requests:  # one has raised what ends the loop, or a process
-                self._be_due()
+        while self._received or self._requests:
+            self._parse()
+            self._answer()
 
     def _be_due(self) -> None:
         if not self._due:
