@@ -64,6 +64,10 @@ class Replicas(Multiprocess):
             self.ready()
 
     def keep_subprocess_alive(self) -> None:
+        # uvicorn would ask each for a sign of life, and wait half a minute if it ends or hangs meanwhile. One that
+        # hangs is ended by its own watchdog.
+        if all(replica.process.is_alive() for replica in self.processes):
+            return
         before = list(self.processes)
         with _later():
             super().keep_subprocess_alive()

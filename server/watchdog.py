@@ -15,6 +15,8 @@ EXIT_STALLED = 70
 """Exit code of a replica that the watchdog ended (EX_SOFTWARE of sysexits.h)."""
 
 _TICK = 0.5
+_MARGIN = 2 * _TICK
+"""Seconds by which the backstop comes later, so that the watchdog, which says more, comes first."""
 
 
 @asynccontextmanager
@@ -23,8 +25,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
 
     Nothing within a process can interrupt an `async` function that blocks, and the supervisor or orchestrator
     replaces a process that ended much sooner than one that only fails its health checks. Time in which the whole
-    process was stopped (SIGSTOP, a paused container) doesn't count up to twice `stall_seconds`: then the backstop
-    in C, whose clock runs on, ends the process.
+    process was stopped (SIGSTOP, a paused container) doesn't count up to twice `stall_seconds` and a little: then the
+    backstop in C, whose clock runs on, ends the process.
     """
     if not stall_seconds:
         yield
@@ -38,7 +40,7 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
         beats += 1
         if not stop.is_set():
             # From C, for what holds the interpreter's lock, too (a regular expression that backtracks for ever).
-            faulthandler.dump_traceback_later(2 * stall_seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+            faulthandler.dump_traceback_later(2 * stall_seconds + _MARGIN, exit=True, file=sys.__stderr__ or sys.stderr)
             loop.call_later(_TICK, beat)
 
     def guard() -> None:
@@ -47,6 +49,7 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
             missed = missed + _TICK if beats == seen else 0.0
             seen = beats
             if missed > stall_seconds:
+                faulthandler.cancel_dump_traceback_later()  # or it would end the process in the middle of this
                 logger.critical("The event loop has stood still for %g s; ending this replica. Threads:", stall_seconds)
                 faulthandler.dump_traceback(sys.__stderr__ or 2)
                 os._exit(EXIT_STALLED)
