@@ -615,8 +615,10 @@ def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Pa
         with listening(first, ALL_LISTS) as late:
             heard_late = hears(late)
             until(
-                lambda: bool(call(second.url, "test_trigger_prompt_change"))
-                and "notifications/prompts/list_changed" in heard_late,
+                lambda: (
+                    bool(call(second.url, "test_trigger_prompt_change"))
+                    and "notifications/prompts/list_changed" in heard_late
+                ),
                 "one who begins to listen now hears, too",
             )
 
