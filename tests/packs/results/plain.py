@@ -4,12 +4,13 @@ import dataclasses
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum
-from typing import Any, Literal, Optional, TypedDict
+from typing import Any, Literal, Optional
 from uuid import UUID
 
 from fastmcp.tools import tool
 from mcp_types import TextContent
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict  # typing's own is refused by pydantic before Python 3.12
 
 _MOMENT = datetime.fromisoformat("2026-07-28T12:30:00.5+02:00")
 
