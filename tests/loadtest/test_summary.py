@@ -1,49 +1,112 @@
-"""What a run's outcomes add up to."""
+"""What a run's samples add up to."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from loadtest.call import Outcome
-from loadtest.summary import Latency, percentile, summarize
+from loadtest.samples import Samples, merged
+from loadtest.summary import Summary, summarize
+from loadtest.watch import Generator
 
-
-@pytest.mark.parametrize(("percent", "expected"), [(0, 15), (5, 15), (30, 20), (40, 20), (50, 35), (99, 50), (100, 50)])
-def test_percentiles_by_nearest_rank(percent: float, expected: int) -> None:
-    """The textbook's example of the method."""
-    assert percentile([15, 20, 35, 40, 50], percent) == expected
+QUIET = Generator(processes=1, cpu=0.2, lag_p99_ms=1.0, late_p99_ms=0.0)
 
 
-@given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0.1, 100))
-def test_a_percentile_is_a_value_that_so_many_do_not_exceed(values: list[float], percent: float) -> None:
-    """By definition, whatever the values."""
-    found = percentile(sorted(values), percent)
-    assert found in values
-    assert sum(value <= found for value in values) >= percent / 100 * len(values) - 1e-9
+def samples() -> Samples:
+    """Ten calls: six of one replica, three of another, of which one failed, and one that nobody answered."""
+    some = Samples()
+    for number in range(6):
+        some.add(number / 10, number / 10 + 0.010, "", "a", "tools/call echo", 1 + number % 2)
+    for number in range(2):
+        some.add(1 + number, 1 + number + 0.030, "", "b", "tools/list", 3)
+    some.add(0.5, 0.501, "HTTP 503", "b", "tools/list", 3)
+    some.add(1.0, 1.95, "timeout", "", "tools/call echo", 4)
+    some.examples = {"HTTP 503": "draining", "timeout": ""}
+    return some
 
 
-def test_no_values_have_no_percentile() -> None:
-    """Rather than a zero that looks fast."""
-    with pytest.raises(ValueError, match="no values"):
-        percentile([], 50)
-    assert Latency.of([]) == Latency(None, None, None, None)
+def summary(some: Samples, expected: int = 3, generator: Generator = QUIET) -> Summary:
+    """Their sum, of two seconds."""
+    return summarize(
+        some,
+        elapsed=2.0,
+        connects=[0.001] * 4,
+        expected_replicas=expected,
+        offered=None,
+        begun=10,
+        generator=generator,
+    )
 
 
-def test_a_summary_keeps_failures_out_of_the_latency() -> None:
+SUMMARY = summary(samples())
+
+
+def test_failures_stay_out_of_the_latency() -> None:
     """A fast failure must not make the service look fast."""
-    outcomes = [
-        *(Outcome(0.010, "a", "") for _ in range(6)),
-        *(Outcome(0.030, "b", "") for _ in range(2)),
-        Outcome(0.001, "b", "HTTP 503"),
-        Outcome(5.0, "", "ReadTimeout"),
+    assert (SUMMARY.requests, SUMMARY.succeeded, SUMMARY.failed, SUMMARY.throughput) == (10, 8, 2, 4.0)
+    assert (SUMMARY.latency.p50, SUMMARY.latency.p95, SUMMARY.latency.max) == (10, 30, 30)
+    assert (SUMMARY.latency_failed.count, SUMMARY.latency_failed.max) == (2, 950)
+    assert sum(bucket.count for bucket in SUMMARY.histogram) == 8
+
+
+def test_failures_are_grouped() -> None:
+    """By kind, with an example."""
+    found = {failure.kind: (failure.count, failure.example) for failure in SUMMARY.failures}
+    assert found == {"HTTP 503": (1, "draining"), "timeout": (1, "")}
+
+
+def test_replicas() -> None:
+    """What each did, on how many connections, and when it was first and last seen."""
+    a, b = SUMMARY.replicas
+    assert (a.name, a.requests, a.failed, a.connections, a.share) == ("a", 6, 0, 2, 0.6667)
+    assert (b.name, b.requests, b.failed, b.connections, b.share) == ("b", 3, 1, 1, 0.3333)
+    assert (b.first_seen, b.last_seen) == (0.501, 2.03)
+
+
+def test_steps() -> None:
+    """What was asked for, apart."""
+    assert [(step.name, step.requests, step.failed) for step in SUMMARY.steps] == [
+        ("tools/call echo", 7, 1),
+        ("tools/list", 3, 1),
     ]
-    summary = summarize(outcomes, 2.0, expected_replicas=3)
-    assert (summary.requests, summary.succeeded, summary.throughput) == (10, 8, 4.0)
-    assert summary.latency == Latency(p50=10, p95=30, p99=30, max=30)
-    assert summary.errors == {"HTTP 503": 1, "ReadTimeout": 1}
-    assert [(r.name, r.requests, r.succeeded, r.share) for r in summary.replicas] == [
-        ("a", 6, 6, 0.6667),
-        ("b", 3, 2, 0.3333),
-    ]
-    assert summary.problems == ["2 of 10 calls failed", "2 of 3 expected replicas took part"]
-    assert summary.as_json()["passed"] is False
+
+
+def test_slices_hold_everything() -> None:
+    """Each request is in the slice in which it ended."""
+    assert len(SUMMARY.slices) == 20
+    assert sum(each.requests for each in SUMMARY.slices) == 10
+    assert [(each.at, each.failed) for each in SUMMARY.slices if each.failed] == [(0.5, 1), (1.9, 1)]
+    assert sum(sum(each.replicas.values()) for each in SUMMARY.slices) == 9
+
+
+def test_problems_are_told() -> None:
+    """A sentence each."""
+    assert SUMMARY.problems == ["2 of 10 calls failed", "2 of 3 expected replicas took part"]
+    assert summary(Samples()).problems[0] == "not one request was sent"
+
+
+def test_shares_that_chance_does_not_make_are_a_problem() -> None:
+    """Of 300 connections one replica got 200."""
+    some = Samples()
+    for number in range(300):
+        some.add(0, 0.01, "", "a" if number < 200 else "b" if number < 250 else "c", "tools/call echo", number + 1)
+    (problem,) = summary(some).problems
+    assert problem.startswith("the replicas' shares are less even (0.667) than chance makes them (0.9")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lag", "words"),
+    [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")],
+)
+def test_a_generator_at_its_limit_says_so(cpu: float, lag: float, words: str) -> None:
+    """Then the figures are about itself."""
+    limit = Generator(processes=1, cpu=cpu, lag_p99_ms=lag, late_p99_ms=0).limit
+    assert words in limit
+    assert bool(limit) == bool(words)
+
+
+def test_what_two_processes_measured_is_one() -> None:
+    """In the order of its ends, and no two connections with one number."""
+    whole = merged([samples(), samples()])
+    ends = [each.ended for each in whole]
+    assert len(ends) == 20
+    assert ends == sorted(ends)
+    assert len({each.connection for each in whole}) == 8
+    assert whole.examples == samples().examples

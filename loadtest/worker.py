@@ -1,0 +1,98 @@
+"""A process that generates load, so that neither the terminal nor another generator gets into its way."""
+
+import asyncio
+import signal
+import traceback
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
+
+import uvloop
+
+from loadtest import plan
+from loadtest.callers import Run
+from loadtest.options import Options
+from loadtest.samples import Samples
+from loadtest.watch import Watch
+
+TICK = 0.25
+"""Seconds from one report to the next."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What came since the last one."""
+
+    at: float
+    """Seconds since the start."""
+    seconds: "array[float]"
+    """How long each successful request took."""
+    failed: int
+    replicas: Counter[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """All that a process has measured."""
+
+    samples: Samples
+    begun: int
+    """How many times the scenario was begun."""
+    elapsed: float
+    connects: list[float]
+    late: list[float]
+    watch: Watch
+
+
+def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
+    """What the process does: say "ready", wait for a word, send `Tick` after `Tick` and in the end a `Part`.
+
+    Any word that comes meanwhile means: stop. What goes wrong is sent as a text.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of the terminal's processes; the parent decides
+    try:
+        uvloop.run(_work(pipe, options, addresses, part))
+    except Exception:  # noqa: BLE001  # whatever it is, the parent has to know
+        pipe.send(traceback.format_exc())
+    except EOFError:  # the parent is gone
+        return
+
+
+async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
+    load = plan.load(options, addresses, part)
+    pipe.send("ready")
+    await asyncio.to_thread(pipe.recv)
+    if options.warm_up:
+        await Run(plan.warm_up(load, options.warm_up)).go()
+    run = Run(load, first=part + 1, step=options.processes)
+    watch = Watch()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), run.stop)
+    beside = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
+    try:
+        await run.go()
+    finally:
+        asyncio.get_running_loop().remove_reader(pipe.fileno())
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+    pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
+
+
+async def _report(pipe: Pipe, run: Run) -> None:
+    told = 0
+    while True:
+        await asyncio.sleep(TICK)
+        samples = run.samples
+        until = len(samples)
+        new = range(told, until)
+        names = samples.replicas.words
+        pipe.send(
+            Tick(
+                at=run.now,
+                seconds=array("d", [samples.ended[n] - samples.begun[n] for n in new if not samples.kind[n]]),
+                failed=sum(1 for n in new if samples.kind[n]),
+                replicas=Counter(names[samples.replica[n]] for n in new if samples.replica[n]),
+            )
+        )
+        told = until

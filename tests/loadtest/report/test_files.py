@@ -1,0 +1,50 @@
+"""A run as files."""
+
+import csv
+import json
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from loadtest.report.files import SCHEMA, as_json, write_csv, write_json
+from loadtest.samples import Samples
+from loadtest.summary import Summary
+from tests.loadtest.test_summary import SUMMARY, samples, summary
+
+
+@pytest.mark.parametrize("run", [SUMMARY, summary(Samples())])
+def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -> None:
+    """Those of an empty run, too; and the schema is one."""
+    schema = json.loads(SCHEMA.read_text())
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    validator.check_schema(schema)
+    write_json(tmp_path / "run.json", as_json(run, ["p99<1ms: it is 30.0 ms"], "command", "2026-11-21T12:00:00+00:00"))
+    figures = json.loads((tmp_path / "run.json").read_text())
+    validator.validate(figures)
+    assert figures["passed"] is False
+    assert figures["failed"] == run.failed
+
+
+def test_every_property_says_what_it_is() -> None:
+    """A schema without words helps no one."""
+    properties = json.loads(SCHEMA.read_text())["properties"]
+    assert all(each.get("description") for each in properties.values())
+
+
+def test_every_request_is_a_line(tmp_path: Path) -> None:
+    """With the times as they were measured."""
+    write_csv(tmp_path / "run.csv", samples())
+    with (tmp_path / "run.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 10
+    assert rows[0] == {
+        "begun": "0.000000",
+        "ended": "0.010000",
+        "ms": "10.000",
+        "error": "",
+        "replica": "a",
+        "request": "tools/call echo",
+        "connection": "1",
+    }
+    assert [row["error"] for row in rows[-2:]] == ["HTTP 503", "timeout"]

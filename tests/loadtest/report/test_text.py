@@ -1,0 +1,63 @@
+"""The report that a person reads."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from loadtest.report.text import show
+from loadtest.samples import Samples
+from loadtest.summary import Summary
+from loadtest.watch import Generator
+from tests.loadtest.test_summary import SUMMARY, samples, summary
+
+
+def shown(run: Summary, broken: list[str] | None = None, width: int = 120) -> str:
+    """What is printed."""
+    console = Console(file=io.StringIO(), width=width)
+    show(run, broken or [], console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_familiar_sections() -> None:
+    """In their order."""
+    text = shown(SUMMARY)
+    places = [text.index(name) for name in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT")]
+    assert places == sorted(places)
+    assert "✗ 1 × HTTP 503\n     draining" in text
+    assert "✗ FAILED: 2 of 10 calls failed; 2 of 3 expected replicas took part." in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_is_cut_off(width: int) -> None:
+    """On a terminal of the usual width, either."""
+    assert "…" not in shown(SUMMARY, width=width)
+
+
+def test_a_good_run_passes() -> None:
+    """In words and with a sign."""
+    some = Samples()
+    for number in range(30):
+        some.add(0, 0.01, "", f"r{number % 3}", "tools/call echo", number + 1)
+    assert "✓ PASSED: every call succeeded; replicas that took part: 3, expected: 3." in shown(summary(some))
+
+
+def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
+    """And says so."""
+    some = Samples()
+    some.add(0, 0.01, "", "a", "tools/call echo", 1)
+    text = shown(summary(some, expected=1), ["p99<1ms: it is 10.0 ms"])
+    assert "✗ p99<1ms: it is 10.0 ms" in text
+    assert "✗ FAILED: a threshold is broken." in text
+
+
+def test_a_generator_at_its_limit_is_told() -> None:
+    """Next to the verdict that it weakens."""
+    busy = Generator(processes=1, cpu=0.97, lag_p99_ms=1, late_p99_ms=0)
+    assert "! The generator: it used 97% of a core" in shown(summary(samples(), generator=busy))
+
+
+def test_a_run_without_a_reply_has_a_report_too() -> None:
+    """Rather than a division by zero."""
+    assert "✗ FAILED: not one request was sent" in shown(summary(Samples()))

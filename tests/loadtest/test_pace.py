@@ -1,0 +1,31 @@
+"""Schedules."""
+
+from itertools import islice, takewhile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadtest.pace import Ramp, constant
+
+
+def test_a_constant_rate() -> None:
+    """One each tenth of a second."""
+    assert list(islice(constant(10).schedule(), 4)) == pytest.approx([0, 0.1, 0.2, 0.3])
+
+
+@given(st.floats(0, 500), st.floats(0, 500), st.floats(0.1, 20))
+def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, seconds: float) -> None:
+    """In order, and at no time one more or less than is due."""
+    ramp = Ramp(first, last, seconds)
+    until = seconds + 1
+    times = list(takewhile(lambda at: at < until, islice(ramp.schedule(), 12_000)))
+    assert times == sorted(times)
+    assert len(times) == pytest.approx(ramp.sent(until), abs=1.01)
+    for number in range(0, len(times), 100):
+        assert ramp.sent(times[number]) == pytest.approx(number, abs=0.01)
+
+
+def test_a_ramp_that_ends_at_zero_ends() -> None:
+    """Rather than dividing by it."""
+    assert len(list(Ramp(10, 0, 2).schedule())) == 10

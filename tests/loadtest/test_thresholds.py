@@ -1,0 +1,61 @@
+"""Gates."""
+
+import pytest
+
+from loadtest.thresholds import Threshold
+from tests.loadtest.test_summary import SUMMARY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p99<200ms",
+        "p99 <= 30",
+        "p50<0.02s",
+        "max==30",
+        "failed==2",
+        "replicas>=2",
+        "evenness>0.5",
+        "evenness>50%",
+        "error_rate<=20%",
+        "error_rate<0.3",
+        "throughput>3/s",
+        "requests!=0",
+        "connections==4",
+    ],
+)
+def test_what_holds(text: str) -> None:
+    """Ten calls, two of which failed."""
+    assert Threshold.of(text).broken(SUMMARY) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p99<20ms", "p99<20ms: it is 30.0 ms"),
+        ("failed==0", "failed==0: it is 2"),
+        ("replicas>=3", "replicas>=3: it is 2"),
+        ("error_rate<1%", "error_rate<1%: it is 20.00%"),
+        ("throughput>=4.1", "throughput>=4.1: it is 4"),
+    ],
+)
+def test_what_breaks(text: str, said: str) -> None:
+    """It says what there is instead."""
+    assert Threshold.of(text).broken(SUMMARY) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p99", "it looks like"),
+        ("p99<fast", "it looks like"),
+        ("speed<1", "'speed' is none of mean, p50"),
+        ("failed<1ms", "failed has no unit ms"),
+        ("p99<1%", "p99 has no unit %"),
+        ("", "it looks like"),
+    ],
+)
+def test_what_is_none(text: str, said: str) -> None:
+    """Refused, with what would be right."""
+    with pytest.raises(ValueError, match=said):
+        Threshold.of(text)
