@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +12,12 @@ from rich.console import Console
 
 from loadtest import plan
 from loadtest.compare import compare
+from loadtest.knee import Knee, find
 from loadtest.live import Live
 from loadtest.message import Writer
 from loadtest.options import Options, read
-from loadtest.report import files, page, text
+from loadtest.pace import constant
+from loadtest.report import files, page, search, text
 from loadtest.summary import Summary, summarize
 from loadtest.target import Target
 from loadtest.workers import Measured, WorkerError, measure
@@ -31,38 +34,68 @@ _WIDTH = 120
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = read(arguments)
+    command = shlex.join(["test_swarm_load.py", *(sys.argv[1:] if arguments is None else arguments)])
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     try:
         addresses = _reach(options)
+        console.print(f"🚀 {_announced(options)}", highlight=False, soft_wrap=True, markup=False)
+        return _go(options, addresses, command, console)
     except ValueError as error:
         print(error, file=sys.stderr)
-        return EXIT_REFUSED
-    began = datetime.now(UTC).isoformat(timespec="seconds")
-    console.print(f"🚀 {_announced(options)}", highlight=False, soft_wrap=True, markup=False)
-    try:
-        with Live(console, options) as live:
-            measured = measure(options, addresses, live.tell)
     except WorkerError as error:
         print(f"A generator failed:\n{error}", file=sys.stderr)
-        return EXIT_REFUSED
+    except OSError as error:
+        print(f"Can't write {error.filename}: {error.strerror}", file=sys.stderr)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    summary = _summary(options, measured)
+    return EXIT_REFUSED
+
+
+def _go(options: Options, addresses: list[str], command: str, console: Console) -> int:
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    knee = None
+    if options.find_max:
+        knee, outcome = _search(options, addresses, console)
+    else:
+        outcome = _load(options, addresses, console)
+    if outcome is None:
+        return EXIT_INTERRUPTED
+    summary, measured = outcome
     broken = [said for threshold in options.thresholds if (said := threshold.broken(summary))]
     if measured.interrupted:
         console.print("\n[yellow]Ctrl-C: this is what ran until then.[/]", highlight=False)
-    command = shlex.join(["test_swarm_load.py", *(sys.argv[1:] if arguments is None else arguments)])
-    figures = files.as_json(summary, broken, command, began)
+    figures = files.as_json(summary, broken, command, began, knee)
     changes = compare(options.compare, figures) if options.compare else []
+    if knee:
+        search.show_knee(knee, console)
     text.show(summary, broken, console, changes)
-    try:
-        _write(options, summary, measured, figures, console)
-    except OSError as error:
-        print(f"Can't write {error.filename}: {error.strerror}", file=sys.stderr)
-        return EXIT_REFUSED
+    _write(options, summary, measured, figures, console)
     if measured.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if summary.problems or broken else 0
+
+
+def _load(options: Options, addresses: list[str], console: Console) -> tuple[Summary, Measured]:
+    with Live(console, options) as live:
+        measured = measure(options, addresses, live.tell)
+    return _summary(options, measured), measured
+
+
+def _search(options: Options, addresses: list[str], console: Console) -> tuple[Knee, tuple[Summary, Measured] | None]:
+    """Look for the knee; gives what came of the best rate, or of the last one if none was good."""
+    outcomes: dict[float, tuple[Summary, Measured]] = {}
+
+    def attempt(rate: float) -> Summary:
+        outcomes[rate] = _load(replace(options, ramp=constant(rate)), addresses, console)
+        summary, measured = outcomes[rate]
+        if measured.interrupted:
+            raise KeyboardInterrupt
+        return summary
+
+    first = options.ramp.last if options.ramp else 0.0
+    knee = find(first, options.thresholds, attempt, lambda stage: search.show_stage(stage, console))
+    shown = knee.best or (knee.stages[-1] if knee.stages else None)
+    return knee, outcomes[shown.rate] if shown else None
 
 
 def _reach(options: Options) -> list[str]:
@@ -82,6 +115,10 @@ def _reach(options: Options) -> list[str]:
 
 def _announced(options: Options) -> str:
     how = f"{options.concurrent} callers"
+    if options.find_max and options.ramp:
+        return (
+            f"From {options.ramp.last:g} requests/s up to where {options.url} breaks, {options.seconds:g} s each, {how}"
+        )
     if options.ramp:
         rates = options.ramp
         rate = f"{rates.first:g} to {rates.last:g}" if rates.seconds else f"{rates.last:g}"

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from loadtest.callers import Load
 from loadtest.message import Writer
 from loadtest.options import Options
 from loadtest.pace import Ramp
+from loadtest.run import Load
 from loadtest.scenario import Conversation, Echo, Mix, Scenario, Single
 from loadtest.target import Target
 
@@ -48,7 +48,7 @@ def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
     Raises:
         ValueError: the description makes no sense.
     """
-    unknown = what.keys() - {"tool", "method", "args", "mix", "session", "weight"}
+    unknown = what.keys() - {"tool", "method", "args", "mix", "session", "sdk", "weight"}
     if unknown:
         raise ValueError(
             f"a mix's entry has weight, tool or method, args, or session; not {', '.join(sorted(unknown))}"

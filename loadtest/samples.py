@@ -48,12 +48,12 @@ class Words:
 class Samples:
     """All requests of a run, in the order of their ends."""
 
-    begun: array[float] = field(default_factory=lambda: array("d"))
-    ended: array[float] = field(default_factory=lambda: array("d"))
-    kind: array[int] = field(default_factory=lambda: array("H"))
-    replica: array[int] = field(default_factory=lambda: array("H"))
-    name: array[int] = field(default_factory=lambda: array("H"))
-    connection: array[int] = field(default_factory=lambda: array("L"))
+    begun: "array[float]" = field(default_factory=lambda: array("d"))
+    ended: "array[float]" = field(default_factory=lambda: array("d"))
+    kind: "array[int]" = field(default_factory=lambda: array("H"))
+    replica: "array[int]" = field(default_factory=lambda: array("H"))
+    name: "array[int]" = field(default_factory=lambda: array("H"))
+    connection: "array[int]" = field(default_factory=lambda: array("L"))
     kinds: Words = field(default_factory=lambda: Words(("",)))
     replicas: Words = field(default_factory=lambda: Words(("",)))
     names: Words = field(default_factory=Words)

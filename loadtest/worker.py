@@ -11,8 +11,10 @@ from multiprocessing.connection import Connection as Pipe
 import uvloop
 
 from loadtest import plan
-from loadtest.callers import Run
+from loadtest.caller import Caller
+from loadtest.official import OfficialCaller
 from loadtest.options import Options
+from loadtest.run import Run, Working
 from loadtest.samples import Samples
 from loadtest.watch import Watch
 
@@ -63,14 +65,18 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     load = plan.load(options, addresses, part)
     pipe.send("ready")
     await asyncio.to_thread(pipe.recv)
+
+    def caller(run: Run) -> Working:
+        return OfficialCaller(run, options.headers) if options.what.get("sdk") else Caller(run)
+
     if options.warm_up:
-        await Run(plan.warm_up(load, options.warm_up)).go()
+        await Run(plan.warm_up(load, options.warm_up)).go(caller)
     run = Run(load, first=part + 1, step=options.processes)
     watch = Watch()
     asyncio.get_running_loop().add_reader(pipe.fileno(), run.stop)
     beside = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
     try:
-        await run.go()
+        await run.go(caller)
     finally:
         asyncio.get_running_loop().remove_reader(pipe.fileno())
         for task in beside:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from loadtest.knee import Knee, Stage
 from loadtest.samples import Samples
 from loadtest.summary import Summary
 
@@ -16,13 +17,14 @@ VERSION = 1
 """Of the form; a change that breaks readers gets the next."""
 
 
-def as_json(summary: Summary, broken: list[str], command: str, began: str) -> dict[str, Any]:
+def as_json(summary: Summary, broken: list[str], command: str, began: str, knee: Knee | None = None) -> dict[str, Any]:
     """The figures, with the verdict.
 
     Args:
         broken: what the thresholds that don't hold say.
         command: what was run.
         began: when, as ISO 8601 in UTC.
+        knee: what a search for it found, of which this is the best run.
     """
     return {
         "version": VERSION,
@@ -31,9 +33,22 @@ def as_json(summary: Summary, broken: list[str], command: str, began: str) -> di
         **asdict(summary),
         "failed": summary.failed,
         "generator": {**asdict(summary.generator), "limit": summary.generator.limit},
+        "stages": [_stage(stage) for stage in knee.stages] if knee else [],
         "problems": summary.problems,
         "broken_thresholds": broken,
         "passed": not (summary.problems or broken),
+    }
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    summary = stage.summary
+    return {
+        "rate": stage.rate,
+        "throughput": summary.throughput,
+        "p50": summary.latency.p50,
+        "p99": summary.latency.p99,
+        "failed": summary.failed,
+        "broken": stage.broken,
     }
 
 

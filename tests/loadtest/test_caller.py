@@ -9,8 +9,9 @@ import pytest
 
 from conftest import free_port
 from loadtest import plan
-from loadtest.callers import Run
+from loadtest.caller import Caller
 from loadtest.options import read
+from loadtest.run import Run
 from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
 
 
@@ -20,7 +21,7 @@ def go(answer: Answer, *arguments: str) -> tuple[Run, Fake]:
     async def both() -> tuple[Run, Fake]:
         async with fake(answer) as server:
             run = Run(plan.load(read(["--url", server.url, *arguments]), ["127.0.0.1"], 0))
-            await run.go()
+            await run.go(Caller)
             return run, server
 
     return asyncio.run(both())
@@ -115,7 +116,7 @@ def test_a_refused_connection_is_a_failure_of_its_call() -> None:
     async def both() -> Run:
         options = read(["--url", f"http://127.0.0.1:{free_port()}/mcp", "--duration", "300ms", "--concurrent", "2"])
         run = Run(plan.load(options, ["127.0.0.1"], 0))
-        await run.go()
+        await run.go(Caller)
         return run
 
     run = asyncio.run(both())
@@ -235,7 +236,7 @@ def test_stopping_counts_nothing_that_was_in_flight() -> None:
 
         async with fake(never) as server:
             run = Run(plan.load(read(["--url", server.url, "--duration", "60s"]), ["127.0.0.1"], 0))
-            going = asyncio.create_task(run.go())
+            going = asyncio.create_task(run.go(Caller))
             await busy.wait()
             run.stop()
             await going

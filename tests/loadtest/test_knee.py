@@ -1,0 +1,71 @@
+"""The search for the knee."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from loadtest.knee import Knee, find
+from loadtest.latency import Latency
+from loadtest.summary import Summary
+from loadtest.thresholds import Threshold
+from tests.loadtest.test_summary import SUMMARY
+
+GATES = (Threshold.of("p99<200ms"), Threshold.of("error_rate<1%"))
+
+
+def server(limit: float) -> Callable[[float], Summary]:
+    """One that takes so many requests per second, and becomes slow beyond."""
+
+    def attempt(rate: float) -> Summary:
+        p99 = 20.0 if rate <= limit else 900.0
+        latency = Latency(100, 1, 1, 1, 1, 1, p99, p99, p99)
+        return dataclasses.replace(SUMMARY, requests=100, succeeded=100, begun=rate, latency=latency)
+
+    return attempt
+
+
+@pytest.mark.parametrize("limit", [3, 49, 50, 333, 1000, 12_345])
+def test_it_is_found(limit: float) -> None:
+    """To a tenth, in a dozen stages, from below or from above."""
+    knee = find(50, GATES, server(limit))
+    assert knee.best
+    assert knee.worst
+    assert knee.best.rate <= limit < knee.worst.rate <= knee.best.rate * 1.1
+    assert len(knee.stages) <= 16
+    assert knee.worst.broken == ["p99<200ms: it is 900.0 ms"]
+
+
+def test_a_server_that_takes_nothing_ends_the_search() -> None:
+    """There is no knee then."""
+    knee = find(50, GATES, server(0))
+    assert knee.best is None
+    assert len(knee.stages) <= 8
+
+
+def test_what_cannot_be_begun_is_not_taken() -> None:
+    """All callers are busy: the rate was never offered."""
+
+    def attempt(rate: float) -> Summary:
+        return dataclasses.replace(server(10_000)(rate), begun=min(rate, 400))
+
+    knee = find(50, GATES, attempt)
+    assert knee.best
+    assert 380 <= knee.best.rate <= 421
+    assert knee.worst
+    assert "could be begun" in knee.worst.broken[0]
+
+
+def test_an_interruption_keeps_what_was_found() -> None:
+    """Ctrl-C in the third stage."""
+
+    def attempt(rate: float) -> Summary:
+        if rate == 200:
+            raise KeyboardInterrupt
+        return server(10_000)(rate)
+
+    knee = find(50, GATES, attempt)
+    assert [stage.rate for stage in knee.stages] == [50, 100]
+    assert isinstance(knee, Knee)
+    assert knee.best
+    assert knee.best.rate == 100
