@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         "--find-max",
         action="store_true",
         help="raise the rate from --rate (default: 50/s), --duration (default: 5s) each, until a threshold breaks "
-        f"(default: {' and '.join(_KNEE)}), and print the knee",
+        f"(default: {' and '.join(_KNEE)}), and print the knee".replace("%", "%%"),
     )
     add(
         "--ramp",

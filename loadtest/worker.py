@@ -2,9 +2,11 @@
 
 import asyncio
 import signal
+import threading
 import traceback
 from array import array
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 
@@ -73,16 +75,23 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
         await Run(plan.warm_up(load, options.warm_up)).go(caller)
     run = Run(load, first=part + 1, step=options.processes)
     watch = Watch()
-    asyncio.get_running_loop().add_reader(pipe.fileno(), run.stop)
+    loop = asyncio.get_running_loop()
+    # A thread, since a loop that watched the pipe would make it one that doesn't wait, and large results be cut off.
+    threading.Thread(target=_stop_at_a_word, args=(pipe, loop, run), daemon=True).start()
     beside = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
     try:
         await run.go(caller)
     finally:
-        asyncio.get_running_loop().remove_reader(pipe.fileno())
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
     pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
+
+
+def _stop_at_a_word(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: Run) -> None:
+    with suppress(EOFError, OSError, RuntimeError):  # the parent is gone, or the loop has ended
+        pipe.recv()
+        loop.call_soon_threadsafe(run.stop)
 
 
 async def _report(pipe: Pipe, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
@@ -89,15 +90,16 @@ def _collect(pipes: list[Pipe], tell: Callable[[Tick], None]) -> tuple[list[Part
             interrupted = True
             for pipe in pipes:
                 if pipe not in parts:
-                    pipe.send("stop")
+                    with suppress(OSError):  # it has just ended
+                        pipe.send("stop")
     return [parts[pipe] for pipe in pipes], interrupted
 
 
 def _received(pipe: Pipe) -> Any:
     try:
         message = pipe.recv()
-    except EOFError:
-        raise WorkerError("a generator's process ended before its time") from None
+    except (EOFError, OSError):
+        raise WorkerError("its process ended before its time") from None
     if isinstance(message, str) and message != "ready":
         raise WorkerError(message)
     return message

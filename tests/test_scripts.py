@@ -1,6 +1,8 @@
 """The two scripts, as a person runs them."""
 
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +12,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from conftest import StartServer, free_port, run
+from conftest import StartServer, environment, free_port, run
 
 script = partial(run, sys.executable)
 
@@ -64,6 +66,61 @@ def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) 
     assert (figures["requests"], figures["succeeded"], figures["passed"]) == (300, 300, True)
     assert len(figures["replicas"]) == 3
     assert sum(replica["requests"] for replica in figures["replicas"]) == 300
+
+
+def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
+    """Its samples are more than a pipe holds at once."""
+    files = {kind: tmp_path / f"load.{kind}" for kind in ("json", "csv", "html")}
+    written = [argument for kind, file in files.items() for argument in (f"--{kind}", str(file))]
+    load = ("--requests", "10001", "--processes", "2", "--era", "mixed", "--connections", "recycle:100")
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *load, *written)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(files["json"].read_text())
+    assert (figures["succeeded"], figures["generator"]["processes"]) == (10_001, 2)
+    assert 100 <= figures["connections"] <= 130
+    assert len(files["csv"].read_text().splitlines()) == 10_002
+    assert "✓ Passed" in files["html"].read_text()
+    again = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--compare", str(files["json"]))
+    assert "COMPARED" in again.stdout
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("failed==0", 0), ("p50<0.001ms", 1)])
+def test_a_threshold_decides_the_exit_code(local_url: str, threshold: str, code: int) -> None:
+    """And says what there is instead."""
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--threshold", threshold)
+    assert done.returncode == code
+    assert ("✗ p50<0.001ms: it is " in done.stdout) == bool(code)
+
+
+def test_the_knee_is_searched(local_url: str) -> None:
+    """A median of a microsecond holds at no rate, and that is told."""
+    search = ("--find-max", "--rate", "2", "--duration", "500ms")
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *search, "--threshold", "p50<0.001ms")
+    assert "There is none: no rate that was tried held." in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
+def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
+    """In both eras."""
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--era", "mixed", *what)
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # the fewer connections, the fewer replicas
+    assert "(100.0%)" in done.stdout
+
+
+def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
+    """Exit code 130, as of other programs that Ctrl-C ended."""
+    load = ("test_swarm_load.py", "--url", f"{local_url}/mcp", "--rate", "100", "--duration", "60s")
+    process = subprocess.Popen([sys.executable, *load], stdout=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout
+    begun = [process.stdout.readline(), process.stdout.readline()]
+    assert "5 s" in begun[1]
+    process.send_signal(signal.SIGINT)
+    rest = process.stdout.read()
+    assert process.wait(20) == 130
+    process.stdout.close()
+    assert "Ctrl-C: this is what ran until then." in rest
+    assert "successful    " in rest
 
 
 def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
