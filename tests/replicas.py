@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class RoundRobin:
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
+        self._transports: weakref.WeakSet[asyncio.WriteTransport] = weakref.WeakSet()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         self._thread.start()
@@ -63,8 +65,13 @@ class RoundRobin:
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        for transport in self._transports:  # one whose reader doesn't read would stay open
+            transport.abort()
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        self._transports.add(to_client.transport)
         task = self._loop.create_task(self._pass(client, to_client))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
@@ -76,6 +83,7 @@ class RoundRobin:
             head = await client.readuntil(b"\r\n\r\n")
             backend, to_backend = await asyncio.open_connection("127.0.0.1", next(self._next))
             writers.append(to_backend)
+            self._transports.add(to_backend.transport)
             to_backend.write(_closing(head))
             pumps = {asyncio.ensure_future(_pump(client, to_backend)), asyncio.ensure_future(_pump(backend, to_client))}
             try:
