@@ -39,9 +39,21 @@ async def _answering(*answers: bytes) -> AsyncIterator[int]:
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(guarded, "127.0.0.1", 0)
-    async with server:
+    open_ones: list[asyncio.StreamWriter] = []
+
+    async def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_ones.append(writer)
+        await guarded(reader, writer)
+
+    server = await asyncio.start_server(noted, "127.0.0.1", 0)
+    try:
         yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for writer in open_ones:  # or they would end after their loop
+            writer.transport.abort()
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 async def _sample(*answers: bytes, checked: int = 1, connections: int = 1) -> Sample:

@@ -37,6 +37,7 @@ class Fake:
     answer: Answer = echo
     port: int = 0
     connections: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
@@ -47,6 +48,7 @@ class Fake:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection."""
+        self.writers.append(writer)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             self.connections += 1  # those that only look whether anybody is there don't count
@@ -76,3 +78,7 @@ async def fake(answer: Answer = echo) -> AsyncIterator[Fake]:
         yield server
     finally:
         listening.close()
+        for writer in server.writers:  # or they would end after their loop
+            writer.transport.abort()
+        for _ in range(3):
+            await asyncio.sleep(0)
