@@ -17,11 +17,11 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test lint format image deploy undeploy bench-exchange conformance lock
+.PHONY: help up dev check test lint format image deploy undeploy bench-exchange bench-generators conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
 
 up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
@@ -58,6 +58,9 @@ undeploy: ## remove the stack again
 
 bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (eight minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+
+bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)
+	@$(BIN)/python -m benchmarks.generators $(ARGS)
 
 conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
 	@REQUIRE=node $(BIN)/python -m pytest tests/conformance $(ARGS)

@@ -70,11 +70,16 @@ def _lacks_browser() -> str:
     return "" if shutil.which("chromium") else "chromium is not installed"
 
 
+def _lacks_wrk() -> str:
+    return "" if shutil.which("wrk") else "wrk is not installed"
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
     "node": _lacks_node,
     "browser": _lacks_browser,
+    "wrk": _lacks_wrk,
     "redis": _lacks_redis,
 }
 

@@ -1,12 +1,11 @@
 """The command line of `python -m benchmarks.exchange`."""
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from benchmarks.scenarios import SCENARIOS, WHOLE, Scenario, choose
+from loadtest.arguments import duration, new_file, positive
 
 STDOUT = "-"
 
@@ -78,9 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         "3 a server did not start or gave a wrong reply. "
         "benchmarks/results.py documents what --json writes.",
     )
-    parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds (default: 5; with --quick 1)")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (default: 5; with --quick 1)")
     parser.add_argument(
-        "--seconds", type=_seconds, metavar="S", help="seconds of each measurement (default: 3; with --quick 0.3)"
+        "--seconds", type=duration, metavar="S", help="seconds of each measurement (default: 3; with --quick 0.3)"
     )
     parser.add_argument("--only", metavar="NAME,…", help="only these; * stands for anything, as in 'echo*'")
     parser.add_argument("--quick", action="store_true", help="everything in less than a minute; the figures are rough")
@@ -98,23 +97,5 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
-
-
 def _file(text: str) -> str:
-    if text != STDOUT and not Path(text).parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {str(Path(text).parent)!r}")
-    return text
+    return text if text == STDOUT else str(new_file(text))

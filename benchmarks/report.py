@@ -92,7 +92,7 @@ def _rates(scenario: ScenarioFigures) -> list[str]:
 def _whole(figure: ProcessFigure) -> list[str]:
     digits = 2 if figure.unit == "s" else 1
     measured = f"{_with_spread(figure.value, digits)} {figure.unit}" if figure.value else _NONE
-    target = f"≤ {figure.target:g} {figure.unit}"
+    target = _NONE if figure.target is None else f"≤ {figure.target:g} {figure.unit}"
     return [figure.title, measured, target, _mark(met=figure.met, failure=figure.failure)]
 
 

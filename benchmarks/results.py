@@ -125,15 +125,16 @@ class ProcessFigure:
     """`s` or `MB` (10⁶ bytes)."""
     value: Spread | None
     target: float | None
-    """Most that the median may be."""
+    """Most that the median may be; none for what the others are compared with."""
     met: bool | None
     failure: str
 
     @classmethod
-    def of(cls, name: str, title: str, unit: str, values: Sequence[float], target: float, failure: str) -> Self:
+    def of(cls, name: str, title: str, unit: str, values: Sequence[float], target: float | None, failure: str) -> Self:
         """The figure of values that were measured; none when it failed."""
         value = Spread.of(values) if values else None
-        return cls(name, title, unit, value, target, value.median <= target if value else None, failure)
+        met = None if value is None or target is None else value.median <= target
+        return cls(name, title, unit, value, target, met, failure)
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,7 @@ class Run:
     @property
     def over(self) -> bool:
         """Whether there is nothing left to take."""
-        seconds = self.load.seconds
-        return self.stopping or self._left == 0 or (seconds is not None and self.now >= seconds)
+        return self._over_at(self.now)
 
     async def go(self, make: "Callable[[Run], Working]") -> None:
         """Send everything, and wait for the last response.
@@ -139,20 +138,21 @@ class Run:
 
     def take(self) -> tuple[int, float | None] | None:
         """The number of the next call, and when it is to be sent (None: now); None when there is none."""
-        if self.stopping or self._left == 0:
-            return None
         due = None
         if self._due is not None:
             due = next(self._due, None)
             if due is None:
                 return None
-        seconds = self.load.seconds
-        if seconds is not None and (self.now if due is None else due) >= seconds:
+        if self._over_at(self.now if due is None else due):
             return None
         if self._left is not None:
             self._left -= 1
         self.taken += 1
         return next(self.numbers), due
+
+    def _over_at(self, moment: float) -> bool:
+        seconds = self.load.seconds
+        return self.stopping or self._left == 0 or (seconds is not None and moment >= seconds)
 
     async def _sweep(self) -> None:
         """End what takes too long; one look at all of them costs less than a timer for each."""

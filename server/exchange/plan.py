@@ -44,7 +44,6 @@ class Plan:
     """What all tools share."""
     middleware: tuple[Middleware, ...]
     """Registered middleware that takes part in a call, outermost first."""
-    injects: bool
 
 
 def why_full(tool: Tool, names: Mapping[str, int]) -> str:
@@ -106,7 +105,6 @@ def compile_plan(tool: PlannedTool, seconds: float, middleware: tuple[Middleware
         bare=templates.bare,
         templates=templates,
         middleware=middleware,
-        injects=sdk.injects(tool),
     )
 
 

@@ -105,4 +105,4 @@ def _traced() -> str:
 def _describe(plan: Plan) -> str:
     if plan.middleware:
         return f"fast, within {', '.join(type(each).__name__ for each in plan.middleware)}"
-    return "fast, with Context or dependencies" if plan.injects else "fast"
+    return "fast, with Context or dependencies" if sdk.injects(plan.tool) else "fast"

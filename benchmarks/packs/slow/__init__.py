@@ -1,0 +1,1 @@
+"""A tool that takes its time."""
