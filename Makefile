@@ -6,6 +6,7 @@ PORT ?= 8150
 REPLICAS ?= 3
 IMAGE ?= mcp-swarm:latest
 STACK ?= mcp-swarm
+OVERLAYS ?=
 PYTHON_IMAGE ?= python:3.13-slim
 
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test lint format image deploy undeploy bench-exchange bench-generators conformance lock
+.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench-exchange bench-generators conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
@@ -32,6 +33,9 @@ dev: $(READY) ## run one replica that starts anew when a file changes
 
 check: $(READY) ## check settings and components without starting
 	@MCP_PORT=$(PORT) $(BIN)/python -m server --check
+
+test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)
+	@$(BIN)/python -m pytest tests/swarm $(ARGS)
 
 test: $(READY) ## run the tests (REQUIRE=docker,browser makes their skips failures)
 	@$(BIN)/python -m pytest $(ARGS)
@@ -48,10 +52,11 @@ format: $(READY) ## put the code into the agreed format
 image: ## build the Docker image
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
 
-deploy: ## deploy to the Swarm that docker reaches
+deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
 	@docker secret inspect request_state_keys >/dev/null 2>&1 || openssl rand -hex 32 | docker secret create request_state_keys - >/dev/null
-	IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) docker stack deploy $(DEPLOY_FLAGS) -c stack.yml $(STACK)
-	@echo "Deployed as '$(STACK)'. Watch it with: docker stack ps $(STACK)"
+	IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) HAPROXY_CFG=$(firstword $(shell cksum deploy/haproxy.cfg)) \
+	  docker stack deploy --detach=false $(DEPLOY_FLAGS) -c stack.yml $(OVERLAYS:%=-c %) $(STACK)
+	@docker stack ps --filter desired-state=running --format 'table {{.Name}}\t{{.Image}}\t{{.Node}}\t{{.CurrentState}}' $(STACK)
 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)

@@ -74,12 +74,17 @@ def _lacks_wrk() -> str:
     return "" if shutil.which("wrk") else "wrk is not installed"
 
 
+def _lacks_haproxy() -> str:
+    return "" if shutil.which("haproxy") else "haproxy is not installed"
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
     "node": _lacks_node,
     "browser": _lacks_browser,
     "wrk": _lacks_wrk,
+    "haproxy": _lacks_haproxy,
     "redis": _lacks_redis,
 }
 

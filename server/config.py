@@ -102,9 +102,44 @@ class Settings(BaseSettings):
     tool_threads: int = Field(
         16, ge=1, description="Calls of one synchronous (`def`) tool that run at once; more wait in line."
     )
-    keep_alive_seconds: int = Field(75, ge=1, description="Time after which an idle connection is closed.")
+    max_head_bytes: int = Field(64 * 1024, ge=1024, description="Largest head of a request; beyond it: 431.")
+    receive_timeout_seconds: Seconds = Field(
+        30, gt=0, description="Time for a request's head to arrive, and then for its body; beyond it: 408."
+    )
+    max_in_flight: int = Field(
+        100,
+        ge=1,
+        description="Calls that a replica works on at once; one more is answered at once with 503 and `Retry-After`. "
+        "With the largest bodies so many take 400 MB, which is what `stack.yml`'s 512 MB leave.",
+    )
+    max_connections: int = Field(
+        1000,
+        ge=1,
+        description="Open connections. One more takes the place of the one that has been idle for longest; if none "
+        "is, it is refused with 503.",
+    )
+    max_requests_per_connection: int = Field(
+        1000,
+        ge=0,
+        description="Requests, give or take a quarter, after which a connection is ended with `Connection: close`, so "
+        "that its client comes to another replica. 0: any number.",
+    )
+    max_connection_age_seconds: Seconds = Field(
+        30,
+        ge=0,
+        description="Time, give or take a quarter, after which a connection's next response ends it. 0: never.",
+    )
+    keep_alive_seconds: int = Field(
+        75,
+        ge=1,
+        description="Time after which an idle connection is closed. Below the 900 s after which Swarm's mesh forgets "
+        "one, or its client would be reset.",
+    )
     drain_seconds: Seconds = Field(
-        5, ge=0, description="Time after SIGTERM in which `/readyz` says 503 and requests are still served."
+        5,
+        ge=0,
+        description="Time after SIGTERM in which `/readyz` says 503 and requests are still served, each as its "
+        "connection's last. A second signal stops at once.",
     )
     shutdown_grace_seconds: int = Field(
         25, ge=0, description="Time after the drain for calls in flight; then they are cancelled."

@@ -15,14 +15,22 @@ class Lifecycle:
     """The state that `/readyz` tells, turned to draining by SIGTERM or Ctrl-C.
 
     The server (uvicorn) closes its listener as soon as its own signal handler runs. A balancer needs time to
-    notice, so that handler is held back: the first signal starts the drain, and the handler runs after it.
+    notice, so that handler is held back: the first signal starts the drain, and the handler runs after it. A second
+    signal ends the process at once, whatever is in flight.
+
+    Args:
+        drain_seconds: time of the drain.
+        cut: ends the process regardless, within a moment.
     """
 
-    def __init__(self, drain_seconds: float) -> None:
+    def __init__(self, drain_seconds: float, cut: Callable[[], None] = lambda: None) -> None:
+        self.cut = cut
         self.state = "starting"
         self._drain_seconds = drain_seconds
         self.at_stop: list[Callable[[], None]] = []
         """Called after the drain, on the event loop: end here what a client would wait for without end."""
+        self.at_drain: list[Callable[[], None]] = []
+        """Called when the drain begins, on the event loop."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -51,15 +59,24 @@ class Lifecycle:
             if callable(server_handler):
                 server_handler(signum, frame)
 
-        def drain(signum: int, frame: FrameType | None) -> None:
+        def begin_drain(signum: int, frame: FrameType | None) -> None:
+            for begin in self.at_drain:
+                begin()
+            if self._drain_seconds:
+                logger.info("%s: draining for %g s, then stopping", number.name, self._drain_seconds)
+            loop.call_later(self._drain_seconds, stop, signum, frame)
+
+        def stop_at_once(signum: int, frame: FrameType | None) -> None:
+            logger.info("%s again: stopping at once", number.name)
+            stop(signum, frame)
+            if callable(server_handler):  # which waits no longer for calls in flight after a second Ctrl-C
+                server_handler(signal.SIGINT, frame)
+            self.cut()
+
+        def on_signal(signum: int, frame: FrameType | None) -> None:
             again = self.state == "draining"
             self.state = "draining"
-            if again or not self._drain_seconds:
-                loop.call_soon_threadsafe(stop, signum, frame)
-            else:
-                message = "%s: draining for %g s, then stopping"
-                loop.call_soon_threadsafe(logger.info, message, number.name, self._drain_seconds)
-                loop.call_soon_threadsafe(loop.call_later, self._drain_seconds, stop, signum, frame)
+            loop.call_soon_threadsafe(stop_at_once if again else begin_drain, signum, frame)
 
-        signal.signal(number, drain)
+        signal.signal(number, on_signal)
         return server_handler

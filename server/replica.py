@@ -72,11 +72,11 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
             async with watch(settings.loop_stall_seconds):
                 yield
     finally:
-        _end_regardless()
+        end_regardless()
 
 
-def _end_regardless() -> None:
-    """End the process although a tool's thread or task runs on: Python waits for such ones, and can't stop them."""
+def end_regardless() -> None:
+    """End the process in a second, although a tool's thread or task runs on: Python waits for those."""
     timer = threading.Timer(_LAST_SECONDS, _exit, (0,))
     timer.daemon = True
     timer.start()

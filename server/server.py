@@ -14,18 +14,21 @@ from server.config import Settings
 from server.errors import StartupError
 from server.exchange import sdk
 from server.exchange.admission import Admission
+from server.exchange.body import Body
 from server.exchange.delegate import Delegate
 from server.exchange.endpoint import Exchange
+from server.exchange.in_flight import InFlight
 from server.exchange.lanes import open_lanes
 from server.exchange.stateless import forget_sessions
 from server.exchange.warm_up import warm_up
+from server.http1 import limits
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build
 from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
 from server.middleware.guard import Guard
-from server.replica import EXIT_REFUSED, name_of, process_lifespan
+from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.routes.home import home_route
 from server.routes.paths import Paths
@@ -45,7 +48,7 @@ def app() -> ASGIApp:
         logger.info(
             "%s %s, replica %s: %s", settings.mcp_name, __version__, name_of(settings), mcp_app.catalogue.counts
         )
-        lifecycle = Lifecycle(settings.drain_seconds)
+        lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
         return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle), buffer)
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
@@ -68,16 +71,18 @@ def create_app(
     replica = name_of(settings)
     share = sharing(settings, mcp_app)
     lifecycle.at_stop.extend(share.at_stop)
-    exchange, opened, lanes = _exchange(settings, mcp_app)
+    connections = limits.of(settings)
+    lifecycle.at_drain.append(connections.drain)
+    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         async with share.running(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
             collector.settle()
             async with around:
-                yield
+                yield {limits.KEY: connections}
 
     routes = Starlette(
         routes=[
@@ -95,15 +100,21 @@ def create_app(
 
 
 def _exchange(
-    settings: Settings, mcp_app: McpApp
+    settings: Settings, mcp_app: McpApp, at_stop: list[Callable[[], None]]
 ) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[Any]], Callable[[], Mapping[str, str]]]:
-    """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool."""
+    """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool.
+
+    Args:
+        at_stop: what is called when the replica stops; the endpoint may add to it.
+    """
     admission = Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
-    mcp, limit = mcp_app.mcp, settings.max_body_bytes
+    mcp = mcp_app.mcp
+    body = Body(settings.max_body_bytes, settings.receive_timeout_seconds, InFlight(settings.max_in_flight))
+    in_flight = InFlight(settings.max_in_flight)
     if settings.stateless_http:
         forget_sessions(mcp)
     if settings.stateless_http and settings.json_response != "false":
-        exchange = Exchange(admission, max_body_bytes=limit, streams=settings.json_response == "auto")
+        exchange = Exchange(admission, body, in_flight, streams=settings.json_response == "auto")
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[None]:
@@ -117,7 +128,8 @@ def _exchange(
         json_response=settings.json_response != "false",
         host_origin_protection=False,  # looked at already
     )
-    delegate = Delegate(inner, admission, stateless=settings.stateless_http, max_body_bytes=limit)
+    delegate = Delegate(inner, admission, body, in_flight, stateless=settings.stateless_http)
     asked = "STATELESS_HTTP=false" if not settings.stateless_http else "JSON_RESPONSE=false"
+    at_stop.append(delegate.stop)
     lanes = {tool.name: f"the SDK's own: {asked}" for tool in mcp_app.catalogue.tools}
     return delegate, lambda: inner.lifespan(inner), lambda: lanes

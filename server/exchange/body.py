@@ -1,47 +1,74 @@
-"""A request's body: read once, within a bound."""
+"""A request's body: read once, within bounds."""
+
+import asyncio
 
 from starlette.types import Message, Receive
 
 from server.exchange.errors import ClientGone, Refused
+from server.exchange.in_flight import InFlight
 
 
-async def read(receive: Receive, declared: bytes | None, limit: int) -> bytes:
-    """Read a whole request body.
+class Body:
+    """Reads bodies.
 
     Args:
-        declared: what Content-Length announces, if anything; a lie here is refused before reading.
-        limit: bytes that are taken at most.
-
-    Raises:
-        Refused: 413 if more than `limit` bytes were announced or came.
-        ClientGone: the connection closed first.
+        most: bytes of one.
+        seconds: time for one to arrive.
+        arriving: bounds those that have come in part, or slow callers would fill the memory.
     """
-    if declared is not None and int(declared) > limit:
-        raise _too_large(limit)
-    return await read_on(await receive(), receive, limit)
 
+    def __init__(self, most: int, seconds: float, arriving: InFlight) -> None:
+        self.most = most
+        self.seconds = seconds
+        self.arriving = arriving
+        self._digits = len(str(most))
 
-async def read_on(message: Message, receive: Receive, limit: int) -> bytes:
-    """Read a body whose first part is there; otherwise as `read`."""
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        if not message.get("more_body", False):
-            return b"".join((*chunks, chunk)) if chunks else chunk
-        chunks.append(chunk)
-        message = await receive()
+    async def read(self, receive: Receive, declared: bytes | None) -> bytes:
+        """Read a whole body.
 
+        Args:
+            declared: what Content-Length announces, if anything; a lie here is refused before reading.
 
-def _too_large(limit: int) -> Refused:
-    # The rest of the body may still be on its way, hence no further request on this connection.
-    text = f"The body is larger than the {limit} bytes that this server takes."
-    return Refused(413, text, headers={"Connection": "close"})
+        Raises:
+            Refused: 413 if it is too large, 408 if it takes too long, 503 if too many others are arriving.
+            ClientGone: the connection closed first.
+        """
+        if declared is not None and len(declared) >= self._digits and int(declared) > self.most:
+            raise self._too_large()
+        part = await receive()
+        body: bytes = part.get("body", b"")
+        if body and not part.get("more_body", False) and len(body) <= self.most:
+            return body
+        self.arriving.enter(None)
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await self._read_on(part, receive)
+        except TimeoutError:
+            text = f"The body did not arrive within {self.seconds:g} s."
+            raise Refused(408, text, headers={"Connection": "close"}) from None
+        finally:
+            self.arriving.leave()
+
+    async def _read_on(self, message: Message, receive: Receive) -> bytes:
+        """Read a body that comes in several parts."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part: bytes = message.get("body", b"")
+            parts.append(part)
+            size += len(part)
+            if size > self.most:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+            message = await receive()
+
+    def _too_large(self) -> Refused:
+        # The rest of the body may still be on its way, hence no further request on this connection.
+        text = f"The body is larger than the {self.most} bytes that this server takes."
+        return Refused(413, text, headers={"Connection": "close"})
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

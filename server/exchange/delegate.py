@@ -1,10 +1,14 @@
 """The endpoint where the settings ask for the SDK's own behaviour: event streams always, or sessions."""
 
+import asyncio
+
+from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.exchange.admission import Admission
-from server.exchange.body import read, replay
+from server.exchange.body import Body, replay
 from server.exchange.errors import ClientGone, Refused, send_refusal
+from server.exchange.in_flight import InFlight
 from server.exchange.message import Request, called, parse
 from server.exchange.stateless import drop_session_id
 from server.middleware.access_lines import CALL, FAILED
@@ -17,15 +21,24 @@ class Delegate:
     Args:
         app: FastMCP's.
         admission: which requests are read at all.
+        body: reads bodies.
+        in_flight: bounds the calls that are answered at once.
         stateless: whether it keeps no sessions.
-        max_body_bytes: the largest body that is read.
     """
 
-    def __init__(self, app: ASGIApp, admission: Admission, *, stateless: bool, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, admission: Admission, body: Body, in_flight: InFlight, *, stateless: bool) -> None:
         self.app = app
         self.admission = admission
+        self.body = body
+        self.in_flight = in_flight
         self.stateless = stateless
-        self.max_body_bytes = max_body_bytes
+        self._stopping = asyncio.Event()
+        # It would cut the event streams of calls in flight at SIGTERM.
+        AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
+
+    def stop(self) -> None:
+        """End what clients listen to without end: the streams of their sessions."""
+        self._stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -41,13 +54,43 @@ class Delegate:
             await self.admission.check(scope, receive)
         if self.stateless:
             drop_session_id(scope)
-        if scope["method"] == "POST":
-            body = await read(receive, headers_of(scope).get(b"content-length"), self.max_body_bytes)
-            message = parse(body)
-            if isinstance(message, Request):
-                scope[CALL] = called(message)
-            receive = replay(body, receive)
+        if scope["method"] != "POST":
+            await self._listen(scope, receive, send)
+            return
+        body = await self.body.read(receive, headers_of(scope).get(b"content-length"))
+        message = parse(body)
+        if isinstance(message, Request):
+            scope[CALL] = called(message)
+        self.in_flight.enter(message.id if isinstance(message, Request) else None)
+        try:
+            await self._pass_on(scope, replay(body, receive), send)
+        finally:
+            self.in_flight.leave()
 
+    async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a client listen until the replica stops; the stream ends properly then."""
+        open_ = False
+
+        async def send_noting_end(part: Message) -> None:
+            nonlocal open_
+            open_ = part["type"] == "http.response.start" or part.get("more_body", False)
+            await send(part)
+
+        async def receive_until_stopped() -> Message:
+            message = asyncio.ensure_future(receive())
+            stop = asyncio.ensure_future(self._stopping.wait())
+            try:
+                await asyncio.wait((message, stop), return_when=asyncio.FIRST_COMPLETED)
+                return message.result() if message.done() else {"type": "http.disconnect"}
+            finally:
+                message.cancel()
+                stop.cancel()
+
+        await self.app(scope, receive_until_stopped, send_noting_end)
+        if open_ and self._stopping.is_set():
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_noting_failure(part: Message) -> None:
             if part["type"] == "http.response.body" and _tells_of_failure(part.get("body", b"")):
                 scope[FAILED] = True

@@ -1,18 +1,24 @@
 """The endpoint behind `/mcp`."""
 
+import asyncio
+from contextlib import suppress
+
 from starlette.types import Receive, Scope, Send
 
 from server.exchange.admission import Admission
-from server.exchange.body import read, read_on
+from server.exchange.body import Body
 from server.exchange.call import Call
 from server.exchange.eras import Headers, check_envelope, check_param_headers, check_served, handshake_version
 from server.exchange.errors import ClientGone, Refused, send_refusal
+from server.exchange.in_flight import UNAVAILABLE, InFlight
 from server.exchange.lanes import Lanes
 from server.exchange.message import Notification, Request, Response, called, parse
 from server.exchange.stateless import drop_session_id
-from server.exchange.wire import send_empty
-from server.middleware.access_lines import CALL
+from server.exchange.wire import error_response, send_empty
+from server.middleware.access_lines import CALL, FAILED
 from server.middleware.headers import headers_of
+
+_LISTEN = "subscriptions/listen"
 
 
 class Exchange:
@@ -20,18 +26,19 @@ class Exchange:
 
     Args:
         admission: which requests are read at all.
-        max_body_bytes: the largest body that is read.
+        body: reads bodies.
+        in_flight: bounds the calls that are answered at once; subscriptions, which wait for events, don't count.
         streams: whether a reply may become an event stream, where the caller takes one.
     """
 
     lanes: Lanes
     """What answers; there as soon as the server has started."""
 
-    def __init__(self, admission: Admission, *, max_body_bytes: int, streams: bool) -> None:
+    def __init__(self, admission: Admission, body: Body, in_flight: InFlight, *, streams: bool) -> None:
         self.admission = admission
-        self.max_body_bytes = max_body_bytes
+        self.body = body
+        self.in_flight = in_flight
         self.streams = streams
-        self._digits = len(str(max_body_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -40,17 +47,20 @@ class Exchange:
                 takes_stream = await self.admission.check(scope, receive)
             headers = headers_of(scope)
             drop_session_id(scope)
-            declared = headers.get(b"content-length")
-            if declared is None or len(declared) >= self._digits:
-                body = await read(receive, declared, self.max_body_bytes)
-            else:  # surely not too large, and seldom in several parts
-                part = await receive()
-                body = part.get("body", b"")
-                if not body or part.get("more_body", False):
-                    body = await read_on(part, receive, self.max_body_bytes)
-            message = parse(body)
+            message = parse(await self.body.read(receive, headers.get(b"content-length")))
             if isinstance(message, Request):
-                await self.lanes.answer(self._call(message, takes_stream, headers, scope, receive, send))
+                call = self._call(message, takes_stream, headers, scope, receive, send)
+                if message.method == _LISTEN:
+                    await self.lanes.answer(call)
+                else:
+                    self.in_flight.enter(message.id)
+                    try:
+                        await self.lanes.answer(call)
+                    except asyncio.CancelledError:  # the grace of a shutdown is over
+                        await _tell_of_the_end(call)
+                        raise
+                    finally:
+                        self.in_flight.leave()
             else:
                 await self._acknowledge(message, headers, scope, send)
         except Refused as refused:
@@ -71,7 +81,7 @@ class Exchange:
         version = handshake_version(headers)
         if version is not None:
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams)
-        listens = method == "subscriptions/listen"  # whose reply is an event stream in any case
+        listens = method == _LISTEN  # whose reply is an event stream in any case
         if listens and not takes_stream:
             raise Refused(406, "Accept text/event-stream: a subscription is one.", identity=request.id)
         version = check_envelope(request, headers)
@@ -100,3 +110,15 @@ class Exchange:
         await send_empty(send, 202)
         if version is not None:
             await self.lanes.full.observe(message, version, scope)
+
+
+async def _tell_of_the_end(call: Call) -> None:
+    """Answer a call that is cancelled because the replica stops."""
+    call.scope[FAILED] = True
+    identity, text = call.request.id, "This replica stops, and the call was cancelled; try again."
+    with suppress(RuntimeError):  # it was just being answered
+        if call.reply.streaming:
+            await call.finish(503, error_response(identity, UNAVAILABLE, text))
+        else:
+            refused = Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+            await send_refusal(call.send, refused)

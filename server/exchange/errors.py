@@ -46,6 +46,6 @@ class ClientGone(Exception):
 
 async def send_refusal(send: Send, refused: Refused) -> None:
     """Answer with a JSON-RPC error."""
-    headers = [(name.encode(), value.encode()) for name, value in refused.headers.items()]
+    headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
     body = error_response(refused.identity, refused.code, refused.message, refused.data)
     await send_json(send, refused.status, body, headers)

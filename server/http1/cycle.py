@@ -1,11 +1,23 @@
 """One request and its response, between uvicorn's parser and the app."""
 
+import asyncio
 from collections.abc import Awaitable, Generator
-from typing import Any
+from typing import Any, Protocol, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from server.http1.turn import Turn
+
+
+class Connection(Protocol):
+    """What a response asks of its connection."""
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the next response is to be the connection's last."""
+
+    def linger(self) -> None:
+        """Close the connection, but let the caller read its answer first."""
 
 
 class Cycle(RequestResponseCycle):
@@ -18,6 +30,8 @@ class Cycle(RequestResponseCycle):
 
     turn: Turn
     """Writes replies."""
+    connection: "Connection"
+    """Knows whether this response is its last."""
     _head: Any = None
     """The message that began a response, while it waits for its body."""
 
@@ -25,6 +39,10 @@ class Cycle(RequestResponseCycle):
         """Take an ASGI message."""
         head = self._head
         if head is None:
+            if self.connection.leaving and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), _CLOSE]
+            if self.more_body and not isinstance(self.transport, _Lingering):
+                self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
             if self._may_wait(message):
                 self._head = message
                 return _DONE
@@ -66,6 +84,22 @@ class Cycle(RequestResponseCycle):
         return {"type": "http.request", "body": bytes(body), "more_body": False}
 
 
+class _Lingering:
+    """The transport of a request that was answered before all of it had come.
+
+    The rest may still be on its way. Closing at once would make the kernel send a reset, which may overtake the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self._connection = connection
+
+    def close(self) -> None:
+        """Let the caller read its answer first."""
+        self._connection.linger()
+
+
 class _Done:
     """An awaitable that is done; a coroutine for nothing costs twice as much."""
 
@@ -100,4 +134,5 @@ def _whole(head: Any, defaults: list[tuple[bytes, bytes]], message: Any) -> byte
     return written + body if written.count(b"\n") == whole == written.count(b"\r") else None
 
 
+_CLOSE = (b"connection", b"close")
 _OF_THE_CONNECTION = frozenset({b"connection", b"transfer-encoding"})

@@ -9,6 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from server import config, eager
 from server.http1.cycle import Cycle
+from server.http1.limits import KEY, Limits
 from server.http1.turn import turn_of
 from server.replica import name_of
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _SWEEP_SECONDS = 1.0
 
+_LINGER_SECONDS = 2.0
+"""Time for a caller to read its answer while it still sends what nobody will read."""
+
 
 @functools.cache
 def _replica() -> str:
@@ -24,31 +28,84 @@ def _replica() -> str:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with one look a second at all idle connections instead of a timer for each request.
+    """uvicorn's protocol, with one look a second at all connections instead of a timer for each request.
 
-    That look also ends connections that never send a request, or never finish its head. The answer to what isn't
-    HTTP has the headers of every other response.
+    Each connection is held to `Limits`: it ends after its share of requests or of time, or when the replica drains,
+    with a response that says so (`Connection: close`), so that no request is lost; one whose request's head is too
+    long (431) or too slow (408) is closed; one too many takes the place of an idle one, or is refused (503). The
+    answer to what isn't HTTP has the headers of every other response.
     """
 
     _idle_since: float | None = None
     """Time of the loop at which this connection began to wait for a request; None while it serves one."""
+    _head_since: float | None = None
+    """Time at which a part of a request's head came that is not yet whole."""
+    _head_size = 0
+    _lingers_until: float | None = None
+    """Time at which a connection is cut whose last response has been sent."""
+    _retiring = False
+    _deaf = False
+    """Whether what comes is thrown away."""
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the next response is to be the last: not before those of requests that are here already."""
+        return (self._retiring or self._limits.draining) and not self.pipeline
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection."""
         super().connection_made(transport)
+        self._limits: Limits = self.app_state[KEY]
         self._turn = turn_of(self.loop)
-        self._idle_since = self.loop.time()
+        now = self._idle_since = self.loop.time()
+        self._retires_at = now + self._limits.share_of_age()
+        self._requests_left = self._limits.share_of_requests()
         if len(self.connections) == 1:
             self.loop.call_later(_SWEEP_SECONDS, self._sweep)
+        elif len(self.connections) > self._limits.connections and not self._take_the_place_of_another():
+            self._is_one_too_many()
+
+    def _take_the_place_of_another(self) -> bool:
+        """Close the connection that has been idle for longest; False if there is none."""
+        idle = [
+            each
+            for each in self._all()
+            if each._idle_since is not None and each is not self and not each.transport.is_closing()  # noqa: SLF001
+        ]
+        if not idle:
+            return False
+        min(idle, key=lambda each: cast("float", each._idle_since)).transport.close()  # noqa: SLF001
+        return True
+
+    def _is_one_too_many(self) -> None:
+        if len(self.connections) > 2 * self._limits.connections:  # so many are being told already
+            self.transport.abort()
+        else:
+            text = "This replica has as many connections as it takes (MAX_CONNECTIONS); try again."
+            self.refuse("503 Service Unavailable", text, "retry-after: 1")
+
+    def _all(self) -> "set[HttpProtocol]":
+        return cast("set[HttpProtocol]", self.connections)
 
     def _sweep(self) -> None:
-        """Close the connections that have been idle for too long, as long as there are any connections."""
-        late = self.loop.time() - self.timeout_keep_alive
-        for connection in cast("set[HttpProtocol]", set(self.connections)):
-            if connection._idle_since is not None and connection._idle_since < late:  # noqa: SLF001  # of this class
-                connection.timeout_keep_alive_handler()
+        """Look at all connections, as long as there are any."""
+        now = self.loop.time()
+        for connection in tuple(self._all()):
+            connection.look(now)
         if self.connections:
             self.loop.call_later(_SWEEP_SECONDS, self._sweep)
+
+    def look(self, now: float) -> None:
+        """Close the connection if something takes too long; let it end if it is old."""
+        if self._lingers_until is not None:
+            if self._lingers_until < now:
+                self.transport.abort()
+        elif self._head_since is not None and self._head_since < now - self._limits.receive:
+            self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
+        elif self._idle_since is not None and self._idle_since < now - self.timeout_keep_alive:
+            self.timeout_keep_alive_handler()
+        elif self._retires_at < now:
+            self._retiring = True
 
     def _unset_keepalive_if_required(self) -> None:
         """There is no timer to cancel."""
@@ -59,7 +116,44 @@ class HttpProtocol(HttpToolsProtocol):
 
     def feed(self, data: bytes) -> None:
         """Parse data."""
+        if self._deaf:
+            return
+        before = self.cycle
         super().data_received(data)
+        whole = self.cycle is not before
+        if whole and self._head_since is not None:
+            self._head_since, self._head_size = None, 0
+        if self._in_head:
+            # Behind whole requests in the same data stands a part of unknown length; it counts from the next data on.
+            self._has_part_of_head(0 if whole else len(data))
+
+    @property
+    def _in_head(self) -> bool:
+        """Whether a request has begun whose head is not whole."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return self.scope is not (None if cycle is None else cycle.scope)
+
+    def _has_part_of_head(self, size: int) -> None:
+        if self._deaf:  # it was no HTTP
+            return
+        if self._head_since is None:
+            self._head_since = self.loop.time()
+        self._head_size += size
+        if self._head_size > self._limits.head:
+            self.refuse("431 Request Header Fields Too Large", "The request's head is too long.")
+
+    def linger(self) -> None:
+        """Close the connection in a way that lets the caller read its answer although it has not sent everything.
+
+        Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
+        """
+        self._deaf = True
+        if not self.transport.can_write_eof():  # TLS
+            self.transport.close()
+            return
+        self._lingers_until = self.loop.time() + _LINGER_SECONDS
+        self.flow.resume_reading()
+        self.transport.write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, after what it sent before."""
@@ -73,8 +167,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         self._idle_since = None
+        self._requests_left -= 1
+        if not self._requests_left:
+            self._retiring = True
         cycle.__class__ = Cycle  # uvicorn makes its own
-        cast("Cycle", cycle).turn = self._turn
+        mine = cast("Cycle", cycle)
+        mine.turn, mine.connection = self._turn, self
         self._turn.start(self, cycle, app)
 
     def answer(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
@@ -87,7 +185,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with a pipelined request, or wait for the next."""
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._lingers_until is not None:
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -97,15 +195,24 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Say 400 and close the connection; uvicorn has logged a warning."""
-        body = f"{msg}\n".encode()
+        self.refuse("400 Bad Request", msg)
+
+    def refuse(self, status: str, text: str, *headers: str) -> None:
+        """Answer what no app gets to see, and close the connection; after the answers that others wait for."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.response_complete:
+            self._deaf = self._retiring = True
+            return
+        body = f"{text}\n".encode()
         head = (
-            "HTTP/1.1 400 Bad Request",
+            f"HTTP/1.1 {status}",
             f"x-served-by: {_replica()}",
             f"x-request-id: {secrets.token_hex(4)}",
             "content-type: text/plain; charset=utf-8",
             f"content-length: {len(body)}",
+            *headers,
             "connection: close",
         )
         self._turn.flush()
         self.transport.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
-        self.transport.close()
+        self.linger()

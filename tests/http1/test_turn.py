@@ -8,6 +8,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from server.config import Settings
+from server.http1.limits import KEY, of
 from server.http1.protocol import HttpProtocol
 
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -35,7 +37,7 @@ class Connections:
         self.clients.append(theirs)
         loop = asyncio.get_running_loop()
         _, protocol = await loop.connect_accepted_socket(
-            lambda: HttpProtocol(config=self.config, server_state=self.state, app_state={}), ours
+            lambda: HttpProtocol(config=self.config, server_state=self.state, app_state={KEY: of(Settings())}), ours
         )
         self.protocols.append(protocol)
         return protocol

@@ -1,0 +1,36 @@
+"""How many calls a replica works on at once."""
+
+from server.exchange.errors import Refused
+
+UNAVAILABLE = -32000
+"""JSON-RPC's first code for a server's own errors (specification, section 5.1); MCP gives it no meaning."""
+
+
+class InFlight:
+    """Counts the calls that are being answered, and refuses one too many.
+
+    A server without such a bound collapses under a flood: each call more makes all others slower, until callers give
+    up before they are answered, and call again. A refusal costs next to nothing, and names the time to try again.
+
+    Args:
+        most: calls at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.count = 0
+
+    def enter(self, identity: int | str | None) -> None:
+        """Count one more; `leave` when it is answered.
+
+        Raises:
+            Refused: 503, there are as many as there may be.
+        """
+        if self.count >= self.most:
+            text = f"This replica works on as many calls as it takes (MAX_IN_FLIGHT={self.most}); try again."
+            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+        self.count += 1
+
+    def leave(self) -> None:
+        """Count one less."""
+        self.count -= 1

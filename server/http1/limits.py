@@ -1,0 +1,57 @@
+"""What every connection of a replica is held to."""
+
+import random
+from dataclasses import dataclass
+
+from server.config import Settings
+
+KEY = "server.limits"
+"""Key of the lifespan's state under which the protocol finds the limits."""
+
+_JITTER = 0.25
+"""Share by which connections' ages and numbers of requests differ, or those made together would end together."""
+
+
+@dataclass
+class Limits:
+    """The limits, and whether the replica wants to be rid of its connections."""
+
+    connections: int
+    """How many there may be. One more takes the place of one that is idle."""
+    requests: int
+    """How many requests a connection carries, about; 0: any number."""
+    age: float
+    """Seconds after which a connection is to be made anew, about; 0: never."""
+    receive: float
+    """Seconds that a request's head may take to arrive."""
+    head: int
+    """Bytes of a request's head."""
+    draining: bool = False
+    """Whether each response is to be its connection's last."""
+
+    def drain(self) -> None:
+        """Let each connection end with its next response."""
+        self.draining = True
+
+    def share_of_requests(self) -> int:
+        """How many requests a new connection carries; never reached for -1."""
+        return max(1, round(_about(self.requests))) if self.requests else -1
+
+    def share_of_age(self) -> float:
+        """Seconds that a new connection lives."""
+        return _about(self.age) if self.age else float("inf")
+
+
+def of(settings: Settings) -> Limits:
+    """The limits that the settings ask for."""
+    return Limits(
+        connections=settings.max_connections,
+        requests=settings.max_requests_per_connection,
+        age=settings.max_connection_age_seconds,
+        receive=settings.receive_timeout_seconds,
+        head=settings.max_head_bytes,
+    )
+
+
+def _about(number: float) -> float:
+    return number * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # no secret hangs on it

@@ -1,0 +1,1 @@
+"""The overlays of `deploy/`, with the real programs that they deploy."""

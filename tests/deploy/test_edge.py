@@ -1,0 +1,178 @@
+"""The edge proxy: HAProxy itself with `deploy/haproxy.cfg`, in front of replicas of this machine."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import ROOT, Server, StartServer, environment, free_port, until
+from tests.mcp import HEADERS, call, modern, request
+
+pytestmark = pytest.mark.needs("haproxy")
+
+BOTH = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+class Edge:
+    """HAProxy with the shipped configuration, but for the addresses in it."""
+
+    def __init__(self, folder: Path, replicas: list[Server]) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.replicas = replicas
+        shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
+        servers = "".join(f"    server mcp-{n} 127.0.0.1:{each.port}\n" for n, each in enumerate(replicas))
+        config, count = re.subn(r" *server-template .*\n", servers, shipped)
+        config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
+        assert count == bound == 1
+        file = folder / "haproxy.cfg"
+        file.write_text(config)
+        self.process = subprocess.Popen(["haproxy", "-f", file], stdout=subprocess.DEVNULL, start_new_session=True)
+
+    def wait_ready(self) -> None:
+        """Until all replicas take part."""
+        until(lambda: self.ready() == {each.port for each in self.replicas}, "all replicas are up")
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait(10)
+
+    def ready(self) -> set[int]:
+        """The replicas that answer."""
+        found: set[str] = set()
+        with contextlib.suppress(httpx.HTTPError):
+            found = {httpx.get(f"{self.url}/version").headers.get("X-Served-By", "") for _ in range(6)}
+        return {each.port for n, each in enumerate(self.replicas) if f"replica-{n}" in found}
+
+    def load(self, file: Path, *arguments: str) -> subprocess.Popen[str]:
+        """The load test against it."""
+        command = [sys.executable, "test_swarm_load.py", "--url", f"{self.url}/mcp", "--json", str(file), *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Edge]:
+    """It, with three replicas behind it."""
+    settings: dict[str, str] = getattr(request, "param", {})
+    replicas = [
+        start_server(ready=False, REPLICA_NAME=f"replica-{number}", DRAIN_SECONDS="3", **settings)
+        for number in range(3)
+    ]
+    for replica in replicas:
+        replica.wait_ready()
+    proxy = Edge(tmp_path, replicas)
+    try:
+        proxy.wait_ready()
+        yield proxy
+    finally:
+        proxy.stop()
+
+
+def figures(file: Path) -> dict[str, Any]:
+    """What the load test has found."""
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def test_each_request_goes_to_another_replica(edge: Edge) -> None:
+    """Those of one connection, too, and in both eras."""
+    served = Counter[str]()
+    with httpx.Client(base_url=edge.url) as client:
+        for _ in range(30):
+            reply = client.post(
+                "/mcp", json=request("tools/call", {"name": "echo", "arguments": {"message": "hi"}}), headers=HEADERS
+            )
+            assert reply.status_code == 200
+            served[reply.headers["X-Served-By"]] += 1
+    assert sorted(served.values()) == [10, 10, 10]
+    assert modern(edge.url, "tools/list").status_code == 200
+
+
+def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> None:
+    """Under load, by a schedule."""
+    file = tmp_path / "run.json"
+    load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
+    until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the load has begun")
+    edge.replicas[0].process.terminate()
+    assert edge.replicas[0].process.wait(15) == 0
+    output = load.communicate(timeout=60)[0]
+    run = figures(file)
+    assert (run["requests"], run["failures"]) == (1600, []), output
+
+
+def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path: Path) -> None:
+    """At most one call for each caller; the others are sent to another replica."""
+    file = tmp_path / "run.json"
+    load = edge.load(file, "--rate", "200", "--duration", "6s", "--concurrent", "20", "--expect-replicas", "3")
+    until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the load has begun")
+    os.kill(edge.replicas[0].process.pid, signal.SIGKILL)
+    output = load.communicate(timeout=60)[0]
+    run = figures(file)
+    assert run["requests"] == 1200, output
+    assert sum(failure["count"] for failure in run["failures"]) <= 20, output
+
+
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.waiting"}], indirect=True)
+def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
+    """The proxy holds nothing back."""
+    params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
+    with (
+        httpx.Client(base_url=edge.url, timeout=20) as client,
+        client.stream("POST", "/mcp", json=request("tools/call", params), headers=BOTH) as answer,
+    ):
+        lines = answer.iter_lines()
+        assert any("waiting for k" in line for line in lines)
+        port = edge.replicas[int(answer.headers["X-Served-By"][-1])].url
+        threading.Thread(target=call, args=(port, "release", {"key": "k"})).start()
+        assert any('"text":"k"' in line for line in lines)
+
+
+@pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
+def test_a_session_stays_with_its_replica(edge: Edge) -> None:
+    """`deploy/sticky.yml`: by its id, whatever the connection; one whose replica is gone is answered with 404."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    sessions: dict[str, str] = {}
+    for _ in range(6):
+        reply = httpx.post(f"{edge.url}/mcp", json=request("initialize", hello), headers=BOTH)
+        sessions[reply.headers["Mcp-Session-Id"]] = reply.headers["X-Served-By"]
+    assert len(set(sessions.values())) == 3
+
+    def ping(session: str) -> httpx.Response:
+        headers = {**BOTH, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+        return httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=headers)
+
+    for _ in range(3):
+        for session, replica in sessions.items():
+            reply = ping(session)
+            assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
+    gone = next(session for session, replica in sessions.items() if replica == "replica-0")
+    edge.replicas[0].stop()
+    until(lambda: ping(gone).status_code == 404, "another replica says that it doesn't know the session")
+
+
+def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
+    """In JSON, with Retry-After."""
+    for replica in edge.replicas:
+        replica.process.kill()
+
+    def told() -> bool:
+        reply = httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS, timeout=30)
+        return (
+            reply.status_code == 503
+            and reply.headers.get("Retry-After") == "1"
+            and reply.json()["error"]["message"].startswith("No replica")
+        )
+
+    until(told, "503 from the proxy")

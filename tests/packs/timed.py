@@ -1,0 +1,36 @@
+"""Tools that take as long as they are told to."""
+
+import asyncio
+
+from fastmcp import Context
+from fastmcp.tools import tool
+
+_begun = 0
+
+
+def _begin() -> None:
+    global _begun  # noqa: PLW0603
+    _begun += 1
+
+
+@tool
+async def begun() -> int:
+    """Count the calls that this replica has begun."""
+    return _begun
+
+
+@tool
+async def take(seconds: float) -> str:
+    """Take some time."""
+    _begin()
+    await asyncio.sleep(seconds)
+    return f"took {seconds:g} s"
+
+
+@tool
+async def report_and_take(seconds: float, ctx: Context) -> str:
+    """Report progress, then take some time."""
+    _begin()
+    await ctx.report_progress(1, 2, "half of it")
+    await asyncio.sleep(seconds)
+    return f"took {seconds:g} s"

@@ -1,0 +1,125 @@
+"""The stack as an operator has it: deployed by `make deploy`, seen through the docker command."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from conftest import ROOT, environment, until
+from tests.test_image import docker
+
+NAME = "mcp-swarm-test"
+SERVICE = f"{NAME}_mcp"
+IMAGE = "mcp-swarm-test"
+"""Its tags are the targets of `tests/swarm/Dockerfile`."""
+
+
+class Stack:
+    """The deployed stack; each node's `url` leads to some replica."""
+
+    def __init__(self) -> None:
+        self.port = os.environ.get("SWARM_PORT", "8150")
+        self.url = os.environ.get("SWARM_URL", f"http://127.0.0.1:{self.port}")
+
+    def make(self, target: str, *variables: str, ok: bool = True) -> str:
+        """What a make target prints; it must succeed, or fail."""
+        done = subprocess.run(
+            ["make", target, f"STACK={NAME}", "DEPLOY_FLAGS=--resolve-image never", *variables],
+            cwd=ROOT,
+            env=environment(PORT=self.port, MCP_COMPONENTS="server,timed"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def deploy(self, tag: str, *variables: str, ok: bool = True) -> str:
+        """What deploying one of the images prints."""
+        return self.make("deploy", f"IMAGE={IMAGE}:{tag}", *variables, ok=ok)
+
+    def replicas(self) -> str:
+        """How many replicas run of how many, as `3/3`."""
+        return docker("service", "ls", "--filter", f"name={SERVICE}", "--format", "{{.Replicas}}", check=False)
+
+    def images(self) -> set[str]:
+        """The images of the tasks that are to run."""
+        form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]
+        return set(docker("service", "ps", *form, SERVICE).split())
+
+    def update_state(self) -> str:
+        """How the last update goes: `completed`, `rollback_completed` …"""
+        form = "{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}"
+        return docker("service", "inspect", "--format", form, SERVICE)
+
+    def containers(self) -> list[str]:
+        """The replicas' containers on the node that docker reaches."""
+        label = f"label=com.docker.swarm.service.name={SERVICE}"
+        return docker("ps", "--quiet", "--filter", label).split()
+
+    def wait(self, replicas: str = "3/3", seconds: float = 60) -> float:
+        """Until so many run; returns the seconds that it took."""
+        began = time.monotonic()
+        until(lambda: self.replicas() == replicas, f"{replicas} replicas run", seconds)
+        return time.monotonic() - began
+
+
+class Load:
+    """The load test in the background: by a schedule, half of it over kept connections and half over fresh ones."""
+
+    def __init__(self, url: str, folder: Path, rate: float, *more: str) -> None:
+        self.began = time.monotonic()
+        self.rate = rate
+        self._files = []
+        self._processes = []
+        for kind in ("keepalive", "fresh"):
+            file = folder / f"{kind}-{time.monotonic_ns()}.json"
+            command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--json", str(file)]
+            load = ["--rate", f"{rate / 2:g}", "--duration", "15m", "--concurrent", "12", "--era", "mixed"]
+            how = ["--connections", kind, "--expect-replicas", "1", "--timeout", "30s", *more]
+            self._files.append(file)
+            self._processes.append(
+                subprocess.Popen(
+                    [*command, *load, *how], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, text=True
+                )
+            )
+
+    def wait_for(self, requests: int) -> None:
+        """Until so many requests were to be sent, by the schedule."""
+        end = self.began + 2 + requests / self.rate
+        until(lambda: time.monotonic() > end, "the load has been sent", requests / self.rate + 30)
+
+    def stop(self) -> list[dict[str, Any]]:
+        """End it; returns the figures of kept and of fresh connections."""
+        for process in self._processes:
+            process.send_signal(signal.SIGINT)
+        for process in self._processes:
+            process.wait(60)
+        return [json.loads(file.read_text()) for file in self._files]
+
+    def kill(self) -> None:
+        """End it regardless."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def load(url: str, folder: Path, rate: float, *more: str) -> Iterator[Load]:
+    """A load for as long as the block takes, or until it is stopped."""
+    running = Load(url, folder, rate, *more)
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+def failures(runs: list[dict[str, Any]]) -> list[Any]:
+    """What failed, by kind."""
+    return [failure for run in runs for failure in run["failures"]]
