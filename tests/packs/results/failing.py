@@ -299,7 +299,7 @@ End = Literal[
 ]  # fmt: skip
 
 
-@tool(timeout=0.05)
+@tool(timeout=0.5)
 async def counts(key: str, end: End = "text") -> Any:
     """Count the run, then end in some way."""
     RUNS[key] += 1
