@@ -53,10 +53,7 @@ image: ## build the Docker image
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
-	@docker secret inspect request_state_keys >/dev/null 2>&1 || openssl rand -hex 32 | docker secret create request_state_keys - >/dev/null
-	IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) HAPROXY_CFG=$(firstword $(shell cksum deploy/haproxy.cfg)) \
-	  docker stack deploy --detach=false $(DEPLOY_FLAGS) -c stack.yml $(OVERLAYS:%=-c %) $(STACK)
-	@docker stack ps --filter desired-state=running --format 'table {{.Name}}\t{{.Image}}\t{{.Node}}\t{{.CurrentState}}' $(STACK)
+	@IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) STACK=$(STACK) OVERLAYS="$(OVERLAYS)" DEPLOY_FLAGS="$(DEPLOY_FLAGS)" deploy/deploy.sh
 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)

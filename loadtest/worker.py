@@ -57,10 +57,10 @@ def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of the terminal's processes; the parent decides
     try:
         uvloop.run(_work(pipe, options, addresses, part))
+    except (EOFError, BrokenPipeError):  # the parent is gone
+        return
     except Exception:  # noqa: BLE001  # whatever it is, the parent has to know
         pipe.send(traceback.format_exc())
-    except EOFError:  # the parent is gone
-        return
 
 
 async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
@@ -89,8 +89,9 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
 
 
 def _stop_at_a_word(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: Run) -> None:
-    with suppress(EOFError, OSError, RuntimeError):  # the parent is gone, or the loop has ended
+    with suppress(EOFError, OSError):  # the parent is gone: then stop as well, or the load would outlive it
         pipe.recv()
+    with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(run.stop)
 
 

@@ -12,7 +12,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from conftest import StartServer, environment, free_port, run
+from conftest import StartServer, environment, free_port, run, until
 
 script = partial(run, sys.executable)
 
@@ -121,6 +121,31 @@ def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
     process.stdout.close()
     assert "Ctrl-C: this is what ran until then." in rest
     assert "successful    " in rest
+
+
+def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
+    """Killed, it takes the processes with it that send for it."""
+    command = [
+        sys.executable,
+        "test_swarm_load.py",
+        "--url",
+        f"{local_url}/mcp",
+        "--duration",
+        "10m",
+        "--processes",
+        "2",
+    ]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        until(lambda: len(_sending(process.pid)) == 2, "two processes send")
+        sending = _sending(process.pid)
+        process.kill()
+        process.wait()
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "they have ended")
+
+
+def _sending(pid: int) -> list[str]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:

@@ -1,6 +1,7 @@
-"""Tools that take as long as they are told to."""
+"""Tools that take as long as they are told to, and one that ends the process."""
 
 import asyncio
+import os
 
 from fastmcp import Context
 from fastmcp.tools import tool
@@ -34,3 +35,9 @@ async def report_and_take(seconds: float, ctx: Context) -> str:
     await ctx.report_progress(1, 2, "half of it")
     await asyncio.sleep(seconds)
     return f"took {seconds:g} s"
+
+
+@tool
+async def end(code: int) -> str:
+    """End the process at once, as a crash or a signal does that can't be caught."""
+    os._exit(code)

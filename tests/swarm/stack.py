@@ -58,11 +58,6 @@ class Stack:
         form = "{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}"
         return docker("service", "inspect", "--format", form, SERVICE)
 
-    def containers(self) -> list[str]:
-        """The replicas' containers on the node that docker reaches."""
-        label = f"label=com.docker.swarm.service.name={SERVICE}"
-        return docker("ps", "--quiet", "--filter", label).split()
-
     def wait(self, replicas: str = "3/3", seconds: float = 60) -> float:
         """Until so many run; returns the seconds that it took."""
         began = time.monotonic()
@@ -89,6 +84,11 @@ class Load:
                     [*command, *load, *how], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, text=True
                 )
             )
+
+    @property
+    def seconds(self) -> float:
+        """How long it has gone on."""
+        return time.monotonic() - self.began
 
     def wait_for(self, requests: int) -> None:
         """Until so many requests were to be sent, by the schedule."""

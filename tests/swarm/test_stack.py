@@ -1,53 +1,21 @@
 """The stack, in a real Swarm behind its routing mesh.
 
-It needs a docker that reaches a Swarm's manager which has the image mcp-swarm:latest; the mesh's port is taken to
-be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in a virtual machine.
+It needs a docker that reaches a Swarm's manager whose nodes have the images of `tests/swarm/Dockerfile`, or can get
+them from it; the mesh's port is taken to be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in a
+virtual machine.
 """
 
-import os
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from conftest import ROOT, environment, until
+from conftest import until
 from tests.mcp import get, modern
+from tests.swarm.stack import SERVICE, Stack
 from tests.test_image import docker
 from tests.test_scripts import script
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
-
-STACK = "mcp-swarm-test"
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[str]:
-    """The stack with its three replicas up, by `make deploy`; the mesh's URL."""
-    port = os.environ.get("SWARM_PORT", "8150")
-
-    def make(target: str) -> None:
-        done = subprocess.run(
-            ["make", target, f"STACK={STACK}", "DEPLOY_FLAGS=--resolve-image never"],
-            cwd=ROOT,
-            env=environment(PORT=port),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-
-    make("deploy")
-    try:
-        until(lambda: replicas() == "3/3", "three replicas are up", 400)
-        yield os.environ.get("SWARM_URL", f"http://127.0.0.1:{port}")
-    finally:
-        make("undeploy")
-
-
-def replicas() -> str:
-    """How many replicas run of how many."""
-    return docker("service", "ls", "--filter", f"name={STACK}_mcp", "--format", "{{.Replicas}}", check=False)
 
 
 def spread(url: str) -> Counter[str]:
@@ -55,30 +23,30 @@ def spread(url: str) -> Counter[str]:
     return Counter(get(f"{url}/version").headers["X-Served-By"] for _ in range(30))
 
 
-def test_the_mesh_spreads_new_connections_evenly(stack: str) -> None:
+def test_the_mesh_spreads_new_connections_evenly(stack: Stack) -> None:
     """In turn: ten of thirty each."""
-    until(lambda: sorted(spread(stack).values()) == [10, 10, 10], "an even spread")
+    until(lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "an even spread")
 
 
-def test_any_replica_answers_either_era(stack: str) -> None:
+def test_any_replica_answers_either_era(stack: Stack) -> None:
     """One request each, on new connections."""
-    answers = [modern(stack, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) for _ in range(9)]
+    answers = [modern(stack.url, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) for _ in range(9)]
     assert {answer.json()["result"]["structuredContent"]["result"] for answer in answers} == {3}
     assert len({answer.headers["X-Served-By"] for answer in answers}) == 3
 
 
-def test_the_scripts_pass(stack: str) -> None:
+def test_the_scripts_pass(stack: Stack) -> None:
     """As README tells an operator to run them."""
     for era in ("legacy", "modern"):
-        done = script("test_mcp_client.py", "--url", f"{stack}/mcp", "--era", era, "--rapid", "12")
+        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--era", era, "--rapid", "12")
         assert done.returncode == 0, done.stdout + done.stderr
-    done = script("test_swarm_load.py", "--url", f"{stack}/mcp", "--requests", "300")
+    done = script("test_swarm_load.py", "--url", f"{stack.url}/mcp", "--requests", "300")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_stack_yml_asks_for_is_in_force(stack: str) -> None:
+def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
     """Swarm ignores what it doesn't know without a word."""
-    spec = docker("service", "inspect", f"{STACK}_mcp", "--format", "{{json .Spec}}")
+    spec = docker("service", "inspect", SERVICE, "--format", "{{json .Spec}}")
     for setting in (
         '"ReadOnly":true',
         '"CapabilityDrop":["ALL"]',

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Deploys the stack to the Swarm that docker reaches, waits until it has converged, and says what it sees: make deploy
+# Takes IMAGE, STACK, OVERLAYS, DEPLOY_FLAGS from make. Exit code 1: Swarm took the update back.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+service=${STACK}_mcp
+
+# When the last update began, and what has become of it; nothing if there was none.
+update() {
+  docker service inspect --format '{{with .UpdateStatus}}{{.StartedAt}} {{.State}}{{end}}' "$service" 2>/dev/null || true
+}
+
+if ! docker secret inspect request_state_keys >/dev/null 2>&1; then
+  openssl rand -hex 32 | docker secret create request_state_keys - >/dev/null
+fi
+# A config can't be changed, so each content has a name of its own.
+HAPROXY_CFG=$(cksum deploy/haproxy.cfg | cut -d' ' -f1)
+export IMAGE HAPROXY_CFG
+
+before=$(update)
+echo "Deploying $IMAGE as '$STACK' …"
+files=(-c stack.yml)
+for overlay in ${OVERLAYS:-}; do files+=(-c "$overlay"); done
+if [ -t 1 ]; then
+  # shellcheck disable=SC2086  # flags are words
+  docker stack deploy --detach=false ${DEPLOY_FLAGS:-} "${files[@]}" "$STACK"
+else
+  # shellcheck disable=SC2086
+  docker stack deploy --detach=false ${DEPLOY_FLAGS:-} "${files[@]}" "$STACK" >/dev/null
+fi
+
+docker stack ps --filter desired-state=running --format 'table {{.Name}}\t{{.Image}}\t{{.Node}}\t{{.CurrentState}}' "$STACK"
+after=$(update)
+if [ "$after" != "$before" ]; then
+  case $after in
+  *rollback* | *paused*)
+    echo "The update failed, and Swarm went back to what ran before (${after##* })." >&2
+    echo "Why: docker service ps --no-trunc $service; docker service logs $service" >&2
+    exit 1
+    ;;
+  esac
+fi

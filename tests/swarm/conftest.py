@@ -1,0 +1,27 @@
+"""The stack that all tests of the Swarm share."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import ROOT
+from tests.swarm.stack import IMAGE, Stack
+from tests.test_image import docker
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """The stack with its three replicas up, by `make deploy`.
+
+    Where the engine has the images of `tests/swarm/Dockerfile`, they are taken as they are; every node needs them.
+    """
+    if not docker("images", "--quiet", f"{IMAGE}:crashing"):
+        subprocess.run([ROOT / "tests" / "swarm" / "images.sh"], cwd=ROOT, check=True, capture_output=True)
+    deployed = Stack()
+    try:
+        deployed.deploy("good")
+        deployed.wait("3/3", 400)
+        yield deployed
+    finally:
+        deployed.make("undeploy")

@@ -1,0 +1,104 @@
+"""What happens to a deployment in its life, under load: nothing that a caller notices."""
+
+import contextlib
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.mcp import get, legacy
+from tests.swarm.stack import IMAGE, SERVICE, Stack, failures, load
+from tests.test_drain import sent
+from tests.test_image import docker
+
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+
+RATE = 30
+"""Requests per second: what three replicas can hold that share the one CPU of a virtual machine with their starts."""
+
+
+def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
+    """Of all three replicas; not one request fails, over kept or over fresh connections, in either era."""
+    with load(stack.url, tmp_path, RATE) as running:
+        running.wait_for(5 * RATE)
+        said = stack.deploy("next")
+        assert f"{IMAGE}:next" in said
+        running.wait_for(int(RATE * (running.seconds + 5)))
+        runs = running.stop()
+    assert stack.images() == {f"{IMAGE}:next"}
+    assert failures(runs) == [], said
+    assert all(len(run["replicas"]) >= 6 for run in runs), "old ones and new ones"
+
+
+@pytest.mark.parametrize("tag", ["crashing", "sick"])
+def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str) -> None:
+    """By itself; `make deploy` fails and says so, and no caller notices."""
+    before = stack.images()
+    with load(stack.url, tmp_path, RATE) as running:
+        running.wait_for(2 * RATE)
+        said = stack.deploy(tag, ok=False)
+        assert "The update failed, and Swarm went back to what ran before (rollback_completed)." in said
+        until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
+        stack.wait("3/3", 120)
+        runs = running.stop()
+    assert failures(runs) == [], said
+    assert stack.images() == before
+
+
+def serves(stack: Stack) -> bool:
+    """Whether a replica answers."""
+    with contextlib.suppress(httpx.HTTPError):
+        return get(f"{stack.url}/healthz").status_code == 200
+    return False
+
+
+def end(stack: Stack, code: int) -> None:
+    """Let the replica that gets this call end at once."""
+    arguments = {"name": "end", "arguments": {"code": code}}
+    with contextlib.suppress(httpx.HTTPError):
+        legacy(stack.url, "tools/call", arguments)
+
+
+def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Path) -> None:
+    """One call for each caller at most, and another replica takes its place."""
+    with load(stack.url, tmp_path, RATE) as running:
+        running.wait_for(2 * RATE)
+        end(stack, 137)
+        until(lambda: stack.replicas() != "3/3", "it is missed", 60)
+        stack.wait("3/3", 120)
+        runs = running.stop()
+    assert sum(failure["count"] for failure in failures(runs)) <= 8, failures(runs)
+
+
+def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
+    """An exit with 0 is no job that was done, and the tenth crash in a row no reason to give up."""
+    for code in (0, *[1] * 10):
+        until(lambda: serves(stack), "somebody serves", 120)
+        end(stack, code)
+    stack.wait("3/3", 240)
+
+
+def test_calls_in_flight_outlive_their_replica(stack: Stack) -> None:
+    """Of 3 s and of 20 s, in both eras, as JSON and as event streams, through an update of all replicas."""
+    answers: list[httpx.Response] = []
+
+    def call(tool: str, seconds: float, era: str) -> None:
+        answers.append(httpx.post(f"{stack.url}/mcp", timeout=60, **sent(tool, seconds, era)))
+
+    calls = [
+        threading.Thread(target=call, args=(tool, seconds, era))
+        for tool in ("take", "report_and_take")
+        for seconds in (3, 20)
+        for era in ("legacy", "modern")
+    ]
+    for each in calls:
+        each.start()
+    stack.deploy("good" if stack.images() == {f"{IMAGE}:next"} else "next")
+    for each in calls:
+        each.join()
+    assert [answer.status_code for answer in answers] == [200] * len(calls)
+    assert all("took " in answer.text for answer in answers)
+    exits = docker("service", "ps", "--filter", "desired-state=shutdown", "--format", "{{.CurrentState}}", SERVICE)
+    assert "Complete" in exits, "with 0"
