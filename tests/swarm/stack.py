@@ -1,12 +1,14 @@
 """The stack as an operator has it: deployed by `make deploy`, seen through the docker command."""
 
 import contextlib
+import csv
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,22 +68,24 @@ class Stack:
 
 
 class Load:
-    """The load test in the background: by a schedule, half of it over kept connections and half over fresh ones."""
+    """The load test in the background, by a schedule: so many requests per second over connections of each kind.
 
-    def __init__(self, url: str, folder: Path, rate: float, *more: str) -> None:
+    Args:
+        kinds: as of `--connections`.
+    """
+
+    def __init__(self, url: str, folder: Path, rate: float, kinds: tuple[str, ...]) -> None:
         self.began = time.monotonic()
         self.rate = rate
-        self._files = []
+        self._files = [folder / f"{kind}-{time.monotonic_ns()}.json" for kind in kinds]
         self._processes = []
-        for kind in ("keepalive", "fresh"):
-            file = folder / f"{kind}-{time.monotonic_ns()}.json"
-            command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--json", str(file)]
-            load = ["--rate", f"{rate / 2:g}", "--duration", "15m", "--concurrent", "12", "--era", "mixed"]
-            how = ["--connections", kind, "--expect-replicas", "1", "--timeout", "30s", *more]
-            self._files.append(file)
+        for kind, file in zip(kinds, self._files, strict=True):
+            command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1"]
+            load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--concurrent", "12", "--era", "mixed"]
+            result = ["--connections", kind, "--json", str(file), "--csv", str(file.with_suffix(".csv"))]
             self._processes.append(
                 subprocess.Popen(
-                    [*command, *load, *how], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, text=True
+                    [*command, *load, *result], cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, text=True
                 )
             )
 
@@ -103,6 +107,14 @@ class Load:
             process.wait(60)
         return [json.loads(file.read_text()) for file in self._files]
 
+    def served(self, since: float, until_: float) -> Counter[str]:
+        """How many requests each replica has answered that were sent between two seconds of the run."""
+        found = Counter[str]()
+        for file in self._files:
+            with file.with_suffix(".csv").open() as rows:
+                found.update(row["replica"] for row in csv.DictReader(rows) if since <= float(row["begun"]) < until_)
+        return found
+
     def kill(self) -> None:
         """End it regardless."""
         for process in self._processes:
@@ -111,13 +123,18 @@ class Load:
 
 
 @contextlib.contextmanager
-def load(url: str, folder: Path, rate: float, *more: str) -> Iterator[Load]:
-    """A load for as long as the block takes, or until it is stopped."""
-    running = Load(url, folder, rate, *more)
+def load(url: str, folder: Path, rate: float, kinds: tuple[str, ...] = ("keepalive", "fresh")) -> Iterator[Load]:
+    """A load for as long as the block takes, or until it is stopped: half over kept and half over fresh connections."""
+    running = Load(url, folder, rate, kinds)
     try:
         yield running
     finally:
         running.kill()
+
+
+def kept_load(url: str, folder: Path, rate: float) -> contextlib.AbstractContextManager[Load]:
+    """The same over kept connections only."""
+    return load(url, folder, rate, ("keepalive",))
 
 
 def failures(runs: list[dict[str, Any]]) -> list[Any]:

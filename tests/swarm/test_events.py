@@ -9,7 +9,7 @@ import pytest
 
 from conftest import until
 from tests.mcp import get, legacy
-from tests.swarm.stack import IMAGE, SERVICE, Stack, failures, load
+from tests.swarm.stack import IMAGE, SERVICE, Stack, failures, kept_load, load
 from tests.test_drain import sent
 from tests.test_image import docker
 
@@ -45,6 +45,28 @@ def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, ta
         runs = running.stop()
     assert failures(runs) == [], said
     assert stack.images() == before
+
+
+def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> None:
+    """Twelve clients that never close theirs: within a minute five replicas have equal shares, give or take 20 %."""
+    docker("service", "scale", "--detach", f"{SERVICE}=3")
+    stack.wait("3/3", 120)
+    with kept_load(stack.url, tmp_path, 40) as running:
+        docker("service", "scale", "--detach", f"{SERVICE}=5")
+        stack.wait("5/5", 120)
+        there = running.seconds
+        running.wait_for(int(40 * (there + 100)))
+        docker("service", "scale", "--detach", f"{SERVICE}=2")
+        stack.wait("2/2", 120)
+        running.wait_for(int(40 * (running.seconds + 10)))
+        runs = running.stop()
+    docker("service", "scale", "--detach", f"{SERVICE}=3")
+    assert failures(runs) == []
+    served = running.served(there + 45, there + 100)
+    assert len(served) == 5
+    fair = sum(served.values()) / 5
+    assert all(0.8 * fair <= count <= 1.2 * fair for count in served.values()), served
+    stack.wait("3/3", 120)
 
 
 def serves(stack: Stack) -> bool:
