@@ -139,7 +139,7 @@ class Settings(BaseSettings):
         5,
         ge=0,
         description="Time after SIGTERM in which `/readyz` says 503 and requests are still served, each as its "
-        "connection's last. A second signal stops at once.",
+        "connection's last. The same signal once more stops at once.",
     )
     shutdown_grace_seconds: int = Field(
         25, ge=0, description="Time after the drain for calls in flight; then they are cancelled."

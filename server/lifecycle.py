@@ -15,8 +15,9 @@ class Lifecycle:
     """The state that `/readyz` tells, turned to draining by SIGTERM or Ctrl-C.
 
     The server (uvicorn) closes its listener as soon as its own signal handler runs. A balancer needs time to
-    notice, so that handler is held back: the first signal starts the drain, and the handler runs after it. A second
-    signal ends the process at once, whatever is in flight.
+    notice, so that handler is held back: the first signal starts the drain, and the handler runs after it. The same
+    signal once more ends the process at once, whatever is in flight. The other one ends the drain only: Ctrl-C reaches
+    local replicas twice, from the terminal and as their supervisor's SIGTERM.
 
     Args:
         drain_seconds: time of the drain.
@@ -27,6 +28,7 @@ class Lifecycle:
         self.cut = cut
         self.state = "starting"
         self._drain_seconds = drain_seconds
+        self._received: set[signal.Signals] = set()
         self.at_stop: list[Callable[[], None]] = []
         """Called after the drain, on the event loop: end here what a client would wait for without end."""
         self.at_drain: list[Callable[[], None]] = []
@@ -50,33 +52,49 @@ class Lifecycle:
                 signal.signal(number, handler)
 
     def _hold_back(self, number: signal.Signals) -> "signal._HANDLER":
-        server_handler = signal.getsignal(number)
+        held = signal.getsignal(number)
+        stop_server: _Handler = held if callable(held) else _ignore
         loop = asyncio.get_running_loop()
 
-        def stop(signum: int, frame: FrameType | None) -> None:
-            for end in self.at_stop:
-                end()
-            if callable(server_handler):
-                server_handler(signum, frame)
-
-        def begin_drain(signum: int, frame: FrameType | None) -> None:
-            for begin in self.at_drain:
-                begin()
-            if self._drain_seconds:
-                logger.info("%s: draining for %g s, then stopping", number.name, self._drain_seconds)
-            loop.call_later(self._drain_seconds, stop, signum, frame)
-
-        def stop_at_once(signum: int, frame: FrameType | None) -> None:
-            logger.info("%s again: stopping at once", number.name)
-            stop(signum, frame)
-            if callable(server_handler):  # which waits no longer for calls in flight after a second Ctrl-C
-                server_handler(signal.SIGINT, frame)
-            self.cut()
-
-        def on_signal(signum: int, frame: FrameType | None) -> None:
-            again = self.state == "draining"
-            self.state = "draining"
-            loop.call_soon_threadsafe(stop_at_once if again else begin_drain, signum, frame)
+        def on_signal(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
+            loop.call_soon_threadsafe(self._answer(number), number, stop_server)
 
         signal.signal(number, on_signal)
-        return server_handler
+        return held
+
+    def _answer(self, number: signal.Signals) -> "Callable[[signal.Signals, _Handler], None]":
+        """What to do about a signal."""
+        if self.state != "draining":
+            self.state = "draining"
+            answer = self._begin_drain
+        elif number in self._received:
+            answer = self._stop_at_once
+        else:
+            answer = self._stop
+        self._received.add(number)
+        return answer
+
+    def _begin_drain(self, number: signal.Signals, stop_server: "_Handler") -> None:
+        for begin in self.at_drain:
+            begin()
+        if self._drain_seconds:
+            logger.info("%s: draining for %g s, then stopping", number.name, self._drain_seconds)
+        asyncio.get_running_loop().call_later(self._drain_seconds, self._stop, number, stop_server)
+
+    def _stop(self, number: signal.Signals, stop_server: "_Handler") -> None:
+        for end in self.at_stop:
+            end()
+        stop_server(number, None)
+
+    def _stop_at_once(self, number: signal.Signals, stop_server: "_Handler") -> None:
+        logger.info("%s again: stopping at once", number.name)
+        self._stop(number, stop_server)
+        stop_server(signal.SIGINT, None)  # a second Ctrl-C: it waits no longer for calls in flight
+        self.cut()
+
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+def _ignore(signum: int, frame: FrameType | None) -> None:
+    """The handler of a server that had none."""
