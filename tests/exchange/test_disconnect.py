@@ -75,7 +75,8 @@ WAYS = [
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One replica, whose calls would wait for a minute."""
-    found = Server(tmp_path_factory.mktemp("disconnect") / "log", MCP_COMPONENTS=PACKS, LOG_LEVEL="WARNING")
+    settings = {"MCP_COMPONENTS": PACKS, "LOG_LEVEL": "WARNING", "MAX_IN_FLIGHT": str(2 * AT_ONCE)}
+    found = Server(tmp_path_factory.mktemp("disconnect") / "log", **settings)
     found.wait_ready()
     yield found
     found.stop()

@@ -27,10 +27,14 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
     async def conversation() -> None:
         limits = httpx.Limits(max_connections=20)
         async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits, headers=both) as client:
-            sent = [
-                asyncio.create_task(client.post("/mcp", json=message(tool, {"key": f"k{number}"})))
-                for number in range(3)
-            ]
+
+            async def admitted(key: str) -> httpx.Response:
+                """A call's answer; one that is refused because somebody else asks just then comes again."""
+                while (answer := await client.post("/mcp", json=message(tool, {"key": key}))).status_code == 503:
+                    pass
+                return answer
+
+            sent = [asyncio.create_task(admitted(f"k{number}")) for number in range(3)]
             while True:
                 refused = await client.post("/mcp", json=message("echo", {"message": "hi"}, 7))
                 if refused.status_code == 503:
@@ -41,12 +45,10 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
             assert (error["id"], error["error"]["code"]) == (7, -32000)
             assert "MAX_IN_FLIGHT=3" in error["error"]["message"]
             sent.pop().cancel()  # its caller goes away
-            while (await client.post("/mcp", json=message("release", {"key": "k0"}))).status_code == 503:
-                pass
-            assert "k0" in (await sent[0]).text
-            while (await client.post("/mcp", json=message("release", {"key": "k1"}))).status_code == 503:
-                pass
-            assert "k1" in (await sent[1]).text
+            for key, answer in zip(("k0", "k1"), sent, strict=True):
+                while (await client.post("/mcp", json=message("release", {"key": key}))).status_code == 503:
+                    pass
+                assert key in (await answer).text
             assert (await client.get("/healthz")).status_code == 200
 
     asyncio.run(conversation())
