@@ -16,7 +16,7 @@ from tests.test_image import docker
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
 RATE = 30
-"""Requests per second: what three replicas can hold that share the one CPU of a virtual machine with their starts."""
+"""Requests per second: what replicas can hold that share a virtual machine's one CPU with the start of others."""
 
 
 def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:

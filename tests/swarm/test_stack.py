@@ -1,8 +1,8 @@
 """The stack, in a real Swarm behind its routing mesh.
 
 It needs a docker that reaches a Swarm's manager whose nodes have the images of `tests/swarm/Dockerfile`, or can get
-them from it; the mesh's port is taken to be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in a
-virtual machine.
+them from it; the mesh's port is taken to be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in
+three virtual machines.
 """
 
 from collections import Counter
