@@ -57,6 +57,10 @@ def _lacks_swarm() -> str:
     return "" if answer == "active true" else "docker reaches no Swarm manager"
 
 
+def _lacks_nodes() -> str:
+    return _lacks_swarm() or ("" if os.environ.get("SWARM_NODES") else "SWARM_NODES names no command to unplug nodes")
+
+
 def _lacks_node() -> str:
     suite = ROOT / "tests" / "conformance" / "node_modules"
     return "" if (suite / ".ready").exists() else "the conformance suite is not installed (make conformance does it)"
@@ -81,6 +85,7 @@ def _lacks_haproxy() -> str:
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
+    "nodes": _lacks_nodes,
     "node": _lacks_node,
     "browser": _lacks_browser,
     "wrk": _lacks_wrk,

@@ -72,16 +72,18 @@ class Load:
 
     Args:
         kinds: as of `--connections`.
+        callers: how many there are of each kind.
     """
 
-    def __init__(self, url: str, folder: Path, rate: float, kinds: tuple[str, ...]) -> None:
+    def __init__(self, url: str, folder: Path, rate: float, kinds: tuple[str, ...], callers: int) -> None:
         self.began = time.monotonic()
         self.rate = rate
         self._files = [folder / f"{kind}-{time.monotonic_ns()}.json" for kind in kinds]
         self._processes = []
         for kind, file in zip(kinds, self._files, strict=True):
             command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1"]
-            load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--concurrent", "12", "--era", "mixed"]
+            load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--era", "mixed"]
+            load += ["--concurrent", str(callers)]
             result = ["--connections", kind, "--json", str(file), "--csv", str(file.with_suffix(".csv"))]
             self._processes.append(
                 subprocess.Popen(
@@ -109,11 +111,20 @@ class Load:
 
     def served(self, since: float, until_: float) -> Counter[str]:
         """How many requests each replica has answered that were sent between two seconds of the run."""
-        found = Counter[str]()
+        return Counter(row["replica"] for row in self._samples() if since <= float(row["begun"]) < until_)
+
+    def failed(self, since: float) -> int:
+        """How many requests failed that were sent after a second of the run."""
+        return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
+
+    def slower_than(self, seconds: float) -> list[float]:
+        """The seconds that each request took that took longer."""
+        return [took for row in self._samples() if (took := float(row["ms"]) / 1000) > seconds]
+
+    def _samples(self) -> Iterator[dict[str, str]]:
         for file in self._files:
             with file.with_suffix(".csv").open() as rows:
-                found.update(row["replica"] for row in csv.DictReader(rows) if since <= float(row["begun"]) < until_)
-        return found
+                yield from csv.DictReader(rows)
 
     def kill(self) -> None:
         """End it regardless."""
@@ -123,18 +134,20 @@ class Load:
 
 
 @contextlib.contextmanager
-def load(url: str, folder: Path, rate: float, kinds: tuple[str, ...] = ("keepalive", "fresh")) -> Iterator[Load]:
+def load(
+    url: str, folder: Path, rate: float, kinds: tuple[str, ...] = ("keepalive", "fresh"), callers: int = 12
+) -> Iterator[Load]:
     """A load for as long as the block takes, or until it is stopped: half over kept and half over fresh connections."""
-    running = Load(url, folder, rate, kinds)
+    running = Load(url, folder, rate, kinds, callers)
     try:
         yield running
     finally:
         running.kill()
 
 
-def kept_load(url: str, folder: Path, rate: float) -> contextlib.AbstractContextManager[Load]:
+def kept_load(url: str, folder: Path, rate: float, callers: int) -> contextlib.AbstractContextManager[Load]:
     """The same over kept connections only."""
-    return load(url, folder, rate, ("keepalive",))
+    return load(url, folder, rate, ("keepalive",), callers)
 
 
 def failures(runs: list[dict[str, Any]]) -> list[Any]:

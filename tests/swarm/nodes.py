@@ -1,0 +1,59 @@
+"""The Swarm's nodes as machines, which can be unplugged: by a command that `SWARM_NODES` names.
+
+It takes `kill N`, `start N` (returns when the Swarm has settled), `ssh N COMMAND…` and `env` (which prints each node's
+address as `# nodeN: ADDRESS`, and whose engine is on port 2375). Node N's mesh is reached on 127.0.0.N.
+"""
+
+import os
+import re
+import subprocess
+
+from tests.test_image import docker
+
+
+def _run(*arguments: str) -> str:
+    done = subprocess.run(
+        [os.environ["SWARM_NODES"], *arguments], capture_output=True, text=True, check=False, timeout=180
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def engines() -> dict[int, str]:
+    """Each node's `DOCKER_HOST`."""
+    return {int(number): f"tcp://{address}:2375" for number, address in re.findall(r"# node(\d+): (\S+)", _run("env"))}
+
+
+def leader() -> int:
+    """The node whose manager leads the others."""
+    form = "{{if .ManagerStatus}}{{.ManagerStatus}} {{end}}{{.Hostname}}"
+    return next(int(line[-1]) for line in docker("node", "ls", "--format", form).splitlines() if "Leader" in line)
+
+
+def unplug(node: int) -> None:
+    """Take its power."""
+    _run("kill", str(node))
+
+
+def plug_in(node: int) -> None:
+    """Give it power again, and wait until the Swarm has settled."""
+    _run("start", str(node))
+
+
+def cut_off(node: int, seconds: float) -> None:
+    """Take it off the network for so long; all that runs on it goes on."""
+    off_and_on = f"ip link set eth0 down; sleep {seconds:g}; ip link set eth0 up"
+    _run("ssh", str(node), f"setsid sh -c '{off_and_on}' >/dev/null 2>&1 </dev/null &")
+
+
+def forget_idle_connections(node: int, seconds: int) -> None:
+    """Let a node's mesh forget connections that were idle for so long; a kernel's own figure is 900."""
+    _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm --set {seconds} {seconds} {seconds}")
+
+
+def connections(node: int) -> int:
+    """How many connections a node's mesh knows."""
+    return len(re.findall(r"^TCP ", _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm -Lcn"), re.MULTILINE))
+
+
+_IN_THE_MESH = "nsenter --net=/var/run/docker/netns/ingress_sbox"
