@@ -6,7 +6,7 @@ from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
 from server.exchange.errors import Refused
-from server.middleware.headers import headers_of
+from server.middleware.headers import Headers, headers_of
 
 _REMEMBERED = 1024
 """Heads that are remembered as fine; clients' differ in a handful of ways."""
@@ -42,9 +42,9 @@ class Admission:
         self._only_post = only_post
         self._known: dict[object, bool] = {}
 
-    def known(self, scope: Scope) -> bool | None:
+    def known(self, scope: Scope, headers: Headers) -> bool | None:
         """Whether the caller takes an event stream, of a request whose like has passed before; None of another."""
-        get = headers_of(scope).get
+        get = headers.get
         said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
         return self._known.get((said, scope["method"], scope["scheme"], scope["server"]))
 

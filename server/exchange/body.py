@@ -33,12 +33,26 @@ class Body:
             Refused: 413 if it is too large, 408 if it takes too long, 503 if too many others are arriving.
             ClientGone: the connection closed first.
         """
+        self.check(declared)
+        part = await receive()
+        return self.whole(part) or await self.rest(part, receive)
+
+    def check(self, declared: bytes | None) -> None:
+        """Refuse a body before it is read by what Content-Length announces.
+
+        Raises:
+            Refused: 413.
+        """
         if declared is not None and len(declared) >= self._digits and int(declared) > self.most:
             raise self._too_large()
-        part = await receive()
+
+    def whole(self, part: Message) -> bytes | None:
+        """The body, if the first message has all of it, as most have."""
         body: bytes = part.get("body", b"")
-        if body and not part.get("more_body", False) and len(body) <= self.most:
-            return body
+        return None if part.get("more_body", False) or len(body) > self.most else body
+
+    async def rest(self, part: Message, receive: Receive) -> bytes:
+        """The body that begins with a message; raises as `read`."""
         self.arriving.enter(None)
         try:
             async with asyncio.timeout(self.seconds):

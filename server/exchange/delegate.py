@@ -50,10 +50,10 @@ class Delegate:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["path"] = "/mcp"  # FastMCP's route; a trailing slash is what many clients' configurations have
-        if self.admission.known(scope) is None:
+        if self.admission.known(scope, headers_of(scope)) is None:
             await self.admission.check(scope, receive)
         if self.stateless:
-            drop_session_id(scope)
+            drop_session_id(scope, headers_of(scope))
         if scope["method"] != "POST":
             await self._listen(scope, receive, send)
             return

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from server.exchange.admission import Admission
 from server.exchange.body import Body
 from server.exchange.call import Call
-from server.exchange.eras import Headers, check_envelope, check_param_headers, check_served, handshake_version
+from server.exchange.eras import check_envelope, check_param_headers, check_served, handshake_version
 from server.exchange.errors import ClientGone, Refused, send_refusal
 from server.exchange.in_flight import UNAVAILABLE, InFlight
 from server.exchange.lanes import Lanes
@@ -16,7 +16,7 @@ from server.exchange.message import Notification, Request, Response, called, par
 from server.exchange.stateless import drop_session_id
 from server.exchange.wire import error_response, send_empty
 from server.middleware.access_lines import CALL, FAILED
-from server.middleware.headers import headers_of
+from server.middleware.headers import Headers, headers_of
 
 _LISTEN = "subscriptions/listen"
 
@@ -42,12 +42,14 @@ class Exchange:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            takes_stream = self.admission.known(scope)
+            headers = headers_of(scope)
+            takes_stream = self.admission.known(scope, headers)
             if takes_stream is None:
                 takes_stream = await self.admission.check(scope, receive)
-            headers = headers_of(scope)
-            drop_session_id(scope)
-            message = parse(await self.body.read(receive, headers.get(b"content-length")))
+            drop_session_id(scope, headers)
+            self.body.check(headers.get(b"content-length"))
+            part = await receive()
+            message = parse(self.body.whole(part) or await self.body.rest(part, receive))
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
                 if message.method == _LISTEN:

@@ -24,14 +24,12 @@ from starlette.types import Scope
 
 from server.exchange.errors import Refused
 from server.exchange.message import Request
-from server.middleware.headers import DUPLICATED
+from server.middleware.headers import DUPLICATED, Headers
 
 _VERSIONS = {version.encode(): version for version in HANDSHAKE_PROTOCOL_VERSIONS}
 _MODERN = LATEST_MODERN_VERSION.encode()
 _SPACE = " \t"
 """What may surround a header's value and is no part of it (RFC 9110, section 5.5)."""
-
-Headers = Mapping[bytes, bytes]
 
 
 def handshake_version(headers: Headers) -> str | None:

@@ -8,7 +8,7 @@ from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Scope
 
 from server.exchange import sdk
-from server.middleware.headers import headers_of
+from server.middleware.headers import Headers
 
 
 def forget_sessions(mcp: FastMCP) -> None:
@@ -27,10 +27,10 @@ async def _take_no_level(*_: Any) -> EmptyResult:
     return EmptyResult()
 
 
-def drop_session_id(scope: Scope) -> None:
+def drop_session_id(scope: Scope, headers: Headers) -> None:
     """Take the session id off a request.
 
     A caller may have it from a server that issued it, or make one up; here it must not name anybody's state.
     """
-    if b"mcp-session-id" in headers_of(scope):
+    if b"mcp-session-id" in headers:
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]

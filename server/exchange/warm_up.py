@@ -7,6 +7,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
 
 from server.exchange.body import replay
+from server.http1.whole import WHOLE
 
 _METHOD = "tools/list"
 _ENVELOPE = {
@@ -49,9 +50,9 @@ async def _call(app: ASGIApp, headers: dict[str, str], params: dict[str, object]
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        if message["type"] == "http.response.start" and message["status"] != 200:
+        if message.get("status", 200) != 200:
             raise RuntimeError(f"The server answers its own first call with {message['status']}")
-        if message["type"] == "http.response.body" and not message.get("more_body", False):
+        if message["type"] == WHOLE:
             answered.set()
 
     await app(scope, replay(body, nothing_more), send)

@@ -1,11 +1,13 @@
 """JSON as this server writes it, and HTTP replies that carry it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import orjson
 from starlette.types import Send
+
+from server.http1.whole import WHOLE
 
 _CONTENT_TYPE = (b"content-type", b"application/json")
 
@@ -38,15 +40,11 @@ def error_response(identity: int | str | None, code: int, message: str, data: An
     return encode({"jsonrpc": "2.0", "id": identity, "error": error})
 
 
-async def send_json(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+def send_json(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Awaitable[None]:
     """Answer with one JSON document."""
-    head = [_CONTENT_TYPE, (b"content-length", b"%d" % len(body))]
-    head += headers
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": body})
+    return send({"type": WHOLE, "status": status, "headers": [_CONTENT_TYPE, *headers], "body": body})
 
 
-async def send_empty(send: Send, status: int) -> None:
+def send_empty(send: Send, status: int) -> Awaitable[None]:
     """Answer without a body."""
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
+    return send({"type": WHOLE, "status": status, "headers": [], "body": b""})

@@ -4,7 +4,9 @@ import asyncio
 import functools
 import secrets
 from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from server import config, eager
@@ -14,12 +16,25 @@ from server.http1.turn import turn_of
 from server.replica import name_of
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+    from uvicorn._types import ASGI3Application, ASGIVersions
 
 _SWEEP_SECONDS = 1.0
 
 _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
+
+
+_ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
+
+_SHORT_URL = 64
+"""Bytes of a URL that is worth remembering; nearly all are `/mcp`."""
+
+
+@functools.lru_cache(maxsize=64)
+def _split(url: bytes) -> tuple[str, bytes, bytes]:
+    """A URL's path, as text without escapes and as it came, and its query."""
+    parsed = httptools.parse_url(url)
+    return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
 
 @functools.cache
@@ -38,6 +53,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     _idle_since: float | None = None
     """Time of the loop at which this connection began to wait for a request; None while it serves one."""
+    _in_head = False
+    """Whether a request has begun whose head is not whole."""
     _head_since: float | None = None
     """Time at which a part of a request's head came that is not yet whole."""
     _head_size = 0
@@ -119,19 +136,55 @@ class HttpProtocol(HttpToolsProtocol):
         if self._deaf:
             return
         before = self.cycle
-        super().data_received(data)
-        whole = self.cycle is not before
-        if whole and self._head_since is not None:
-            self._head_since, self._head_size = None, 0
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.refuse("400 Bad Request", "Invalid HTTP request received.")
+        except httptools.HttpParserUpgrade:
+            self._unsupported_upgrade_warning()
         if self._in_head:
             # Behind whole requests in the same data stands a part of unknown length; it counts from the next data on.
-            self._has_part_of_head(0 if whole else len(data))
+            self._has_part_of_head(len(data) if self.cycle is before else 0)
 
-    @property
-    def _in_head(self) -> bool:
-        """Whether a request has begun whose head is not whole."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        return self.scope is not (None if cycle is None else cycle.scope)
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        """Make a request's scope and its cycle, and let the app begin; as uvicorn does without WebSockets."""
+        self._in_head = False
+        if self._head_since is not None:
+            self._head_since, self._head_size = None, 0
+        parser = self.parser
+        version = parser.get_http_version()
+        path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
+        self.scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "method": parser.get_method().decode("ascii"),
+            "root_path": "",
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        before = cast("RequestResponseCycle | None", self.cycle)
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self.cycle = cycle = Cycle(self, self._turn, keep_alive=keep_alive)
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:  # a pipelined one
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
 
     def _has_part_of_head(self, size: int) -> None:
         if self._deaf:  # it was no HTTP
@@ -170,9 +223,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._requests_left -= 1
         if not self._requests_left:
             self._retiring = True
-        cycle.__class__ = Cycle  # uvicorn makes its own
-        mine = cast("Cycle", cycle)
-        mine.turn, mine.connection = self._turn, self
         self._turn.start(self, cycle, app)
 
     def answer(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
@@ -192,10 +242,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
         else:
             self._idle_since = self.loop.time()
-
-    def send_400_response(self, msg: str) -> None:
-        """Say 400 and close the connection; uvicorn has logged a warning."""
-        self.refuse("400 Bad Request", msg)
 
     def refuse(self, status: str, text: str, *headers: str) -> None:
         """Answer what no app gets to see, and close the connection; after the answers that others wait for."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.http1.whole import WHOLE
 from server.logs import request_id
 from server.middleware.access_lines import Write
 from server.middleware.headers import headers_of
@@ -19,6 +20,7 @@ logger = logging.getLogger("server.access")
 CLIENT_GONE = 499
 """Status in the log for a caller that went away before its request was complete (nginx's number; never sent)."""
 
+_BEGINNINGS = frozenset({"http.response.start", WHOLE})
 _QUIET = frozenset({"/healthz", "/health", "/readyz"})
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -51,7 +53,7 @@ class AccessLog:
 
         def send_with_id(message: Message) -> Awaitable[None]:
             nonlocal status
-            if message["type"] == "http.response.start":
+            if message["type"] in _BEGINNINGS:
                 status = message["status"]
                 request = (b"x-request-id", identity.encode())
                 message["headers"] = [*message.get("headers", ()), request, self.served_by]

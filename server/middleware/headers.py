@@ -1,6 +1,11 @@
 """A request's headers as a dictionary, made once for all rooms that look into it."""
 
+from collections.abc import Mapping
+
 from starlette.types import Scope
+
+Headers = Mapping[bytes, bytes]
+"""A request's, by their names in lower case."""
 
 DUPLICATED = b":duplicated"
 """Key under which stands the name of a header that routes a request and came more than once."""

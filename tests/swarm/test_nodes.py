@@ -1,18 +1,14 @@
 """Nodes that are lost, and connections that are idle for long, on a Swarm of three managers."""
 
-import os
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 
 from conftest import until
 from tests.swarm import nodes
 from tests.swarm.stack import Stack, failures, load
-from tests.test_drain import sent
 
 pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
@@ -47,7 +43,7 @@ def test_a_node_is_lost(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     lose: Callable[[int], None],
-    leads: bool,  # noqa: FBT001  # pytest passes it by name
+    leads: bool,  # pytest passes it by name
 ) -> None:
     """Calls of others fail until Swarm has marked it down; from 3/3 on, which takes seconds, none does."""
     lost = next(node for node in engines if (node == nodes.leader()) is leads)
