@@ -26,8 +26,13 @@ def engines() -> dict[int, str]:
 
 def leader() -> int:
     """The node whose manager leads the others."""
-    form = "{{if .ManagerStatus}}{{.ManagerStatus}} {{end}}{{.Hostname}}"
-    return next(int(line[-1]) for line in docker("node", "ls", "--format", form).splitlines() if "Leader" in line)
+    lines = docker("node", "ls", "--format", "{{.ManagerStatus}} {{.Hostname}}").splitlines()
+    return next(int(line[-1]) for line in lines if line.startswith("Leader"))
+
+
+def is_down(node: int) -> bool:
+    """Whether the Swarm has given a node up."""
+    return f"node{node} Down" in docker("node", "ls", "--format", "{{.Hostname}} {{.Status}}", check=False)
 
 
 def unplug(node: int) -> None:
@@ -48,7 +53,7 @@ def cut_off(node: int, seconds: float) -> None:
 
 def forget_idle_connections(node: int, seconds: int) -> None:
     """Let a node's mesh forget connections that were idle for so long; a kernel's own figure is 900."""
-    _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm --set {seconds} {seconds} {seconds}")
+    _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm --set {seconds} 5 5")
 
 
 def connections(node: int) -> int:

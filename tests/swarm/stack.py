@@ -50,6 +50,22 @@ class Stack:
         """How many replicas run of how many, as `3/3`."""
         return docker("service", "ls", "--filter", f"name={SERVICE}", "--format", "{{.Replicas}}", check=False)
 
+    def serving(self) -> int:
+        """How many tasks run that are to run. Of a node that is down Swarm counts those, too, that ran there."""
+        form = ["--filter", "desired-state=running", "--format", "{{.CurrentState}}"]
+        return docker("service", "ps", *form, SERVICE, check=False).count("Running")
+
+    def nodes(self) -> set[str]:
+        """The nodes that have a replica."""
+        return set(
+            docker("service", "ps", "--filter", "desired-state=running", "--format", "{{.Node}}", SERVICE).split()
+        )
+
+    def scale(self, replicas: int) -> None:
+        """Have so many replicas."""
+        docker("service", "scale", "--detach", f"{SERVICE}={replicas}")
+        self.wait(f"{replicas}/{replicas}", 120)
+
     def images(self) -> set[str]:
         """The images of the tasks that are to run."""
         form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]
