@@ -7,6 +7,7 @@ REPLICAS ?= 3
 IMAGE ?= mcp-swarm:latest
 STACK ?= mcp-swarm
 OVERLAYS ?=
+DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 
 BIN := $(VENV)/bin
@@ -53,7 +54,8 @@ image: ## build the Docker image
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
-	@IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) STACK=$(STACK) OVERLAYS="$(OVERLAYS)" DEPLOY_FLAGS="$(DEPLOY_FLAGS)" deploy/deploy.sh
+	@IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) STACK=$(STACK) OVERLAYS="$(OVERLAYS)" DEPLOY_FLAGS="$(DEPLOY_FLAGS)" \
+	  DEPLOY_SECONDS=$(DEPLOY_SECONDS) deploy/deploy.sh
 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)

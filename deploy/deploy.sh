@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Deploys the stack to the Swarm that docker reaches, waits until it has converged, and says what it sees: make deploy
-# Takes IMAGE, STACK, OVERLAYS, DEPLOY_FLAGS from make. Exit code 1: Swarm took the update back.
+# Takes IMAGE, STACK, OVERLAYS, DEPLOY_FLAGS, DEPLOY_SECONDS from make. Exit code 1: Swarm took the update back, or it
+# didn't converge within DEPLOY_SECONDS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 service=${STACK}_mcp
@@ -21,12 +22,17 @@ before=$(update)
 echo "Deploying $IMAGE as '$STACK' …"
 files=(-c stack.yml)
 for overlay in ${OVERLAYS:-}; do files+=(-c "$overlay"); done
-if [ -t 1 ]; then
-  # shellcheck disable=SC2086  # flags are words
-  docker stack deploy --detach=false ${DEPLOY_FLAGS:-} "${files[@]}" "$STACK"
-else
-  # shellcheck disable=SC2086
-  docker stack deploy --detach=false ${DEPLOY_FLAGS:-} "${files[@]}" "$STACK" >/dev/null
+out=/dev/null
+if [ -t 1 ]; then out=/dev/stdout; fi
+# shellcheck disable=SC2086  # flags are words
+timeout --foreground "$DEPLOY_SECONDS" \
+  docker stack deploy --detach=false ${DEPLOY_FLAGS:-} "${files[@]}" "$STACK" >"$out" || code=$?
+if [ "${code:-0}" = 124 ]; then
+  echo "Not converged after $DEPLOY_SECONDS s (DEPLOY_SECONDS); Swarm goes on trying. What its tasks say:" >&2
+  docker stack ps --no-trunc --format 'table {{.Name}}\t{{.Node}}\t{{.CurrentState}}\t{{.Error}}' "$STACK" >&2
+  exit 1
+elif [ "${code:-0}" != 0 ]; then
+  exit "$code"
 fi
 
 docker stack ps --filter desired-state=running --format 'table {{.Name}}\t{{.Image}}\t{{.Node}}\t{{.CurrentState}}' "$STACK"

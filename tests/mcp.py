@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+BOTH = "application/json, text/event-stream"
 VERSION = "2026-07-28"
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -56,3 +57,16 @@ def text(result: dict[str, Any]) -> str:
     """The text of a tool's result."""
     found: str = result["content"][0]["text"]
     return found
+
+
+def open_session(url: str) -> tuple[str, str]:
+    """Open a handshake-era session (`STATELESS_HTTP=false`); returns its id and the replica that has it."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    reply = legacy(url, "initialize", hello, Accept=BOTH)
+    return reply.headers["Mcp-Session-Id"], reply.headers["X-Served-By"]
+
+
+def in_session(url: str, session: str) -> httpx.Response:
+    """A request of a session's, on a connection of its own."""
+    headers = {"Accept": BOTH, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+    return legacy(url, "tools/list", None, **headers)

@@ -17,11 +17,11 @@ import httpx
 import pytest
 
 from conftest import ROOT, Server, StartServer, environment, free_port, until
-from tests.mcp import HEADERS, call, modern, request
+from tests.mcp import BOTH, HEADERS, call, in_session, modern, open_session, request
 
 pytestmark = pytest.mark.needs("haproxy")
 
-BOTH = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+STREAMED = {**HEADERS, "Accept": BOTH}
 
 
 class Edge:
@@ -130,7 +130,9 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
     with (
         httpx.Client(base_url=edge.url, timeout=20) as client,
-        client.stream("POST", "/mcp", json=request("tools/call", params), headers=BOTH) as answer,
+        client.stream(
+            "POST", "/mcp", json=request("tools/call", params), headers={**HEADERS, "Accept": BOTH}
+        ) as answer,
     ):
         lines = answer.iter_lines()
         assert any("waiting for k" in line for line in lines)
@@ -142,24 +144,15 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
 @pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
 def test_a_session_stays_with_its_replica(edge: Edge) -> None:
     """`deploy/sticky.yml`: by its id, whatever the connection; one whose replica is gone is answered with 404."""
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    sessions: dict[str, str] = {}
-    for _ in range(6):
-        reply = httpx.post(f"{edge.url}/mcp", json=request("initialize", hello), headers=BOTH)
-        sessions[reply.headers["Mcp-Session-Id"]] = reply.headers["X-Served-By"]
+    sessions = dict(open_session(edge.url) for _ in range(6))
     assert len(set(sessions.values())) == 3
-
-    def ping(session: str) -> httpx.Response:
-        headers = {**BOTH, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
-        return httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=headers)
-
     for _ in range(3):
         for session, replica in sessions.items():
-            reply = ping(session)
+            reply = in_session(edge.url, session)
             assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
     gone = next(session for session, replica in sessions.items() if replica == "replica-0")
     edge.replicas[0].stop()
-    until(lambda: ping(gone).status_code == 404, "another replica says that it doesn't know the session")
+    until(lambda: in_session(edge.url, gone).status_code == 404, "another replica doesn't know the session")
 
 
 def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:

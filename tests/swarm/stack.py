@@ -23,18 +23,25 @@ IMAGE = "mcp-swarm-test"
 
 
 class Stack:
-    """The deployed stack; each node's `url` leads to some replica."""
+    """The deployed stack; each node's `url` leads to some replica.
 
-    def __init__(self) -> None:
+    Args:
+        settings: environment variables for `stack.yml`.
+    """
+
+    def __init__(self, name: str = NAME, **settings: str) -> None:
+        self.name = name
+        self.service = f"{name}_mcp"
         self.port = os.environ.get("SWARM_PORT", "8150")
         self.url = os.environ.get("SWARM_URL", f"http://127.0.0.1:{self.port}")
+        self.settings = {"PORT": self.port, "MCP_COMPONENTS": "server,timed", **settings}
 
     def make(self, target: str, *variables: str, ok: bool = True) -> str:
         """What a make target prints; it must succeed, or fail."""
         done = subprocess.run(
-            ["make", target, f"STACK={NAME}", "DEPLOY_FLAGS=--resolve-image never", *variables],
+            ["make", target, f"STACK={self.name}", "DEPLOY_FLAGS=--resolve-image never", *variables],
             cwd=ROOT,
-            env=environment(PORT=self.port, MCP_COMPONENTS="server,timed"),
+            env=environment(**self.settings),
             capture_output=True,
             text=True,
             check=False,
@@ -48,33 +55,33 @@ class Stack:
 
     def replicas(self) -> str:
         """How many replicas run of how many, as `3/3`."""
-        return docker("service", "ls", "--filter", f"name={SERVICE}", "--format", "{{.Replicas}}", check=False)
+        return docker("service", "ls", "--filter", f"name={self.service}", "--format", "{{.Replicas}}", check=False)
 
     def serving(self) -> int:
         """How many tasks run that are to run. Of a node that is down Swarm counts those, too, that ran there."""
         form = ["--filter", "desired-state=running", "--format", "{{.CurrentState}}"]
-        return docker("service", "ps", *form, SERVICE, check=False).count("Running")
+        return docker("service", "ps", *form, self.service, check=False).count("Running")
 
     def nodes(self) -> set[str]:
         """The nodes that have a replica."""
         return set(
-            docker("service", "ps", "--filter", "desired-state=running", "--format", "{{.Node}}", SERVICE).split()
+            docker("service", "ps", "--filter", "desired-state=running", "--format", "{{.Node}}", self.service).split()
         )
 
     def scale(self, replicas: int) -> None:
         """Have so many replicas."""
-        docker("service", "scale", "--detach", f"{SERVICE}={replicas}")
+        docker("service", "scale", "--detach", f"{self.service}={replicas}")
         self.wait(f"{replicas}/{replicas}", 120)
 
     def images(self) -> set[str]:
         """The images of the tasks that are to run."""
         form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]
-        return set(docker("service", "ps", *form, SERVICE).split())
+        return set(docker("service", "ps", *form, self.service).split())
 
     def update_state(self) -> str:
         """How the last update goes: `completed`, `rollback_completed` …"""
         form = "{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}"
-        return docker("service", "inspect", "--format", form, SERVICE)
+        return docker("service", "inspect", "--format", form, self.service)
 
     def wait(self, replicas: str = "3/3", seconds: float = 60) -> float:
         """Until so many run; returns the seconds that it took."""

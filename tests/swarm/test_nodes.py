@@ -41,8 +41,7 @@ def unplugged(node: int) -> None:
 cut_off = partial(nodes.cut_off, seconds=45)
 
 
-@pytest.mark.parametrize("lose", [unplugged, cut_off], ids=["unplugged", "cut off"])
-@pytest.mark.parametrize("leads", [False, True], ids=["follower", "leader"])
+@pytest.mark.parametrize(("leads", "lose"), [(False, cut_off), (True, unplugged)], ids=["cut off", "leader unplugged"])
 def test_a_node_is_lost(
     stack: Stack,
     engines: dict[int, str],

@@ -58,3 +58,14 @@ def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
         '"MemoryBytes":536870912',
     ):
         assert setting in spec
+
+
+def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its images and secrets
+    """`make deploy` doesn't wait for ever, and shows why."""
+    broken = Stack("mcp-swarm-broken", PORT="8159")
+    try:
+        said = broken.deploy("crashing", "DEPLOY_SECONDS=15", ok=False)
+        assert "Not converged after 15 s (DEPLOY_SECONDS)" in said
+        assert "non-zero exit (1)" in said
+    finally:
+        broken.make("undeploy")
