@@ -1,10 +1,9 @@
 """The edge proxy in a Swarm, by its overlays: `make deploy OVERLAYS=deploy/edge.yml`.
 
-Its port is taken to be at 127.0.0.1 (SWARM_EDGE_PORT, 8151); EDGE_IMAGE names an image with HAProxy that the nodes
-have, or can pull.
+EDGE_IMAGE names an image with HAProxy that the nodes have, or can pull; its ports are taken to be at 127.0.0.1.
 """
 
-import os
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,60 +12,56 @@ import pytest
 
 from conftest import until
 from tests.mcp import HEADERS, in_session, open_session, request
-from tests.swarm.stack import Stack
+from tests.swarm.stack import NAME, Stack
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
-PORT = os.environ.get("SWARM_EDGE_PORT", "8151")
-URL = f"http://127.0.0.1:{PORT}"
+EDGE, STICKY = 8151, 8152
+"""Ports of two stacks, beside the one that other tests share."""
 
 
-@pytest.fixture(scope="module")
-def edge(stack: Stack) -> Iterator[Stack]:
-    """A stack of its own, beside the one that other tests share."""
-    deployed = Stack(f"{stack.name}-edge", PORT=f"{int(PORT) + 1}", EDGE_PORT=PORT, MCP_REPLICAS="2")
+@contextlib.contextmanager
+def deployed(port: int, *overlays: str) -> Iterator[str]:
+    """A stack with two replicas and the edge proxy on a port; gives where that is."""
+    stack = Stack(f"{NAME}-{port}", PORT=f"{port + 10}", EDGE_PORT=f"{port}")
     try:
-        yield deployed
+        stack.deploy("good", "REPLICAS=2", f"OVERLAYS={' '.join(overlays)}")
+        yield f"http://127.0.0.1:{port}"
     finally:
-        deployed.make("undeploy")
+        stack.make("undeploy")
 
 
-def served() -> Counter[str]:
-    """Who answers each of twenty requests on one connection."""
+def evenly(url: str) -> bool:
+    """Whether two replicas take turns in answering the requests of one connection."""
     body = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
-    with httpx.Client(base_url=URL, timeout=10) as client:
+    with contextlib.suppress(httpx.HTTPError), httpx.Client(base_url=url, timeout=10) as client:
         answers = [client.post("/mcp", json=body, headers=HEADERS) for _ in range(20)]
-    return Counter(answer.headers.get("X-Served-By", "nobody") for answer in answers if answer.status_code == 200)
+        served = Counter(answer.headers.get("X-Served-By") for answer in answers if answer.status_code == 200)
+        return sorted(served.values()) == [10, 10]
+    return False
 
 
-def evenly() -> bool:
-    """Whether two replicas take turns."""
-    try:
-        return sorted(served().values()) == [10, 10]
-    except httpx.HTTPError:
-        return False
-
-
-def opened() -> dict[str, str]:
+def opened(url: str) -> dict[str, str]:
     """Six sessions by their ids, and which replica has each; none while there is no replica that keeps sessions."""
-    try:
-        return dict(open_session(URL) for _ in range(6))
-    except (httpx.HTTPError, KeyError):
-        return {}
+    with contextlib.suppress(httpx.HTTPError, KeyError):
+        return dict(open_session(url) for _ in range(6))
+    return {}
 
 
-def test_each_request_of_a_connection_goes_to_another_replica(edge: Stack) -> None:
+@pytest.mark.usefixtures("stack")
+def test_each_request_of_a_connection_goes_to_another_replica() -> None:
     """Through Swarm's own names of the replicas, and a health check of each."""
-    edge.deploy("good", "REPLICAS=2", "OVERLAYS=deploy/edge.yml")
-    until(evenly, "an even spread", 60)
+    with deployed(EDGE, "deploy/edge.yml") as url:
+        until(lambda: evenly(url), "an even spread", 60)
 
 
-def test_a_session_stays_with_its_replica(edge: Stack) -> None:
-    """With deploy/sticky.yml, whatever the connection; after an update that no proxy was told of."""
-    edge.deploy("good", "REPLICAS=2", "OVERLAYS=deploy/edge.yml deploy/sticky.yml")
-    until(lambda: len(set(opened().values())) == 2, "sessions on both replicas", 60)
-    sessions = opened()
-    for _ in range(3):
-        for session, replica in sessions.items():
-            reply = in_session(URL, session)
-            assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
+@pytest.mark.usefixtures("stack")
+def test_a_session_stays_with_its_replica() -> None:
+    """With deploy/sticky.yml, whatever the connection."""
+    with deployed(STICKY, "deploy/edge.yml", "deploy/sticky.yml") as url:
+        until(lambda: len(set(opened(url).values())) == 2, "sessions on both replicas", 60)
+        sessions = opened(url)
+        for _ in range(3):
+            for session, replica in sessions.items():
+                reply = in_session(url, session)
+                assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
