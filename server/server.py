@@ -43,6 +43,7 @@ def app() -> ASGIApp:
     try:
         settings = config.load()
         buffer = logs.configure(settings, name_of(settings))
+        limits.allow_files(settings.max_connections)
         mcp_app = build(settings)
         sdk.serve_over_http(mcp_app.mcp)
         logger.info(

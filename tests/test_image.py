@@ -1,6 +1,7 @@
 """The image, on a real Docker engine."""
 
 import json
+import re
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -75,6 +76,40 @@ def test_it_holds_only_what_it_needs(image: str) -> None:
     assert docker("run", "--rm", image, "id", "-u") == "10001"
     assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
     assert docker("run", "--rm", image, "ls", "/app") == "server"
+
+
+WHAT_IS_IN_IT = """
+import importlib.metadata, json, os, stat
+mine = ["/app", "/opt/venv"]
+files = [os.path.join(at, name) for root in mine for at, _, names in os.walk(root) for name in names]
+print(json.dumps({
+    "distributions": sorted({each.name.lower().replace("_", "-") for each in importlib.metadata.distributions()}),
+    "writable": [path for path in files + mine if os.access(path, os.W_OK)],
+    "privileged": [file for file in files if os.lstat(file).st_mode & (stat.S_ISUID | stat.S_ISGID)],
+    "app": sorted({os.path.relpath(file, "/app").split("/")[0] for file in files if file.startswith("/app")}),
+    "left over": [path for path in ("/var/cache/pip", "/root/.cache", "/tmp", "/tmp/requirements.lock")
+                  if os.path.isdir(path) and os.access(path, os.R_OK) and os.listdir(path)],
+}))
+"""
+
+
+def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
+    """Every package is one of the lock's; nothing that the server could change, no privileged file, no leftovers."""
+    found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
+    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert set(found.pop("distributions")) <= {name.lower().replace("_", "-") for name in locked}
+    assert found == {"writable": [], "privileged": [], "app": ["server"], "left over": []}
+
+
+def test_it_needs_no_shell(image: str) -> None:
+    """It gets healthy and serves with none in it: not for its command, nor its health check, nor anything at start."""
+    name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    nothing = [argument for shell in ("sh", "bash", "dash") for argument in ("-v", f"/dev/null:/usr/bin/{shell}")]
+    docker("run", "--detach", "--name", name, "--read-only", "--tmpfs", "/tmp", *nothing, image)  # noqa: S108
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+    finally:
+        docker("rm", "--force", name)
 
 
 def test_it_checks_itself(image: str) -> None:

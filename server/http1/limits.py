@@ -1,15 +1,22 @@
 """What every connection of a replica is held to."""
 
+import logging
 import random
+import resource
 from dataclasses import dataclass
 
 from server.config import Settings
+
+logger = logging.getLogger(__name__)
 
 KEY = "server.limits"
 """Key of the lifespan's state under which the protocol finds the limits."""
 
 _JITTER = 0.25
 """Share by which connections' ages and numbers of requests differ, or those made together would end together."""
+
+_FILES_BESIDE = 256
+"""Open files that are no connections of callers: what tools open, a database's connections, Python's own."""
 
 
 @dataclass
@@ -51,6 +58,22 @@ def of(settings: Settings) -> Limits:
         receive=settings.receive_timeout_seconds,
         head=settings.max_head_bytes,
     )
+
+
+def allow_files(connections: int) -> None:
+    """Have the system let this process open a file for each of so many connections; warn if it doesn't.
+
+    Many systems begin at 1024 and let a process ask for more. One that runs out of files can't accept connections.
+    """
+    wanted = connections + _FILES_BESIDE
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY or files >= wanted:
+        return
+    granted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, most))
+    if granted < wanted:
+        text = "MAX_CONNECTIONS=%d takes %d open files, and this process may have %d (ulimit -n)"
+        logger.warning(text, connections, wanted, granted)
 
 
 def _about(number: float) -> float:

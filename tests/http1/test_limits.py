@@ -2,8 +2,10 @@
 
 import contextlib
 import re
+import resource
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from conftest import Server, StartServer, until
+from conftest import Server, StartServer, run, until
 from tests.http1.test_protocol import post, read
 from tests.mcp import HEADERS, request
 
@@ -103,6 +105,29 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
             assert b'"text":"new"' in answer
         assert rest(idle) == b""
     assert server.process.wait(10) == 0
+
+
+def test_a_process_with_few_files_asks_for_those_that_its_connections_take(start_server: StartServer) -> None:
+    """Or connections beyond them would wait for ever."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))
+    try:
+        server = start_server(MAX_CONNECTIONS="300", ready=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    server.wait_ready()
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connected(server)) for _ in range(200)]
+        for connection in connections:
+            connection.sendall(post(1, b"here"))
+            assert b"here" in read(connection, 1)
+
+
+def test_a_process_that_gets_too_few_files_says_so() -> None:
+    """It starts all the same: callers are fewer than may come, mostly."""
+    program = "from server.http1 import limits; import logging; logging.basicConfig(); limits.allow_files(1000)"
+    done = run("sh", "-c", f"ulimit -n 500; exec {sys.executable} -c '{program}'")
+    assert "MAX_CONNECTIONS=1000 takes 1256 open files, and this process may have 500 (ulimit -n)" in done.stderr
 
 
 def test_one_connection_too_many_takes_the_place_of_an_idle_one(start_server: StartServer) -> None:

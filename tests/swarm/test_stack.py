@@ -56,6 +56,7 @@ def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
         '"FailureAction":"rollback"',
         '"Order":"start-first"',
         '"MemoryBytes":536870912',
+        '"Name":"nofile"',
     ):
         assert setting in spec
 
