@@ -60,7 +60,7 @@ deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)
 
-bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (eight minutes)
+bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
 
 bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)

@@ -23,6 +23,8 @@ class Course:
         """Why it can't be measured further."""
         self.samples: dict[int, list[Sample]] = {connections: [] for connections in CONNECTIONS}
         """One a round, by the number of connections."""
+        self._floor: dict[int, list[Sample]] = {connections: [] for connections in CONNECTIONS}
+        """The floor's right before each of them; its own, for the floor."""
         self._plan = plan
         self._process = process
         self._rss: list[float] = []
@@ -36,13 +38,18 @@ class Course:
 
         self._unless_failed(attempt)
 
-    def measure(self, connections: int) -> None:
-        """Measure one load of one round."""
+    def measure(self, connections: int, floor: Sample | None = None) -> None:
+        """Measure one load of one round.
+
+        Args:
+            floor: what was measured of the floor right before.
+        """
 
         def attempt() -> None:
             self._process.empty_log()
             sample, replies = run(self._load(connections))
             self.samples[connections].append(sample)
+            self._floor[connections].append(floor or sample)
             if self._plan.logs_requests and self.scenario is not FLOOR:
                 self._check_log(replies)
 
@@ -52,11 +59,11 @@ class Course:
         """Note what memory the process has after all rounds."""
         self._unless_failed(lambda: self._rss.append(self._process.rss_mb()))
 
-    def figures(self, floor: "Course") -> ScenarioFigures:
-        """What came of it, compared with the floor's course."""
+    def figures(self) -> ScenarioFigures:
+        """What came of it, compared with the floor."""
         loads = []
         if not self.failure:
-            loads = [LoadFigures.of(number, mine, floor.samples[number]) for number, mine in self.samples.items()]
+            loads = [LoadFigures.of(number, mine, self._floor[number]) for number, mine in self.samples.items()]
         return ScenarioFigures.of(self.scenario, self.failure or self._wrong_replies(), self._rss, loads)
 
     async def _load(self, connections: int) -> tuple[Sample, int]:

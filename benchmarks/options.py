@@ -48,7 +48,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     if given.expect is not None:
         other = {"result": {"content": [{"text": given.expect}]}}
         scenarios = [replace(scenario, expected=other) for scenario in scenarios]
-    rounds, seconds, starts, calls = (1, 0.3, 1, 5_000) if given.quick else (5, 3.0, 5, 200_000)
+    rounds, seconds, starts, calls = (1, 0.3, 1, 5_000) if given.quick else (5, 2.0, 5, 200_000)
     return Options(
         scenarios=scenarios,
         whole=whole,
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (default: 5; with --quick 1)")
     parser.add_argument(
-        "--seconds", type=duration, metavar="S", help="seconds of each measurement (default: 3; with --quick 0.3)"
+        "--seconds", type=duration, metavar="S", help="seconds of each measurement (default: 2; with --quick 0.3)"
     )
     parser.add_argument("--only", metavar="NAME,…", help="only these; * stands for anything, as in 'echo*'")
     parser.add_argument("--quick", action="store_true", help="everything in less than a minute; the figures are rough")

@@ -47,7 +47,7 @@ class LoadFigures:
     cpu_us: Spread
     """User and system time of the server's process per request."""
     ratio: Spread
-    """That, as a multiple of the floor's in the same round under as many connections."""
+    """That, as a multiple of the floor's right before it under as many connections."""
     per_second: Spread
     """Requests per second."""
     p50_ms: Spread
@@ -57,7 +57,7 @@ class LoadFigures:
 
     @classmethod
     def of(cls, connections: int, samples: Sequence[Sample], floor: Sequence[Sample]) -> Self:
-        """The figures of one sample a round, and the floor's of the same rounds."""
+        """The figures of one sample a round, and the floor's right before each."""
         return cls(
             connections=connections,
             requests=sum(sample.requests for sample in samples),

@@ -1,4 +1,4 @@
-"""The rounds: the floor and then each scenario once, again and again."""
+"""The rounds: each scenario once, and right before it the floor, again and again."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -12,13 +12,14 @@ from benchmarks.scenarios import FLOOR, Scenario
 
 def steps(plan: Plan, scenarios: Sequence[Scenario]) -> int:
     """How often `measure_rounds` calls `step`."""
-    return (1 + len(scenarios)) * (1 + plan.rounds * len(CONNECTIONS))
+    return 1 + len(scenarios) * (1 + plan.rounds * len(CONNECTIONS))
 
 
 def measure_rounds(plan: Plan, scenarios: Sequence[Scenario], step: Callable[[str], None]) -> list[ScenarioFigures]:
-    """Measure the floor and the scenarios in turns, each in a process of its own that lives through all rounds.
+    """Measure the scenarios in turns, each in a process of its own that lives through all rounds.
 
-    A scenario that fails is left out of what follows; the others go on.
+    The floor is measured right before each of them: a shared machine's speed changes by half within seconds, and the
+    figure that counts is a ratio. A scenario that fails is left out of what follows; the others go on.
 
     Args:
         step: called with what is done next, before each start and each measurement.
@@ -38,12 +39,13 @@ def measure_rounds(plan: Plan, scenarios: Sequence[Scenario], step: Callable[[st
             courses.append(course)
         floor = courses[0]
         for number in range(1, plan.rounds + 1):
-            for course in courses:
+            for course in courses[1:]:
                 for connections in CONNECTIONS:
                     step(f"round {number} of {plan.rounds}: {course.scenario.name}, {connections} in flight")
-                    course.measure(connections)
-                if floor.failure:
-                    raise ProcessError(f"the floor: {floor.failure}")
+                    floor.measure(connections)
+                    if floor.failure:
+                        raise ProcessError(f"the floor: {floor.failure}")
+                    course.measure(connections, floor.samples[connections][-1])
         for course in courses:
             course.end()
-    return [course.figures(floor) for course in courses]
+    return [course.figures() for course in courses]

@@ -43,11 +43,12 @@ class Ramp:
 
 
 def _reached(number: float, rate: float, slope: float) -> float:
-    """When so many are due at a rate that changes by `slope` each second: rate·t + slope·t²/2 = number."""
-    if not slope:
-        return number / rate
+    """When so many are due at a rate that changes by `slope` each second: rate·t + slope·t²/2 = number.
+
+    By the form of the quadratic formula that stays exact when the slope is next to nothing.
+    """
     root = math.sqrt(max(0.0, rate * rate + 2 * slope * number))
-    return (root - rate) / slope
+    return 2 * number / (rate + root) if number else 0.0
 
 
 def constant(rate: float) -> Ramp:

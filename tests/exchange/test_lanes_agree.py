@@ -38,6 +38,7 @@ from server.config import Settings
 from server.exchange import eras, sdk
 from server.exchange.endpoint import Exchange
 from server.exchange.lanes import Lanes
+from server.http1.whole import WHOLE
 from server.logs import _CHATTY
 from server.mcp_app import build
 from server.middleware.access_lines import FAILED
@@ -227,6 +228,8 @@ class Side:
             answering = asyncio.get_running_loop().create_task(drive, context=self.context.copy())
             messages, failed = await answering
         start, *parts = messages
+        if start["type"] == WHOLE:
+            parts = [start]
         headers = dict(start["headers"])
         body = b"".join(part["body"] for part in parts)
         length = headers.pop(b"content-length", None)

@@ -3,7 +3,7 @@
 from itertools import islice, takewhile
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadtest.pace import Ramp, constant
@@ -14,6 +14,7 @@ def test_a_constant_rate() -> None:
     assert list(islice(constant(10).schedule(), 4)) == pytest.approx([0, 0.1, 0.2, 0.3])
 
 
+@example(500, 499.99999999999994, 1)  # a slope next to nothing
 @given(st.floats(0, 500), st.floats(0, 500), st.floats(0.1, 20))
 def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, seconds: float) -> None:
     """In order, and at no time one more or less than is due."""
