@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from packaging.utils import canonicalize_name
 
 from conftest import ROOT, free_port, until
 from tests.mcp import call, text
@@ -83,7 +84,7 @@ import importlib.metadata, json, os, stat
 mine = ["/app", "/opt/venv"]
 files = [os.path.join(at, name) for root in mine for at, _, names in os.walk(root) for name in names]
 print(json.dumps({
-    "distributions": sorted({each.name.lower().replace("_", "-") for each in importlib.metadata.distributions()}),
+    "distributions": sorted(each.name for each in importlib.metadata.distributions()),
     "writable": [path for path in files + mine if os.access(path, os.W_OK)],
     "privileged": [file for file in files if os.lstat(file).st_mode & (stat.S_ISUID | stat.S_ISGID)],
     "app": sorted({os.path.relpath(file, "/app").split("/")[0] for file in files if file.startswith("/app")}),
@@ -97,7 +98,7 @@ def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
     """Every package is one of the lock's; nothing that the server could change, no privileged file, no leftovers."""
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
     locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
-    assert set(found.pop("distributions")) <= {name.lower().replace("_", "-") for name in locked}
+    assert {canonicalize_name(name) for name in found.pop("distributions")} <= {*map(canonicalize_name, locked)}
     assert found == {"writable": [], "privileged": [], "app": ["server"], "left over": []}
 
 
