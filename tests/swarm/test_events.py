@@ -58,14 +58,14 @@ def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> Non
         docker("service", "scale", "--detach", f"{SERVICE}=5")
         stack.wait("5/5", 120)
         there = running.seconds
-        running.wait_for(int(40 * (there + 100)))
+        running.wait_for(int(40 * (there + 80)))
         docker("service", "scale", "--detach", f"{SERVICE}=2")
         stack.wait("2/2", 120)
         running.wait_for(int(40 * (running.seconds + 10)))
         runs = running.stop()
     docker("service", "scale", "--detach", f"{SERVICE}=3")
     assert failures(runs) == []
-    served = running.served(there + 45, there + 100)
+    served = running.served(there + 45, there + 80)
     assert len(served) == 5
     fair = sum(served.values()) / 5
     assert all(0.8 * fair <= count <= 1.2 * fair for count in served.values()), served
