@@ -88,8 +88,7 @@ print(json.dumps({
     "writable": [path for path in files + mine if os.access(path, os.W_OK)],
     "privileged": [file for file in files if os.lstat(file).st_mode & (stat.S_ISUID | stat.S_ISGID)],
     "app": sorted({os.path.relpath(file, "/app").split("/")[0] for file in files if file.startswith("/app")}),
-    "left over": [path for path in ("/var/cache/pip", "/root/.cache", "/tmp", "/tmp/requirements.lock")
-                  if os.path.isdir(path) and os.access(path, os.R_OK) and os.listdir(path)],
+    "left over": [path for path in ("/var/cache/pip", "/tmp") if os.path.isdir(path) and os.listdir(path)],
 }))
 """
 

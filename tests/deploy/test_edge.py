@@ -130,9 +130,7 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
     with (
         httpx.Client(base_url=edge.url, timeout=20) as client,
-        client.stream(
-            "POST", "/mcp", json=request("tools/call", params), headers={**HEADERS, "Accept": BOTH}
-        ) as answer,
+        client.stream("POST", "/mcp", json=request("tools/call", params), headers=STREAMED) as answer,
     ):
         lines = answer.iter_lines()
         assert any("waiting for k" in line for line in lines)

@@ -160,17 +160,12 @@ class Load:
 def load(
     url: str, folder: Path, rate: float, kinds: tuple[str, ...] = ("keepalive", "fresh"), callers: int = 12
 ) -> Iterator[Load]:
-    """A load for as long as the block takes, or until it is stopped: half over kept and half over fresh connections."""
+    """A load for as long as the block takes, or until it is stopped; each kind of connections has its share."""
     running = Load(url, folder, rate, kinds, callers)
     try:
         yield running
     finally:
         running.kill()
-
-
-def kept_load(url: str, folder: Path, rate: float, callers: int) -> contextlib.AbstractContextManager[Load]:
-    """The same over kept connections only."""
-    return load(url, folder, rate, ("keepalive",), callers)
 
 
 def failures(runs: list[dict[str, Any]]) -> list[Any]:

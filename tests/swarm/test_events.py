@@ -9,7 +9,7 @@ import pytest
 
 from conftest import until
 from tests.mcp import get, legacy
-from tests.swarm.stack import IMAGE, SERVICE, Stack, failures, kept_load, load
+from tests.swarm.stack import IMAGE, SERVICE, Stack, failures, load
 from tests.test_drain import sent
 from tests.test_image import docker
 
@@ -52,24 +52,20 @@ def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> Non
 
     A hundred of them, since of twelve a replica has two or three at a time, which are 17 % too few or 25 % too many.
     """
-    docker("service", "scale", "--detach", f"{SERVICE}=3")
-    stack.wait("3/3", 120)
-    with kept_load(stack.url, tmp_path, 40, callers=100) as running:
-        docker("service", "scale", "--detach", f"{SERVICE}=5")
-        stack.wait("5/5", 120)
+    stack.scale(3)
+    with load(stack.url, tmp_path, 40, ("keepalive",), callers=100) as running:
+        stack.scale(5)
         there = running.seconds
         running.wait_for(int(40 * (there + 80)))
-        docker("service", "scale", "--detach", f"{SERVICE}=2")
-        stack.wait("2/2", 120)
+        stack.scale(2)
         running.wait_for(int(40 * (running.seconds + 10)))
         runs = running.stop()
-    docker("service", "scale", "--detach", f"{SERVICE}=3")
+    stack.scale(3)
     assert failures(runs) == []
     served = running.served(there + 45, there + 80)
     assert len(served) == 5
     fair = sum(served.values()) / 5
     assert all(0.8 * fair <= count <= 1.2 * fair for count in served.values()), served
-    stack.wait("3/3", 120)
 
 
 def serves(stack: Stack) -> bool:

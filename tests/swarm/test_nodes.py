@@ -33,15 +33,12 @@ def engines(stack: Stack) -> Iterator[dict[int, str]]:
         nodes.plug_in(node)
 
 
-def unplugged(node: int) -> None:
-    """Without power."""
-    nodes.unplug(node)
-
-
 cut_off = partial(nodes.cut_off, seconds=45)
 
 
-@pytest.mark.parametrize(("leads", "lose"), [(False, cut_off), (True, unplugged)], ids=["cut_off", "leader_unplugged"])
+@pytest.mark.parametrize(
+    ("leads", "lose"), [(False, cut_off), (True, nodes.unplug)], ids=["cut_off", "leader_unplugged"]
+)
 def test_a_node_is_lost(
     stack: Stack,
     engines: dict[int, str],
