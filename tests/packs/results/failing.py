@@ -182,7 +182,7 @@ async def cancels_its_task() -> str:
     return "unreachable"
 
 
-@tool(timeout=0.05)
+@tool(timeout=0.3)  # enough to refuse arguments in on a busy machine
 async def never_ends() -> str:
     """Wait for ever."""
     await asyncio.Event().wait()
