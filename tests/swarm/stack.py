@@ -96,9 +96,12 @@ class Load:
     Args:
         kinds: as of `--connections`.
         callers: how many there are of each kind.
+        call: more options, as of what is called; an echo without.
     """
 
-    def __init__(self, url: str, folder: Path, rate: float, kinds: tuple[str, ...], callers: int) -> None:
+    def __init__(
+        self, url: str, folder: Path, rate: float, kinds: tuple[str, ...], callers: int, call: tuple[str, ...]
+    ) -> None:
         self.began = time.monotonic()
         self.rate = rate
         self._files = [folder / f"{kind}-{time.monotonic_ns()}.json" for kind in kinds]
@@ -106,7 +109,7 @@ class Load:
         for kind, file in zip(kinds, self._files, strict=True):
             command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1"]
             load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--era", "mixed"]
-            load += ["--concurrent", str(callers)]
+            load += ["--concurrent", str(callers), *call]
             result = ["--connections", kind, "--json", str(file), "--csv", str(file.with_suffix(".csv"))]
             self._processes.append(
                 subprocess.Popen(
@@ -140,12 +143,19 @@ class Load:
         """How many requests failed that were sent after a second of the run."""
         return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
 
+    def spans_of_failed(self) -> list[list[tuple[float, float]]]:
+        """When each request that failed was begun and when it ended, in seconds of its kind's run; for each kind."""
+        return [
+            [(float(row["begun"]), float(row["ended"])) for row in self._samples(file) if row["error"]]
+            for file in self._files
+        ]
+
     def slower_than(self, seconds: float) -> list[float]:
         """The seconds that each request took that took longer."""
         return [took for row in self._samples() if (took := float(row["ms"]) / 1000) > seconds]
 
-    def _samples(self) -> Iterator[dict[str, str]]:
-        for file in self._files:
+    def _samples(self, *files: Path) -> Iterator[dict[str, str]]:
+        for file in files or self._files:
             with file.with_suffix(".csv").open() as rows:
                 yield from csv.DictReader(rows)
 
@@ -158,14 +168,23 @@ class Load:
 
 @contextlib.contextmanager
 def load(
-    url: str, folder: Path, rate: float, kinds: tuple[str, ...] = ("keepalive", "fresh"), callers: int = 12
+    url: str,
+    folder: Path,
+    rate: float,
+    kinds: tuple[str, ...] = ("keepalive", "fresh"),
+    callers: int = 12,
+    call: tuple[str, ...] = (),
 ) -> Iterator[Load]:
     """A load for as long as the block takes, or until it is stopped; each kind of connections has its share."""
-    running = Load(url, folder, rate, kinds, callers)
+    running = Load(url, folder, rate, kinds, callers, call)
     try:
         yield running
     finally:
         running.kill()
+
+
+HALF_A_SECOND = ("--tool", "take", "--args", '{"seconds": 0.5}')
+"""Calls that take long enough for a few to be in flight at any time."""
 
 
 def failures(runs: list[dict[str, Any]]) -> list[Any]:

@@ -6,13 +6,15 @@ EDGE_IMAGE names an image with HAProxy that the nodes have, or can pull; its por
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from conftest import until
 from tests.mcp import HEADERS, in_session, open_session, request
-from tests.swarm.stack import NAME, Stack
+from tests.swarm.stack import HALF_A_SECOND, NAME, Stack, load
+from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
@@ -53,6 +55,22 @@ def test_each_request_of_a_connection_goes_to_another_replica() -> None:
     """Through Swarm's own names of the replicas, and a health check of each."""
     with deployed(EDGE, "deploy/edge.yml") as url:
         until(lambda: evenly(url), "an even spread", 60)
+
+
+@pytest.mark.usefixtures("stack")
+def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path) -> None:
+    """Each call that fails was begun before the first of them ended, which is when the replica died."""
+    with deployed(EDGE, "deploy/edge.yml") as url:
+        until(lambda: evenly(url), "an even spread", 60)
+        with load(url, tmp_path, 30, callers=30, call=HALF_A_SECOND) as running:
+            running.wait_for(240)
+            end(url, 137)
+            until(lambda: evenly(url), "a new replica has its half", 120)
+            running.stop()
+    spans = running.spans_of_failed()
+    assert any(spans), "what was in flight"
+    for failed in filter(None, spans):
+        assert max(begun for begun, _ in failed) < min(ended for _, ended in failed)
 
 
 @pytest.mark.usefixtures("stack")
