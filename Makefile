@@ -58,7 +58,7 @@ deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas 
 	  DEPLOY_SECONDS=$(DEPLOY_SECONDS) deploy/deploy.sh
 
 undeploy: ## remove the stack again
-	docker stack rm $(STACK)
+	docker stack rm --detach=false $(STACK)
 
 bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
