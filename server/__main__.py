@@ -1,4 +1,4 @@
-"""`python -m server`: run a replica, several of them, or check that one would start."""
+"""`python -m server`: run a replica, several of them, a worker, or check that one would start."""
 
 import argparse
 import importlib.util
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import uvicorn
 
-from server import __version__, config, local, logs
+from server import __version__, config, local, logs, worker
 from server.config import Settings
 from server.errors import StartupError
 from server.mcp_app import McpApp, build
-from server.replica import EXIT_REFUSED, name_of, uvicorn_options
+from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
 
 
@@ -31,6 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
                 f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it.", flush=True
             )
             return _serve(settings, _folders(settings))
+        if options.command == "worker":
+            jobs = worker.jobs_of(settings)
+            print(f"A worker for {', '.join(sorted(jobs))}; its probes are on port {settings.mcp_port}.", flush=True)
+            return _serve(settings, app=worker.APP)
         mcp_app = build(settings)
         connect(settings)  # which only looks at the URL
         if options.check:
@@ -55,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         "README lists them.",
         epilog=f"Exit codes: 0 done; 2 wrong arguments; {EXIT_REFUSED} refused to start (the reason is on stderr).",
     )
+    parser.add_argument(
+        "command", nargs="?", choices=["worker"], help="run a worker, which does the jobs of JOBS_URL, and no replica"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--check", action="store_true", help="check settings and components, say what is served, and exit"
@@ -74,12 +81,12 @@ def _positive(text: str) -> int:
     return number
 
 
-def _serve(settings: Settings, watched: list[str] | None = None) -> int:
+def _serve(settings: Settings, watched: list[str] | None = None, app: str = APP) -> int:
     local.refuse_taken(settings)
     # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
-    uvicorn.run(**uvicorn_options(settings), reload=bool(watched), reload_dirs=watched)
+    uvicorn.run(**uvicorn_options(settings, app), reload=bool(watched), reload_dirs=watched)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Strict import of tools, resources and prompts: what is broken stops the start, with file, line and reason."""
+"""Strict import of tools, resources, prompts and jobs: what is broken stops the start, with file, line and reason."""
 
 import importlib
 import inspect
@@ -23,8 +23,9 @@ from server.config import Settings
 from server.containment import AsyncFunction, Function, contain, mask_prompt_errors
 from server.errors import StartupError
 from server.outcome import PlannedTool
+from server.work.job import Job, JobMeta, made, meta_of
 
-ROOMS = ("tools", "resources", "prompts")
+ROOMS = ("tools", "resources", "prompts", "jobs")
 """The folders of a package that hold components."""
 
 
@@ -51,20 +52,23 @@ class Discovered:
     """In order of file and name, outermost first."""
     completion: AsyncFunction | None
     """What suggests values for arguments."""
+    jobs: dict[str, Job]
+    """By name."""
 
 
 def discover(settings: Settings) -> Discovered:
     """Import what `MCP_COMPONENTS` names and collect what is public in it, in order of file and name.
 
-    That is components, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
+    That is components, jobs, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
 
     Raises:
         DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
-            two components of one name, or two functions that complete.
+            two components or jobs of one name, or two functions that complete.
     """
     found: dict[str, Found] = {}
     middleware: dict[int, Middleware] = {}
     completions: dict[str, Function] = {}
+    jobs: dict[str, tuple[Job, str]] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for name, value in _public(module):
@@ -72,6 +76,8 @@ def discover(settings: Settings) -> Discovered:
                     middleware[id(value)] = value
                 elif is_completion(value) and not _imported(value, module):
                     completions[f"{_where(module, value)}: {name}"] = value
+                elif (meta := meta_of(value)) is not None and not _imported(value, module):
+                    _collect(jobs, name, value, meta, _where(module, value))
             for item in _components(module, settings):
                 first = found.setdefault(item.component.key, item)
                 if first is not item:
@@ -85,7 +91,18 @@ def discover(settings: Settings) -> Discovered:
         list(found.values()),
         list(middleware.values()),
         contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion") if suggest else None,
+        {name: job for name, (job, _) in jobs.items()},
     )
+
+
+def _collect(jobs: dict[str, tuple[Job, str]], name: str, function: Function, meta: JobMeta, where: str) -> None:
+    try:
+        job = made(function, meta)
+    except (ValueError, TypeError, NameError) as error:
+        raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
+    _, first = jobs.setdefault(job.name, (job, where))
+    if first != where:
+        raise DiscoveryError(f"{where}: job {job.name!r} is already defined at {first}")
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:

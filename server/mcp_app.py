@@ -14,8 +14,12 @@ from server import __version__
 from server.call_guard import CallGuard, bounded
 from server.config import Settings
 from server.containment import AsyncFunction
-from server.discovery import Found, discover
+from server.discovery import DiscoveryError, Found, discover
 from server.shared import request_state
+from server.work.desk import Desk
+from server.work.job import Job
+from server.work.tasks import JobTasks
+from server.work.tools import JOB_TOOLS, tools_of
 
 
 @dataclass(frozen=True)
@@ -33,17 +37,27 @@ class Catalogue:
     tools: list[Entry]
     resources: list[Entry]
     prompts: list[Entry]
+    jobs: list[Entry]
+
+    @property
+    def kinds(self) -> list[tuple[str, list[Entry]]]:
+        """What there is, by kind."""
+        return [
+            ("tools", self.tools),
+            ("resources", self.resources),
+            ("prompts", self.prompts),
+            ("jobs", self.jobs),
+        ]
 
     @property
     def counts(self) -> str:
         """How many there are of each kind."""
-        return f"tools {len(self.tools)}, resources {len(self.resources)}, prompts {len(self.prompts)}"
+        return ", ".join(f"{kind} {len(entries)}" for kind, entries in self.kinds)
 
     def __str__(self) -> str:
         """A line a kind, without what there is none of."""
-        kinds = (("tools", self.tools), ("resources", self.resources), ("prompts", self.prompts))
-        lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in kinds if entries]
-        return "\n".join(lines) or "no tools, resources or prompts"
+        lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in self.kinds if entries]
+        return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,8 @@ class McpApp:
     catalogue: Catalogue
     timeouts: Mapping[str, float]
     """Seconds that a tool's author gives its calls, by tool's name."""
+    jobs: Mapping[str, Job]
+    """By name; to be offered by `offer_jobs`."""
 
 
 def build(settings: Settings) -> McpApp:
@@ -77,7 +93,19 @@ def build(settings: Settings) -> McpApp:
         _add(mcp, item.component)
     if discovered.completion is not None:
         mcp.add_completion_handler(_within(settings.call_timeout_seconds, discovered.completion))
-    return McpApp(mcp, _catalogue(found), timeouts)
+    tools = {item.component.name: item.where for item in found if isinstance(item.component, Tool)}
+    for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
+        if name in tools:
+            raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job's tool")
+    return McpApp(mcp, _catalogue(found, discovered.jobs), timeouts, discovered.jobs)
+
+
+def offer_jobs(mcp: FastMCP, desk: Desk, settings: Settings) -> None:
+    """Add the tools of jobs, and the protocol's tasks where requests come one by one."""
+    for tool in tools_of(desk):
+        mcp.add_tool(tool)
+    if not desk.off and settings.stateless_http and settings.json_response != "false":
+        mcp.add_extension(JobTasks(desk))
 
 
 def _within(seconds: float, suggest: AsyncFunction) -> AsyncFunction:
@@ -99,12 +127,13 @@ def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
             mcp.add_prompt(component)
 
 
-def _catalogue(found: list[Found]) -> Catalogue:
+def _catalogue(found: list[Found], jobs: Mapping[str, Job]) -> Catalogue:
     def entries(*kinds: type[FastMCPComponent]) -> list[Entry]:
         chosen = [item for item in found if isinstance(item.component, kinds)]
         return sorted((_entry(item.component) for item in chosen), key=lambda entry: entry.name)
 
-    return Catalogue(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt))
+    offered = [Entry(name, job.description.partition("\n\n")[0]) for name, job in sorted(jobs.items())]
+    return Catalogue(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt), offered)
 
 
 def _entry(component: FastMCPComponent) -> Entry:

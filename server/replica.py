@@ -35,10 +35,10 @@ def name_of(settings: Settings) -> str:
     return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # SpawnProcess-1, …
 
 
-def uvicorn_options(settings: Settings) -> dict[str, Any]:
+def uvicorn_options(settings: Settings, app: str = APP) -> dict[str, Any]:
     """Keyword arguments of `uvicorn.Config` that every way to run a replica shares."""
     return {
-        "app": APP,
+        "app": app,
         "factory": True,
         "interface": "asgi3",
         "host": settings.mcp_host,

@@ -24,16 +24,18 @@ from server.exchange.warm_up import warm_up
 from server.http1 import limits
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
-from server.mcp_app import McpApp, build
+from server.mcp_app import McpApp, build, offer_jobs
 from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
 from server.middleware.guard import Guard
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.routes.home import home_route
+from server.routes.jobs import job_routes
 from server.routes.paths import Paths
 from server.routes.version import version_route
 from server.shared.sharing import sharing
+from server.work.desk import Desk
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +76,10 @@ def create_app(
     lifecycle.at_stop.extend(share.at_stop)
     connections = limits.of(settings)
     lifecycle.at_drain.append(connections.drain)
+    desk = Desk(mcp_app.jobs, settings, replica, lifecycle.cut)
+    offer_jobs(mcp_app.mcp, desk, settings)
+    if desk.jobs and desk.off:
+        logger.warning("No jobs are offered: %s", desk.off)
     exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop)
 
     @asynccontextmanager
@@ -82,13 +88,14 @@ def create_app(
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
             collector.settle()
-            async with around:
+            async with around, desk.running():
                 yield {limits.KEY: connections}
 
     routes = Starlette(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
+            *job_routes(desk, _body(settings)),
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
@@ -98,6 +105,10 @@ def create_app(
     if settings.auth_enabled and settings.auth_token:
         rooms = Guard(rooms, settings.auth_token.get_secret_value(), realm=settings.mcp_name)
     return AccessLog(rooms, replica, access_lines(settings, replica, buffer))
+
+
+def _body(settings: Settings) -> Body:
+    return Body(settings.max_body_bytes, settings.receive_timeout_seconds, InFlight(settings.max_in_flight))
 
 
 def _exchange(
@@ -110,8 +121,7 @@ def _exchange(
     """
     admission = Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
     mcp = mcp_app.mcp
-    body = Body(settings.max_body_bytes, settings.receive_timeout_seconds, InFlight(settings.max_in_flight))
-    in_flight = InFlight(settings.max_in_flight)
+    body, in_flight = _body(settings), InFlight(settings.max_in_flight)
     if settings.stateless_http:
         forget_sessions(mcp)
     if settings.stateless_http and settings.json_response != "false":

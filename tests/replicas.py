@@ -115,17 +115,24 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 class RedisServer:
-    """A `redis-server` that keeps nothing on disk; started again, it is empty and on the same port."""
+    """A `redis-server`; started again, it is on the same port, and empty unless it was told to `keep`."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
+        self._kept = "no"
+
+    def keep(self) -> None:
+        """Write all that it has, and will have, to disk."""
+        self._kept = "yes"
+        for name, value in (("appendonly", "yes"), ("appendfsync", "always")):
+            assert self.ask("config", "set", name, value) == "OK"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+        command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", self._kept]
         with self.log.open("ab") as stream:
             self.process = subprocess.Popen(
                 [*command, "--bind", "127.0.0.1", "--dir", str(self.log.parent)],

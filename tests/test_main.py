@@ -18,16 +18,17 @@ def test_check_says_what_is_served() -> None:
     """And exits 0, without serving."""
     done = serve("--check")
     assert (done.returncode, done.stderr) == (0, "")
-    first, tools, resources, prompts = done.stdout.splitlines()
+    first, tools, resources, prompts, jobs = done.stdout.splitlines()
     assert first == "template-mcp 0.1.0: settings and components are fine."
     assert re.fullmatch(r"tools      .*echo.*", tools)
     assert re.fullmatch(r"resources  .*template://about, template://greeting/\{language\}/\{name\}.*", resources)
     assert re.fullmatch(r"prompts    .*summarize.*", prompts)
+    assert re.fullmatch(r"jobs       .*generate_report.*", jobs)
 
 
 def test_check_without_components() -> None:
     """A server that serves nothing is no error, but said."""
-    assert "no tools, resources or prompts" in serve("--check", AUTO_DISCOVER="false").stdout
+    assert "no tools, resources, prompts or jobs" in serve("--check", AUTO_DISCOVER="false").stdout
 
 
 @pytest.mark.parametrize("arguments", [["--check"], [], ["--replicas", "2"]])

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Server, environment
+from conftest import ROOT, Server, StartServer, environment, run
 from server.config import Settings
 from server.discovery import discover
+from tests.mcp import call
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
@@ -22,7 +23,11 @@ def blocks(language: str, start: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("command", blocks("bash", "curl") + blocks("bash", "for "))
+CURL = blocks("bash", "curl")
+JOBS = [text for text in CURL if "/jobs" in text]
+
+
+@pytest.mark.parametrize("command", [*(text for text in CURL if text not in JOBS), *blocks("bash", "for ")])
 def test_curl_commands_work(local_replicas: Server, command: str) -> None:
     """Against three local replicas."""
     done = subprocess.run(
@@ -34,6 +39,24 @@ def test_curl_commands_work(local_replicas: Server, command: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert '"result"' in done.stdout or '"hostname"' in done.stdout
+
+
+def test_jobs_work_with_one_replica(start_server: StartServer) -> None:
+    """Submitted and listed by curl."""
+    server = start_server()
+    (command,) = JOBS
+    done = run("bash", "-ec", command.replace("localhost:8150", f"127.0.0.1:{server.port}"))
+    assert "HTTP/1.1 202 Accepted" in done.stdout, done.stdout + done.stderr
+    assert '"jobs":[{"id":' in done.stdout
+
+
+def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
+    """Copied as it stands."""
+    (source,) = [text for kind, text in BLOCKS if kind == "python" and "@job" in text]
+    (tmp_path / "first_job.py").write_text(source)
+    server = start_server(MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
+    result = call(server.url, "count_words", {"texts": ["one two", "three"]})
+    assert result["structuredContent"] == {"one two": 2, "three": 1}
 
 
 def test_the_first_tool_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

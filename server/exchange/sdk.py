@@ -21,6 +21,7 @@ from fastmcp.server.dependencies import (
     fastmcp_request_ctx,
     without_injected_parameters,
 )
+from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import FunctionTool
@@ -38,6 +39,11 @@ from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from server.exchange.call import Call
 from server.exchange.dispatch import Dispatch
+
+
+class LeavesToolsAlone(ServerExtension):
+    """An extension that takes part in no call of a planned tool."""
+
 
 BUILT_IN_MIDDLEWARE: tuple[type, ...] = (DereferenceRefsMiddleware,)
 """FastMCP's own, which touches lists of components only, and the same way for every caller."""
@@ -213,7 +219,7 @@ def why_unplannable(mcp: FastMCP) -> str:
     """What of a server, if anything, only the full lane knows how to do."""
     if mcp._transforms or mcp.local_provider._transforms:
         return "the server has transforms"
-    if mcp._extensions:
+    if any(not isinstance(extension, LeavesToolsAlone) for extension in mcp._extensions.values()):
         return "the server has protocol extensions"
     if mcp.strict_input_validation:
         return "the server validates strictly"

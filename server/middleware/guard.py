@@ -2,6 +2,8 @@
 
 import hashlib
 import hmac
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -11,6 +13,12 @@ OPEN_PATHS = frozenset({"/", "/healthz", "/health", "/readyz", "/version"})
 
 PRINCIPAL = "server.principal"
 """Key of the scope under which stands who sent a request, if that is known."""
+
+
+def owner_of(scope: Mapping[str, Any]) -> str:
+    """Whose a thing is that a request makes: its sender's, or everybody's where nobody is asked who they are."""
+    owner: str = scope.get(PRINCIPAL, "anybody")
+    return owner
 
 
 class Guard:

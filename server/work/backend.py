@@ -1,0 +1,71 @@
+"""Docket as jobs use it: one function, whose only argument is a job's id. Imported when the first job is asked for."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+from docket import Docket
+from redis.exceptions import ConnectionError as Disconnected
+from redis.exceptions import RedisError
+
+from server.config import Settings
+from server.work.record import LIFETIME
+from server.work.store import Store
+
+UNREACHABLE = (RedisError, OSError, TimeoutError)
+"""What a Redis that is away raises."""
+
+LOST = Disconnected
+"""What a connection raises that ended while nobody used it, as when Redis was started again."""
+
+RUN = "run_job"
+"""The name of the function, by which workers of all versions know it."""
+
+
+class Backend:
+    """The queue, and the records of what is in it."""
+
+    def __init__(self, docket: Docket, store: Store) -> None:
+        self.docket = docket
+        self.store = store
+
+    async def enqueue(self, identity: str) -> None:
+        """Have a worker run a job; nothing happens to one that is in the queue already."""
+        await self.docket.add(RUN, key=identity)(identity)
+        await self.let_end(identity)
+
+    async def enqueue_again(self, identity: str, seconds: float) -> None:
+        """Have a worker run a job once more, in a while."""
+        when = datetime.now(UTC) + timedelta(seconds=seconds)
+        await self.docket.replace(RUN, when=when, key=identity)(identity)
+        await self.let_end(identity)
+
+    async def let_end(self, identity: str) -> None:
+        """Give an end to Docket's own notes of a job, which have none until it has been run."""
+        own = self.docket
+        async with own.redis() as redis, redis.pipeline() as pipeline:
+            for key in (own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")):
+                pipeline.expire(key, LIFETIME)
+            await pipeline.execute()
+
+
+async def _not_here(identity: str) -> None:
+    """Stands for the function where no worker is."""
+    raise NotImplementedError(identity)
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Backend]:
+    """The queue, connected.
+
+    Raises:
+        RedisError, OSError: it can't be reached.
+    """
+    logging.getLogger("docket").setLevel(logging.WARNING)  # the runner tells of each job itself
+    url = settings.jobs_url.get_secret_value()
+    # Docket's own notes of a run are of no use after it; the record has what callers ask for.
+    kept = timedelta(minutes=1)
+    async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:
+        docket.register(_not_here, names=[RUN])
+        yield Backend(docket, Store(docket, settings.jobs_max_pending))

@@ -1,0 +1,130 @@
+"""Replicas and workers over one Redis, and jobs as a test asks for them."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from conftest import Server, until
+from tests.replicas import KEYS, RedisServer
+
+PACK = "tests.packs.working"
+FINISHED = ("completed", "failed", "cancelled")
+
+
+class Jobs:
+    """The REST side of a replica."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.client = httpx.Client(base_url=url, verify=False, timeout=30, headers=headers)
+
+    def post(self, job: str, params: dict[str, Any] | None = None, key: str | None = None) -> httpx.Response:
+        """Submit, with an Idempotency-Key or without."""
+        headers = {"Idempotency-Key": key} if key is not None else {}
+        return self.client.post("/jobs", json={"job": job, "params": params or {}}, headers=headers)
+
+    def submit(self, job: str, **params: Any) -> str:
+        """Submit; returns the id."""
+        reply = self.post(job, params)
+        assert reply.status_code == 202, reply.text
+        identity: str = reply.json()["id"]
+        return identity
+
+    def status(self, identity: str) -> dict[str, Any]:
+        """A job's status."""
+        reply = self.client.get(f"/jobs/{identity}/status")
+        assert reply.status_code == 200, reply.text
+        status: dict[str, Any] = reply.json()
+        return status
+
+    def result(self, identity: str) -> Any:
+        """A completed job's result."""
+        reply = self.client.get(f"/jobs/{identity}/result")
+        assert reply.status_code == 200, reply.text
+        return reply.json()["result"]
+
+    def wait(self, identity: str, *states: str, seconds: float = 30) -> dict[str, Any]:
+        """Its status when it is in one of these states, or has finished; asks again while Redis is away."""
+        wanted = states or FINISHED
+
+        def arrived() -> bool:
+            reply = self.client.get(f"/jobs/{identity}/status")
+            assert reply.status_code in (200, 503), reply.text
+            return reply.json().get("status") in wanted
+
+        until(arrived, f"the job is {' or '.join(wanted)}", seconds)
+        return self.status(identity)
+
+
+class Queue:
+    """A Redis, replicas and workers, each a process of its own."""
+
+    def __init__(self, folder: Path, redis: RedisServer, **settings: str) -> None:
+        self.folder = folder
+        self.redis = redis
+        self.settings = {
+            "MCP_COMPONENTS": PACK,
+            "JOBS_URL": redis.url,
+            "MCP_REPLICAS": "2",
+            "REQUEST_STATE_KEYS": KEYS,
+            **settings,
+        }
+        self.started: list[Server] = []
+        self.callers: list[Jobs] = []
+
+    def replica(self, **settings: str) -> Jobs:
+        """One more replica."""
+        (made,) = self.replicas(1, **settings)
+        return made
+
+    def replicas(self, count: int, **settings: str) -> list[Jobs]:
+        """So many more replicas."""
+        token = settings.get("AUTH_TOKEN", "")
+        made = [Jobs(server.url, token) for server in self.start([()] * count, **settings)]
+        self.callers += made
+        return made
+
+    def worker(self, **settings: str) -> Server:
+        """One more worker."""
+        (made,) = self.start([("worker",)], **settings)
+        return made
+
+    def start(self, each: list[tuple[str, ...]], ready: bool = True, /, **settings: str) -> list[Server]:
+        """Start processes at the same time, each with its arguments; and wait until they are ready, or don't."""
+        first = len(self.started)
+        for number, arguments in enumerate(each, first):
+            log = self.folder / f"server-{number}.log"
+            self.started.append(Server(log, *arguments, **{**self.settings, **settings}))
+        for server in self.started[first:] if ready else ():
+            server.wait_ready()
+        return self.started[first:]
+
+
+@contextlib.contextmanager
+def queue(folder: Path, redis: RedisServer, **settings: str) -> Iterator[Queue]:
+    """A queue over a Redis; its processes end with the block."""
+    made = Queue(folder, redis, **settings)
+    try:
+        yield made
+    finally:
+        for caller in made.callers:
+            caller.client.close()
+        for server in made.started:
+            if server.process.poll() is None:
+                os.killpg(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+
+
+def wait_for_death(server: Server) -> None:
+    """Until a process has ended."""
+    until(lambda: server.process.poll() is not None, "it is dead")
+
+
+def lines(path: Path) -> list[str]:
+    """What jobs have noted."""
+    return path.read_text().split() if path.exists() else []
