@@ -4,24 +4,38 @@
 # didn't converge within DEPLOY_SECONDS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-service=${STACK}_mcp
+services=("${STACK}_mcp")
 
-# When the last update began, and what has become of it; nothing if there was none.
+# When a service's last update began, and what has become of it; nothing if there was none.
 update() {
-  docker service inspect --format '{{with .UpdateStatus}}{{.StartedAt}} {{.State}}{{end}}' "$service" 2>/dev/null || true
+  docker service inspect --format '{{with .UpdateStatus}}{{.StartedAt}} {{.State}}{{end}}' "$1" 2>/dev/null || true
 }
 
-if ! docker secret inspect request_state_keys >/dev/null 2>&1; then
+# Whether there is no secret of that name yet.
+lacks() {
+  ! docker secret inspect "$1" >/dev/null 2>&1
+}
+
+if lacks request_state_keys; then
   openssl rand -hex 32 | docker secret create request_state_keys - >/dev/null
 fi
+files=(-c stack.yml)
+for overlay in ${OVERLAYS:-}; do
+  files+=(-c "$overlay")
+  if [ "$overlay" -ef deploy/jobs.yml ]; then
+    services+=("${STACK}_worker" "${STACK}_redis")
+    if lacks jobs_url; then
+      echo "redis://:$(openssl rand -hex 24)@redis:6379/0" | docker secret create jobs_url - >/dev/null
+    fi
+  fi
+done
 # A config can't be changed, so each content has a name of its own.
 HAPROXY_CFG=$(cksum deploy/haproxy.cfg | cut -d' ' -f1)
 export IMAGE HAPROXY_CFG
 
-before=$(update)
+before=()
+for service in "${services[@]}"; do before+=("$(update "$service")"); done
 echo "Deploying $IMAGE as '$STACK' …"
-files=(-c stack.yml)
-for overlay in ${OVERLAYS:-}; do files+=(-c "$overlay"); done
 out=/dev/null
 if [ -t 1 ]; then out=/dev/stdout; fi
 # shellcheck disable=SC2086  # flags are words
@@ -36,13 +50,18 @@ elif [ "${code:-0}" != 0 ]; then
 fi
 
 docker stack ps --filter desired-state=running --format 'table {{.Name}}\t{{.Image}}\t{{.Node}}\t{{.CurrentState}}' "$STACK"
-after=$(update)
-if [ "$after" != "$before" ]; then
-  case $after in
-  *rollback* | *paused*)
-    echo "The update failed, and Swarm went back to what ran before (${after##* })." >&2
-    echo "Why: docker service ps --no-trunc $service; docker service logs $service" >&2
-    exit 1
-    ;;
-  esac
-fi
+failed=0
+for n in "${!services[@]}"; do
+  service=${services[n]}
+  after=$(update "$service")
+  if [ "$after" != "${before[n]}" ]; then
+    case $after in
+    *rollback* | *paused*)
+      echo "The update failed, and Swarm went back to what ran before (${after##* })." >&2
+      echo "Why: docker service ps --no-trunc $service; docker service logs $service" >&2
+      failed=1
+      ;;
+    esac
+  fi
+done
+exit "$failed"

@@ -1,0 +1,310 @@
+"""Long jobs: what `deploy/jobs.yml` merges to, its Redis as a real process, the secret that `make deploy` makes."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from redis import Redis, exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from conftest import ROOT, environment, free_port, run, until
+
+needs_docker = pytest.mark.needs("docker")
+needs_redis = pytest.mark.needs("redis")
+
+SECRET = "/run/secrets/jobs_url"
+"""Where Docker mounts it."""
+
+
+def merged(*overlays: str, **settings: str) -> dict[str, Any]:
+    """The stack with overlays, as Swarm gets it."""
+    files = [argument for file in ("stack.yml", *overlays) for argument in ("-c", file)]
+    done = run("docker", "stack", "config", *files, **settings)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = yaml.safe_load(done.stdout)
+    return found
+
+
+def secrets_of(service: dict[str, Any]) -> set[str]:
+    """The names of the secrets that a service has."""
+    return {secret["source"] for secret in service["secrets"]}
+
+
+@needs_docker
+def test_one_secret_is_all_that_the_services_share() -> None:
+    """mcp keeps those that it has; no password is in the file, nor a variable that would win over the secret."""
+    stack = merged("deploy/jobs.yml")
+    services = stack["services"]
+    assert {name: secrets_of(service) for name, service in services.items()} == {
+        "mcp": {"request_state_keys", "jobs_url"},
+        "worker": {"jobs_url"},
+        "redis": {"jobs_url"},
+    }
+    assert stack["secrets"]["jobs_url"]["external"] is True
+    assert not any("JOBS_URL" in service.get("environment", {}) for service in services.values())
+
+
+@needs_docker
+def test_replicas_without_jobs_are_left_as_they_are() -> None:
+    """The overlay adds a secret to mcp, and nothing else; it goes with the other overlays."""
+    alone, with_jobs = merged()["services"]["mcp"], merged("deploy/jobs.yml")["services"]["mcp"]
+    assert {name for name in with_jobs if with_jobs[name] != alone.get(name)} == {"secrets"}
+    assert merged("deploy/edge.yml", "deploy/sticky.yml", "deploy/jobs.yml")["services"].keys() == {
+        "mcp", "edge", "worker", "redis",
+    }  # fmt: skip
+
+
+@needs_docker
+def test_workers_are_replicas_of_another_command() -> None:
+    """The same image, name and components; two of them, or as many as one says; nobody reaches them."""
+    services = merged("deploy/jobs.yml")["services"]
+    mcp, worker = services["mcp"], services["worker"]
+    assert worker["command"] == ["python", "-m", "server", "worker"]
+    assert "ports" not in worker
+    assert "healthcheck" not in worker
+    assert worker["deploy"] == {**mcp["deploy"], "replicas": 2}
+    for same in ("image", "read_only", "tmpfs", "cap_drop", "stop_grace_period"):
+        assert worker[same] == mcp[same]
+    for same in ("MCP_NAME", "MCP_COMPONENTS", "LOG_FORMAT", "LOG_LEVEL"):
+        assert worker["environment"][same] == mcp["environment"][same]
+    chosen = merged("deploy/jobs.yml", WORKERS="5", IMAGE="jobs:1", MCP_NAME="sums", MCP_COMPONENTS="server,sums")
+    worker = chosen["services"]["worker"]
+    assert (worker["deploy"]["replicas"], worker["image"]) == (5, "jobs:1")
+    assert (worker["environment"]["MCP_NAME"], worker["environment"]["MCP_COMPONENTS"]) == ("sums", "server,sums")
+
+
+@needs_docker
+def test_a_worker_has_time_to_give_its_jobs_back() -> None:
+    """Drain, grace, and 5 s for jobs that were told to stop, all before Docker kills it."""
+    worker = merged("deploy/jobs.yml")["services"]["worker"]
+    settings = worker["environment"]
+    taken = float(settings["DRAIN_SECONDS"]) + float(settings["SHUTDOWN_GRACE_SECONDS"]) + 5
+    assert taken < float(worker["stop_grace_period"].removesuffix("s"))
+
+
+@needs_docker
+def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
+    """No port of a node, a volume, one replica that is gone before the next begins; half of its memory is data."""
+    stack = merged("deploy/jobs.yml")
+    redis = stack["services"]["redis"]
+    assert "ports" not in redis
+    assert redis["volumes"] == [{"type": "volume", "source": "redis-data", "target": "/data"}]
+    assert "redis-data" in stack["volumes"]
+    assert redis["deploy"]["replicas"] == 1
+    assert redis["deploy"]["update_config"]["order"] == "stop-first"
+    assert redis["deploy"]["endpoint_mode"] == "dnsrr"
+    assert int(redis["deploy"]["resources"]["limits"]["memory"]) == 2 * 256 * 1024**2
+    assert (redis["user"], redis["read_only"], redis["cap_drop"]) == ("redis", True, ["ALL"])
+
+
+class Shipped:
+    """A real redis-server, started by the very command of `deploy/jobs.yml`, but for its folders and its port."""
+
+    def __init__(self, folder: Path, secret: str) -> None:
+        self.port = free_port()
+        self.folder = folder
+        self.secret = folder / "jobs_url"
+        self.secret.write_text(secret)
+        service = yaml.safe_load((ROOT / "deploy" / "jobs.yml").read_text())["services"]["redis"]
+        *shell, script = service["command"]
+        (_, self._check) = service["healthcheck"]["test"]
+        script = self._here(script, "--dir /data", f"--dir {folder} --bind 127.0.0.1 --port {self.port}")
+        self.process = subprocess.Popen(
+            [*shell, script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def _here(self, script: str, old: str, new: str) -> str:
+        assert script.count(SECRET) == script.count(old) == 1
+        return script.replace("$$", "$").replace(SECRET, str(self.secret)).replace(old, new)
+
+    def client(self, password: str | None) -> Redis:
+        """A connection with a password, or without."""
+        return Redis(port=self.port, password=password, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+
+    def healthy(self) -> bool:
+        """What its own health check says."""
+        check = self._here(self._check, "redis-cli", f"redis-cli -p {self.port}")
+        return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
+
+    def wait_ready(self) -> None:
+        """Until it is healthy."""
+        until(self.healthy, "Redis is healthy")
+
+    def stop(self) -> None:
+        """End it, as Docker does; the file is complete then."""
+        self.process.terminate()
+        self.process.communicate(timeout=10)
+
+
+StartRedis = Callable[[str], Shipped]
+
+
+@pytest.fixture
+def start_redis(tmp_path: Path) -> Iterator[StartRedis]:
+    """Start it with what the secret holds; all share one folder."""
+    started: list[Shipped] = []
+
+    def start(secret: str) -> Shipped:
+        started.append(Shipped(tmp_path, secret))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+@needs_redis
+def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
+    """The one of the URL, with or without an end of line; nobody without it is let in, and no argument shows it."""
+    redis = start_redis("redis://:c0ffee@redis:6379/0\n")
+    redis.wait_ready()
+    assert redis.client("c0ffee").ping()
+    for wrong in ("c0ffee\n", "redis", None):
+        with pytest.raises((exceptions.AuthenticationError, exceptions.ResponseError)):
+            redis.client(wrong).ping()
+    arguments = Path(f"/proc/{redis.process.pid}/cmdline").read_bytes()
+    assert b"redis-server" in arguments  # the process that gets Docker's signal is Redis, not the shell
+    assert b"c0ffee" not in arguments
+
+
+@needs_redis
+def test_redis_keeps_jobs_and_refuses_rather_than_drops(start_redis: StartRedis) -> None:
+    """The append-only file survives a stop; a full Redis says no."""
+    redis = start_redis("redis://:c0ffee@redis:6379/0")
+    redis.wait_ready()
+    client = redis.client("c0ffee")
+    wanted = {
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "maxmemory": str(256 * 1024**2),
+        "maxmemory-policy": "noeviction",
+    }
+    assert client.config_get(*wanted) == wanted
+    client.set("job", "1")
+    client.config_set("maxmemory", "1mb")
+    with pytest.raises(exceptions.OutOfMemoryError):
+        client.set("another", "2")
+    redis.stop()
+    again = start_redis("redis://:c0ffee@redis:6379/0")
+    again.wait_ready()
+    assert again.client("c0ffee").get("job") == b"1"
+
+
+@needs_redis
+@pytest.mark.parametrize("secret", ["redis://redis:6379/0", "redis://:@redis:6379/0", "redis://:a%2Fb@redis:6379/0"])
+def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret: str) -> None:
+    """Nor with one that would have to be decoded; it says so."""
+    redis = start_redis(secret)
+    _, said = redis.process.communicate(timeout=10)
+    assert redis.process.returncode == 1
+    assert "The secret jobs_url is not redis://:PASSWORD@redis:6379/0" in said
+    with pytest.raises(exceptions.ConnectionError):
+        redis.client(None).ping()
+
+
+DOCKER = """#!/bin/sh
+echo "$*" >>"$LOG"
+case "$*" in
+  "secret inspect jobs_url") test -e "$LOG.jobs_url" ;;
+  "secret inspect"*) ;;
+  "secret create jobs_url -") cat >"$LOG.jobs_url" ;;
+  "service inspect"*"$FAILING") if grep -q "stack deploy" "$LOG"; then echo "later rollback_completed"; fi ;;
+esac
+"""
+"""Stands for docker: logs its commands, keeps that secret, and has the update of a service taken back."""
+
+
+class Deployed:
+    """What `make deploy` does to a Docker that only takes notes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "log"
+        self.secret = folder / "log.jobs_url"
+        self._path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        (folder / "docker").write_text(DOCKER)
+        (folder / "docker").chmod(0o755)
+
+    def deploy(self, *overlays: str, failing: str = "none") -> subprocess.CompletedProcess[str]:
+        """`make deploy` with overlays; returns what came of it."""
+        self._log.write_text("")
+        settings = {"PATH": self._path, "LOG": str(self._log), "FAILING": failing}
+        return run("make", "deploy", f"OVERLAYS={' '.join(overlays)}", **settings)
+
+    @property
+    def commands(self) -> list[str]:
+        """Docker's commands of the last one."""
+        return self._log.read_text().splitlines()
+
+
+@pytest.fixture
+def deployed(tmp_path: Path) -> Deployed:
+    """It, before anything is deployed."""
+    return Deployed(tmp_path)
+
+
+def test_make_deploy_makes_the_secret_once(deployed: Deployed) -> None:
+    """For the overlay that needs it, however it is written; one that is there stays."""
+    assert deployed.deploy("deploy/edge.yml").returncode == 0
+    assert not deployed.secret.exists()
+    assert deployed.deploy("deploy/edge.yml", "./deploy/jobs.yml").returncode == 0
+    assert any("-c stack.yml -c deploy/edge.yml -c ./deploy/jobs.yml" in command for command in deployed.commands)
+    made = deployed.secret.read_text()
+    password = made.removeprefix("redis://:").removesuffix("@redis:6379/0\n")
+    assert len(bytes.fromhex(password)) == 24
+    assert deployed.deploy("deploy/jobs.yml").returncode == 0
+    assert deployed.secret.read_text() == made
+
+
+@pytest.mark.parametrize("service", ["mcp", "worker"])
+def test_make_deploy_fails_when_an_update_is_taken_back(deployed: Deployed, service: str) -> None:
+    """Of the workers as of the replicas; it says where to look."""
+    done = deployed.deploy("deploy/jobs.yml", failing=f"mcp-swarm_{service}")
+    assert done.returncode != 0
+    assert f"docker service ps --no-trunc mcp-swarm_{service}" in done.stderr
+
+
+def composed(*options: str) -> dict[str, Any]:
+    """docker-compose.yml with options, as Docker Compose understands it."""
+    done = run("docker", "compose", *options, "config", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@needs_docker
+def test_compose_has_jobs_by_a_profile() -> None:
+    """Without it there is the one replica; with it also a Redis, which the others wait for, and a worker."""
+    alone, jobs = composed()["services"], composed("--profile", "jobs")["services"]
+    assert alone.keys() == {"mcp"}
+    assert jobs.keys() == {"mcp", "worker", "redis"}
+    assert jobs["mcp"] == alone["mcp"]
+    assert "ports" not in jobs["redis"]
+    assert all(jobs[name]["depends_on"]["redis"]["condition"] == "service_healthy" for name in ("mcp", "worker"))
+
+
+@needs_docker
+@pytest.mark.parametrize(("redis_is_there", "url"), [(False, "None"), (True, "redis://redis:6379/0")])
+def test_compose_chooses_where_jobs_wait(tmp_path: Path, redis_is_there: bool, url: str) -> None:
+    """By whether the name redis leads somewhere when the replica starts."""
+    (shell, option, script) = composed()["services"]["mcp"]["command"]
+    for program, content in {
+        "getent": f"exit {0 if redis_is_there else 2}",
+        "python": """exec python3 -c 'import os; print(os.environ.get("JOBS_URL"))'""",
+    }.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{content}\n")
+        (tmp_path / program).chmod(0o755)
+    found = subprocess.run(
+        [shell, option, script.replace("$$", "$")],
+        env={**environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == url
