@@ -19,7 +19,7 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench-exchange bench-generators conformance lock
+.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench-exchange bench-generators bench-jobs conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
@@ -65,6 +65,9 @@ bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest 
 
 bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)
 	@$(BIN)/python -m benchmarks.generators $(ARGS)
+
+bench-jobs: $(READY) ## measure long jobs with a Redis, two replicas and two workers (two minutes; needs redis-server)
+	@$(BIN)/python -m benchmarks.jobs $(ARGS)
 
 conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
 	@REQUIRE=node $(BIN)/python -m pytest tests/conformance $(ARGS)

@@ -21,7 +21,7 @@ from benchmarks.plan import Plan
 from benchmarks.process import ProcessError, stop_all
 from benchmarks.progress import progress
 from benchmarks.report import markdown, show
-from benchmarks.results import SCHEMA, ProcessFigure, Results, ScenarioFigures
+from benchmarks.results import SCHEMA, Figure, Results, ScenarioFigures
 from benchmarks.rounds import measure_rounds, steps
 from benchmarks.whole import measure_memory, measure_start_up
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(options: Options, machine: Machine, command: str, console: Console) -> Results:
     began = datetime.now(UTC).isoformat(timespec="seconds")
     scenarios: list[ScenarioFigures] = []
-    process: list[ProcessFigure] = []
+    process: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         plan = Plan(
             rounds=options.rounds,

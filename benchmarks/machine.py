@@ -26,10 +26,12 @@ class Machine:
     def __str__(self) -> str:
         """One line for a report."""
         shared = " (shared: figures of latency say little)" if self.server_core == self.load_core else ""
-        return (
-            f"{self.cpu}, {self.cores} cores, {self.memory_gb:.0f} GB, Linux {self.kernel}, Python {self.python}; "
-            f"server on core {self.server_core}, load on core {self.load_core}{shared}"
-        )
+        return f"{self.hardware}; server on core {self.server_core}, load on core {self.load_core}{shared}"
+
+    @property
+    def hardware(self) -> str:
+        """The same without the cores that are chosen, for processes that may run on any."""
+        return f"{self.cpu}, {self.cores} cores, {self.memory_gb:.0f} GB, Linux {self.kernel}, Python {self.python}"
 
 
 def this_machine() -> Machine:

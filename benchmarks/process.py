@@ -1,4 +1,4 @@
-"""A process that is measured: `python -m server`, or the floor, on a core of its own."""
+"""A process that is measured: `python -m server`, or the floor, on a core of its own; or one beside it."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ from benchmarks.interruption import held
 
 ROOT = Path(__file__).parent.parent
 
-_running: list["Process"] = []
+_running: list["Program"] = []
 
 _POLL = 0.005
 _START = 60.0
@@ -25,39 +25,29 @@ class ProcessError(Exception):
     """The process doesn't serve; `str()` says why in one line."""
 
 
-class Process:
-    """A process of this machine that serves HTTP on a private port of 127.0.0.1, and ends with its `with`.
+class Program:
+    """A process of this machine that listens on a private port of 127.0.0.1, and ends with its `with`.
 
     Args:
-        module: what `python -m` runs.
-        core: the number of the only CPU core that it runs on.
-        folder: where its stderr, which holds the access log, is written.
+        command: what to run.
+        port: where it is to listen.
+        core: the number of the only CPU core that it runs on; None: on any.
+        folder: where its stderr is written.
         settings: environment variables; of this process's own it inherits only what finds programs and a locale.
     """
 
-    def __init__(self, module: str, *, core: int, folder: Path, **settings: str) -> None:
-        self.port = _free_port()
+    def __init__(self, *command: str, port: int, core: int | None, folder: Path, **settings: str) -> None:
+        self.port = port
         self._log = folder / f"{self.port}.log"
-        secret_folder = folder / "secrets"
-        secret_folder.mkdir(exist_ok=True)
         inherited = {
             name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ
         }
-        environment = {
-            **inherited,
-            "PYTHONHASHSEED": "0",  # one process after the other has its dictionaries in the same order
-            "SECRETS_DIR": str(secret_folder),  # and not those of the machine
-            "MCP_PORT": str(self.port),
-            "DRAIN_SECONDS": "0",
-            **settings,
-        }
         self.began = time.perf_counter()
         with self._log.open("ab") as log, held():  # appending, so that it can be emptied while it is written
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module], cwd=ROOT, env=environment, stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen(command, cwd=ROOT, env=inherited | settings, stdout=log, stderr=log)
             _running.append(self)
-        os.sched_setaffinity(self._process.pid, {core})
+        if core is not None:
+            os.sched_setaffinity(self._process.pid, {core})
 
     def __enter__(self) -> Self:
         return self
@@ -79,18 +69,22 @@ class Process:
             _running.remove(self)
 
     def wait_ready(self) -> float:
-        """Wait until `/readyz` says 200; returns the seconds since the process was started, to 5 ms.
+        """Wait until it serves; returns the seconds since the process was started, to 5 ms.
 
         Raises:
             ProcessError: it ended instead, or it took more than a minute.
         """
-        while not _ready(self.port):
+        while not self.is_ready():
             if end := self.end:
                 raise ProcessError(end)
             if time.perf_counter() - self.began > _START:
                 raise ProcessError(f"not ready within {_START:g} s: {self._last_line()}")
             time.sleep(_POLL)
         return time.perf_counter() - self.began
+
+    def is_ready(self) -> bool:
+        """Whether it serves."""
+        raise NotImplementedError
 
     @property
     def pid(self) -> int:
@@ -102,6 +96,35 @@ class Process:
         """How it ended, in words; empty while it runs."""
         code = self._process.poll()
         return "" if code is None else f"the process ended with {code}: {self._last_line()}"
+
+    def _last_line(self) -> str:
+        lines = self._log.read_text(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "it printed nothing")
+
+
+class Process(Program):
+    """A module of this project that serves HTTP, its stderr holding the access log.
+
+    Args:
+        module: what `python -m` runs, and with which arguments.
+        core, folder, settings: as for `Program`.
+    """
+
+    def __init__(self, *module: str, core: int | None, folder: Path, **settings: str) -> None:
+        secret_folder = folder / "secrets"
+        secret_folder.mkdir(exist_ok=True)
+        port = free_port()
+        fixed = {
+            "PYTHONHASHSEED": "0",  # one process after the other has its dictionaries in the same order
+            "SECRETS_DIR": str(secret_folder),  # and not those of the machine
+            "MCP_PORT": str(port),
+            "DRAIN_SECONDS": "0",
+        }
+        super().__init__(sys.executable, "-m", *module, port=port, core=core, folder=folder, **(fixed | settings))
+
+    def is_ready(self) -> bool:
+        """Whether `/readyz` says 200."""
+        return _ready(self.port)
 
     def cpu_seconds(self) -> float:
         """User and system time since it was started, of all its threads, those that have ended too.
@@ -124,10 +147,6 @@ class Process:
         """How many lines of the access log tell of a request, since the log was emptied."""
         return self._log.read_bytes().count(b"POST /mcp")
 
-    def _last_line(self) -> str:
-        lines = self._log.read_text(errors="replace").split("\n")
-        return next((line for line in reversed(lines) if line.strip()), "it printed nothing")
-
 
 def stop_all() -> None:
     """End what an interruption left running."""
@@ -144,7 +163,7 @@ def _ready(port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port that nobody listens on, below those that the kernel gives to outgoing connections.
 
     Asking for one of those again and again until somebody listens there can end in a connection with oneself.

@@ -7,9 +7,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.results import LoadFigures, ProcessFigure, Results, ScenarioFigures, Spread
+from benchmarks.results import Figure, LoadFigures, Results, ScenarioFigures, Spread
 
 _NONE = "–"
+_DIGITS = {"s": 2, "ms": 2, "MB": 1}
+"""Behind the point, by unit; others have none."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,13 @@ def show(results: Results, console: Console) -> None:
     console.print(str(results.machine), highlight=False, soft_wrap=True)
     console.print(_how(results), highlight=False, soft_wrap=True)
     for section in _sections(results):
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for at, column in enumerate(section.columns):
-            table.add_column(column, justify="right" if at else "left", no_wrap=True)
+            shown.add_column(column, justify="right" if at else "left", no_wrap=True)
         for row in section.rows:
-            table.add_row(*(_coloured(cell) for cell in row))
+            shown.add_row(*(_coloured(cell) for cell in row))
         console.print(f"\n[bold]{section.title}[/]", highlight=False)
-        console.print(table, soft_wrap=True)
+        console.print(shown, soft_wrap=True)
     for line in _verdict(results):
         console.print(_coloured(line), soft_wrap=True)
 
@@ -40,11 +42,23 @@ def markdown(results: Results) -> str:
     """The report for BENCHMARKS.md: the command, the machine, the tables."""
     parts = [f"```bash\n{results.command}\n```", f"{results.machine}; {results.began[:10]}.", _how(results)]
     for section in _sections(results):
-        rule = ["---", *("---:" for _ in section.columns[1:])]
-        lines = (section.columns, rule, *section.rows)
-        parts += [f"**{section.title}**", "\n".join(f"| {' | '.join(line)} |" for line in lines)]
+        parts += [f"**{section.title}**", table(section.columns, section.rows)]
     parts += ["\n".join(f"- {line}" for line in _verdict(results))]
     return "\n\n".join(parts) + "\n"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its first column of text, the others of figures."""
+    rule = ["---", *("---:" for _ in columns[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, rule, *rows))
+
+
+def cells(figure: Figure) -> list[str]:
+    """The row of a figure that stands for itself: what it is, measured, target, whether that is met."""
+    digits = _DIGITS.get(figure.unit, 0)
+    measured = f"{_with_spread(figure.value, digits)} {figure.unit}" if figure.value else _NONE
+    target = _NONE if figure.target is None else f"≤ {figure.target:g} {figure.unit}"
+    return [figure.title, measured, target, _mark(met=figure.met, failure=figure.failure)]
 
 
 def _how(results: Results) -> str:
@@ -63,7 +77,7 @@ def _sections(results: Results) -> list[_Section]:
         sections.append(_Section("Rate and latency with 32 and with 1 in flight; memory before → after", rates, rows))
     if results.process:
         whole = ("process", "measured", "target", "")
-        sections.append(_Section("The process as a whole", whole, [_whole(figure) for figure in results.process]))
+        sections.append(_Section("The process as a whole", whole, [cells(figure) for figure in results.process]))
     return sections
 
 
@@ -87,13 +101,6 @@ def _rates(scenario: ScenarioFigures) -> list[str]:
     cells.append(" → ".join(_NONE if figure is None else f"{figure:.1f}" for figure in memory))
     cells.append(f"{sum(load.errors for load in scenario.loads):,}" if scenario.loads else _NONE)
     return cells
-
-
-def _whole(figure: ProcessFigure) -> list[str]:
-    digits = 2 if figure.unit == "s" else 1
-    measured = f"{_with_spread(figure.value, digits)} {figure.unit}" if figure.value else _NONE
-    target = _NONE if figure.target is None else f"≤ {figure.target:g} {figure.unit}"
-    return [figure.title, measured, target, _mark(met=figure.met, failure=figure.failure)]
 
 
 def _loads(scenario: ScenarioFigures) -> tuple[LoadFigures | None, LoadFigures | None]:

@@ -116,13 +116,13 @@ class ScenarioFigures:
 
 
 @dataclass(frozen=True)
-class ProcessFigure:
-    """One figure of the process as a whole."""
+class Figure:
+    """One figure that stands for itself: of the process as a whole, or of jobs."""
 
     name: str
     title: str
     unit: str
-    """`s` or `MB` (10⁶ bytes)."""
+    """`s`, `ms`, `MB` (10⁶ bytes), `bytes`, or the name of what is counted."""
     value: Spread | None
     target: float | None
     """Most that the median may be; none for what the others are compared with."""
@@ -155,12 +155,12 @@ class Results:
     """Of the servers; the access log is on up to INFO."""
     scenarios: list[ScenarioFigures]
     """The floor first, when anything is compared with it."""
-    process: list[ProcessFigure]
+    process: list[Figure]
 
     @property
     def failures(self) -> list[str]:
         """What could not be measured, or not rightly; a line each."""
-        parts: list[ScenarioFigures | ProcessFigure] = [*self.scenarios, *self.process]
+        parts: list[ScenarioFigures | Figure] = [*self.scenarios, *self.process]
         return [f"{part.name}: {part.failure}" for part in parts if part.failure]
 
     @property

@@ -10,7 +10,7 @@ from benchmarks.interruption import run
 from benchmarks.load import Load, LoadError
 from benchmarks.plan import Plan
 from benchmarks.process import Process, ProcessError
-from benchmarks.results import ProcessFigure
+from benchmarks.results import Figure
 from benchmarks.scenarios import ECHO
 
 READY_SECONDS = 1.0
@@ -23,7 +23,7 @@ _PATIENCE = 900.0
 _BARE = "from fastmcp import FastMCP; FastMCP('bare')"
 
 
-def measure_start_up(plan: Plan, step: Callable[[str], None]) -> list[ProcessFigure]:
+def measure_start_up(plan: Plan, step: Callable[[str], None]) -> list[Figure]:
     """Start a server several times; the time from the start of the process to the first 200 of `/readyz`.
 
     In turns with the import of FastMCP alone, which no server built on it can be ready before: the seconds are the
@@ -44,8 +44,8 @@ def measure_start_up(plan: Plan, step: Callable[[str], None]) -> list[ProcessFig
     title = "ready after the start of the process"
     beside = "beside it: a process that only makes a bare FastMCP"
     return [
-        ProcessFigure.of("start-up", title, "s", [] if failure else seconds, READY_SECONDS, failure),
-        ProcessFigure.of("start-up-bare", beside, "s", bare, None, ""),
+        Figure.of("start-up", title, "s", [] if failure else seconds, READY_SECONDS, failure),
+        Figure.of("start-up-bare", beside, "s", bare, None, ""),
     ]
 
 
@@ -56,7 +56,7 @@ def _seconds_of_bare(core: int) -> float:
     return time.perf_counter() - began
 
 
-def measure_memory(plan: Plan, step: Callable[[str], None]) -> list[ProcessFigure]:
+def measure_memory(plan: Plan, step: Callable[[str], None]) -> list[Figure]:
     """Serve many echo calls; the resident memory before, in between and after."""
     step(f"memory: {plan.calls + plan.calls // 10} calls")
     with plan.serve(ECHO.pack) as process:
@@ -65,13 +65,13 @@ def measure_memory(plan: Plan, step: Callable[[str], None]) -> list[ProcessFigur
             ready = process.rss_mb()
             warm, after = run(_rss_of_calls(plan, process))
         except (LoadError, ProcessError, OSError) as error:
-            return [ProcessFigure.of("memory", "resident memory", "MB", [], RESIDENT_MB, process.end or str(error))]
+            return [Figure.of("memory", "resident memory", "MB", [], RESIDENT_MB, process.end or str(error))]
     figures = (
         ("memory-ready", "resident memory when ready", ready, RESIDENT_MB),
         ("memory-after", f"resident memory after {plan.calls + plan.calls // 10:,} calls", after, RESIDENT_MB),
         ("memory-growth", f"growth of it over the last {plan.calls:,} calls", after - warm, GROWTH_MB),
     )
-    return [ProcessFigure.of(name, title, "MB", [value], target, "") for name, title, value, target in figures]
+    return [Figure.of(name, title, "MB", [value], target, "") for name, title, value, target in figures]
 
 
 async def _rss_of_calls(plan: Plan, process: Process) -> tuple[float, float]:

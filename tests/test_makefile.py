@@ -28,7 +28,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
         "help", "up", "dev", "check", "test", "test-swarm", "lint", "format", "image", "deploy", "undeploy",
-        "bench-exchange", "bench-generators", "conformance", "lock",
+        "bench-exchange", "bench-generators", "bench-jobs", "conformance", "lock",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
 

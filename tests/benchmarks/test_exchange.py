@@ -1,10 +1,7 @@
 """The benchmark of the exchange, as a person runs it."""
 
-import contextlib
 import json
-import os
 import signal
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,16 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scenarios import SCENARIOS
-from conftest import ROOT, run, until
+from conftest import run
+from tests.benchmarks.stopping import leaves_nothing
 
 script = partial(run, sys.executable, "-m", "benchmarks.exchange")
 brief = partial(script, "--quick", "--seconds", "0.1")
-
-
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
 
 
 def test_the_figures_as_json() -> None:
@@ -143,14 +135,4 @@ def test_help() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_leaves_no_server(number: signal.Signals) -> None:
     """In the middle of a measurement."""
-    command = [sys.executable, "-m", "benchmarks.exchange", "--only", "echo", "--seconds", "30"]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True) as process:
-        try:
-            until(lambda: len(_children(process.pid)) == 2, "the floor and the server were started")
-            servers = _children(process.pid)
-            process.send_signal(number)
-            assert process.wait(30) == 128 + number
-        finally:
-            process.kill()
-    assert not [server for server in servers if os.path.exists(f"/proc/{server}")]  # noqa: PTH110
+    leaves_nothing(number, "benchmarks.exchange", "--only", "echo", "--seconds", "30")

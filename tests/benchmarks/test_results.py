@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.machine import choose_cores
-from benchmarks.results import LoadFigures, ProcessFigure, ScenarioFigures, Spread
+from benchmarks.results import Figure, LoadFigures, ScenarioFigures, Spread
 from benchmarks.sample import Sample
 from benchmarks.scenarios import ECHO, SCENARIOS, choose
 
@@ -76,9 +76,9 @@ def test_a_failure_meets_no_target() -> None:
 
 def test_a_figure_of_the_process() -> None:
     """At most the target; nothing measured is nothing met."""
-    assert ProcessFigure.of("start-up", "", "s", [0.9, 1.0, 7], 1.0, "").met is True
-    assert ProcessFigure.of("start-up", "", "s", [1.1], 1.0, "").met is False
-    assert ProcessFigure.of("start-up", "", "s", [], 1.0, "did not start").met is None
+    assert Figure.of("start-up", "", "s", [0.9, 1.0, 7], 1.0, "").met is True
+    assert Figure.of("start-up", "", "s", [1.1], 1.0, "").met is False
+    assert Figure.of("start-up", "", "s", [], 1.0, "did not start").met is None
 
 
 def test_choosing() -> None:
