@@ -31,7 +31,7 @@ from server.middleware.guard import Guard
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.routes.home import home_route
-from server.routes.jobs import job_routes
+from server.routes.jobs import JobRoutes
 from server.routes.paths import Paths
 from server.routes.version import version_route
 from server.shared.sharing import sharing
@@ -91,11 +91,12 @@ def create_app(
             async with around, desk.running():
                 yield {limits.KEY: connections}
 
+    jobs = JobRoutes(desk, _admission(settings), _body(settings), InFlight(settings.max_in_flight))
     routes = Starlette(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
-            *job_routes(desk, _body(settings)),
+            *jobs.routes(),
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
@@ -105,6 +106,10 @@ def create_app(
     if settings.auth_enabled and settings.auth_token:
         rooms = Guard(rooms, settings.auth_token.get_secret_value(), realm=settings.mcp_name)
     return AccessLog(rooms, replica, access_lines(settings, replica, buffer))
+
+
+def _admission(settings: Settings) -> Admission:
+    return Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
 
 
 def _body(settings: Settings) -> Body:
@@ -119,7 +124,7 @@ def _exchange(
     Args:
         at_stop: what is called when the replica stops; the endpoint may add to it.
     """
-    admission = Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
+    admission = _admission(settings)
     mcp = mcp_app.mcp
     body, in_flight = _body(settings), InFlight(settings.max_in_flight)
     if settings.stateless_http:

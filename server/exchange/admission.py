@@ -54,15 +54,7 @@ class Admission:
         Raises:
             Refused: 421 for its Host, 403 for its Origin, 405, 415, 406.
         """
-        status = 0
-
-        async def note(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-
-        await self._guard(scope, receive, note)
-        if status != _PASSED:
-            raise Refused(status, _REFUSALS[status])
+        await self.check_source(scope, receive)
         if scope["method"] != "POST":
             if self._only_post:
                 text = "This server keeps no sessions: send each JSON-RPC message with POST."
@@ -81,6 +73,22 @@ class Admission:
             said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
             self._known[said, scope["method"], scope["scheme"], scope["server"]] = takes_stream
         return takes_stream
+
+    async def check_source(self, scope: Scope, receive: Receive) -> None:
+        """Let a request pass by where it comes from and whom it wants.
+
+        Raises:
+            Refused: 421 for its Host, 403 for its Origin.
+        """
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+
+        await self._guard(scope, receive, note)
+        if status != _PASSED:
+            raise Refused(status, _REFUSALS[status])
 
 
 def _accepts(value: bytes | None) -> tuple[bool, bool]:

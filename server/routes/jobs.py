@@ -17,14 +17,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from server.exchange.admission import Admission
 from server.exchange.body import Body
 from server.exchange.errors import Refused
+from server.exchange.in_flight import InFlight
 from server.middleware.guard import owner_of
 from server.work.desk import PAGE, Desk
 from server.work.errors import JobError, invalid
 
 _LONGEST_PAGE = 500
 _WAIT = {"Retry-After": "1"}
+
+
+Endpoint = Callable[[Request, str], Awaitable[Response]]
+"""Answers a request of an owner's."""
 
 
 class Submission(BaseModel):
@@ -36,15 +42,36 @@ class Submission(BaseModel):
     params: dict[str, Any] = {}
 
 
-def job_routes(desk: Desk, body: Body) -> list[Route]:
-    """The routes.
+class JobRoutes:
+    """What answers.
 
     Args:
+        admission: which requests are read at all: a page in a browser must not submit jobs to a server on loopback.
         body: reads bodies, within its bounds.
+        in_flight: bounds the requests that are answered at once.
     """
 
-    async def submit(request: Request) -> Response:
-        sent = await body.read(request.receive, request.headers.get("content-length", "").encode() or None)
+    def __init__(self, desk: Desk, admission: Admission, body: Body, in_flight: InFlight) -> None:
+        self.desk = desk
+        self.admission = admission
+        self.body = body
+        self.in_flight = in_flight
+
+    def routes(self) -> list[Route]:
+        """Each path and method with its endpoint."""
+        table = [
+            ("POST", "/jobs", self._submit),
+            ("GET", "/jobs", self._list),
+            ("GET", "/jobs/{id}", self._status),
+            ("DELETE", "/jobs/{id}", self._cancel),
+            ("GET", "/jobs/{id}/status", self._status),
+            ("GET", "/jobs/{id}/result", self._result),
+        ]
+        return [Route(path, self._told(endpoint), methods=[method]) for method, path, endpoint in table]
+
+    async def _submit(self, request: Request, owner: str) -> Response:
+        declared = request.headers.get("content-length")
+        sent = await self.body.read(request.receive, declared.encode() if declared else None)
         try:
             wanted = Submission.model_validate_json(sent)
         except ValidationError as error:
@@ -53,56 +80,48 @@ def job_routes(desk: Desk, body: Body) -> list[Route]:
             text = f'{where}: {problem["msg"]}. Send {{"job": "name", "params": {{…}}}}.'
             return _error(400, "bad_request", text)
         key = request.headers.get("idempotency-key")
-        record = await desk.submit(owner_of(request.scope), wanted.job, wanted.params, key)
+        record = await self.desk.submit(owner, wanted.job, wanted.params, key)
         return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
 
-    async def list_own(request: Request) -> Response:
+    async def _list(self, request: Request, owner: str) -> Response:
         limit = request.query_params.get("limit", str(PAGE))
         if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit) <= _LONGEST_PAGE:
             raise invalid(f"limit: a number from 1 to {_LONGEST_PAGE}.")
-        records, after = await desk.of(owner_of(request.scope), int(limit), request.query_params.get("cursor"))
+        records, after = await self.desk.of(owner, int(limit), request.query_params.get("cursor"))
         return JSONResponse({"jobs": [record.status() for record in records], "next_cursor": after})
 
-    async def status(request: Request) -> Response:
-        return JSONResponse((await desk.status(owner_of(request.scope), request.path_params["id"])).status())
+    async def _status(self, request: Request, owner: str) -> Response:
+        return JSONResponse((await self.desk.status(owner, request.path_params["id"])).status())
 
-    async def result(request: Request) -> Response:
-        record, value = await desk.result(owner_of(request.scope), request.path_params["id"])
+    async def _result(self, request: Request, owner: str) -> Response:
+        record, value = await self.desk.result(owner, request.path_params["id"])
         if record.state == "completed":
             return JSONResponse({**record.status(), "result": value})
         if record.is_finished:
             return JSONResponse(record.status(), 409)
         return JSONResponse(record.status(), 202, _WAIT)
 
-    async def cancel(request: Request) -> Response:
-        return JSONResponse((await desk.cancel(owner_of(request.scope), request.path_params["id"])).status())
+    async def _cancel(self, request: Request, owner: str) -> Response:
+        return JSONResponse((await self.desk.cancel(owner, request.path_params["id"])).status())
 
-    return [
-        Route("/jobs", _told(submit), methods=["POST"]),
-        Route("/jobs", _told(list_own), methods=["GET"]),
-        Route("/jobs/{id}", _told(status), methods=["GET"]),
-        Route("/jobs/{id}", _told(cancel), methods=["DELETE"]),
-        Route("/jobs/{id}/status", _told(status), methods=["GET"]),
-        Route("/jobs/{id}/result", _told(result), methods=["GET"]),
-    ]
+    def _told(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint whose refusals are replies."""
 
+        async def answer(request: Request) -> Response:
+            try:
+                await self.admission.check_source(request.scope, request.receive)
+                self.in_flight.enter(None)
+                try:
+                    return await endpoint(request, owner_of(request.scope))
+                finally:
+                    self.in_flight.leave()
+            except JobError as error:
+                wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+                return _error(error.status, error.code, str(error), wait)
+            except Refused as refused:
+                return _error(refused.status, "refused", refused.message, dict(refused.headers))
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-def _told(endpoint: Endpoint) -> Endpoint:
-    """An endpoint whose refusals are replies."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except JobError as error:
-            wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
-            return _error(error.status, error.code, str(error), wait)
-        except Refused as refused:
-            return _error(refused.status, "bad_request", refused.message, dict(refused.headers))
-
-    return answer
+        return answer
 
 
 def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:

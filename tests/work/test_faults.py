@@ -27,6 +27,32 @@ def test_another_worker_takes_over_from_one_that_was_killed(jobs_queue: Queue, t
     assert lines(mark) == ["begun", "begun", "ended"]
 
 
+def test_a_worker_that_was_taken_for_dead_reports_nothing(jobs_queue: Queue, tmp_path: Path) -> None:
+    """It stood still, another ran its job meanwhile: what it does when it goes on changes nothing."""
+    mark = tmp_path / "mark"
+    jobs, first = jobs_queue.replica(), jobs_queue.worker()
+    identity = jobs.submit("nap", seconds=4, mark=str(mark))
+    jobs.wait(identity, "running")
+    first.process.send_signal(signal.SIGSTOP)
+    jobs_queue.worker()
+    done = jobs.wait(identity)
+    first.process.send_signal(signal.SIGCONT)
+    until(lambda: lines(mark) == ["begun", "begun", "ended", "cancelled"], "the first has noticed")
+    assert jobs.status(identity) == done
+    assert (done["status"], done["attempts"]) == ("completed", 2)
+
+
+def test_a_worker_runs_so_many_at_once(jobs_queue: Queue, tmp_path: Path) -> None:
+    """As JOBS_CONCURRENCY says, and takes the next when one is done."""
+    jobs = jobs_queue.replica()
+    jobs_queue.worker(JOBS_CONCURRENCY="2")
+    made = [jobs.submit("nap", seconds=2, mark=str(tmp_path / "mark")) for _ in range(3)]
+    for identity in made[:2]:
+        jobs.wait(identity, "running")
+    assert jobs.status(made[2])["status"] == "pending"
+    assert jobs.wait(made[2])["status"] == "completed"
+
+
 def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_path: Path) -> None:
     """After JOBS_MAX_ATTEMPTS, and says so."""
     mark = tmp_path / "mark"

@@ -132,6 +132,15 @@ def test_nobody_gets_in_without_a_token(tenants: tuple[Jobs, Jobs]) -> None:
         assert reply.status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Origin": "https://elsewhere.example"}, 403), ({"Host": "elsewhere.example"}, 421)]
+)
+def test_a_page_in_a_browser_submits_no_jobs(replicas: tuple[Jobs, Jobs], headers: dict[str, str], status: int) -> None:
+    """Of another origin, or under another name; nor does it read them."""
+    for method in ("POST", "GET"):
+        assert replicas[0].client.request(method, "/jobs", headers=headers).status_code == status
+
+
 def test_an_owner_s_jobs_are_listed_by_page(shared: Queue) -> None:
     """Newest first, each once, also while new ones come."""
     jobs = shared.replica(AUTH_ENABLED="true", AUTH_TOKEN="lister")
