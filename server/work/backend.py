@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from docket import Docket
-from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import RedisError
 
 from server.config import Settings
@@ -15,9 +14,6 @@ from server.work.store import Store
 
 UNREACHABLE = (RedisError, OSError, TimeoutError)
 """What a Redis that is away raises."""
-
-LOST = Disconnected
-"""What a connection raises that ended while nobody used it, as when Redis was started again."""
 
 RUN = "run_job"
 """The name of the function, by which workers of all versions know it."""
@@ -64,6 +60,10 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
     """
     logging.getLogger("docket").setLevel(logging.WARNING)  # the runner tells of each job itself
     url = settings.jobs_url.get_secret_value()
+    if not settings.jobs_in_process:
+        # Once more, on a new connection: after Redis was away each of those that were open raises when it is used next,
+        # and a worker that can't begin a job leaves it for JOBS_REDELIVERY_SECONDS.
+        url += ("&" if "?" in url else "?") + "retry_on_timeout=true"
     # Docket's own notes of a run are of no use after it; the record has what callers ask for.
     kept = timedelta(minutes=1)
     async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:

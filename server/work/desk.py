@@ -183,7 +183,7 @@ class Desk:
         return record
 
     async def _ask(self, step: Callable[["Backend"], Awaitable[T]]) -> T:
-        """Take a step in the queue, which may be taken twice; what keeps it from answering is told to the caller."""
+        """Take a step in the queue; what keeps it from answering is told to the caller."""
         if self.off:
             raise errors.switched_off(self.off)
         if not self._imported:  # which takes a second, in which other calls go on
@@ -192,11 +192,7 @@ class Desk:
         module, _ = _modules()
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                backend = await self._link.get()
-                try:
-                    return await step(backend)
-                except module.LOST:  # and the next one is made anew
-                    return await step(backend)
+                return await step(await self._link.get())
         except module.UNREACHABLE as error:
             logger.warning("JOBS_URL can't be reached: %s", error or type(error).__name__)
             raise errors.unavailable() from None

@@ -113,7 +113,7 @@ def test_redis_may_go_away_for_a_while(jobs_queue: Queue, tmp_path: Path) -> Non
     jobs_queue.redis.keep()
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica(MCP_COMPONENTS="server,tests.packs.working")
-    jobs_queue.worker()
+    jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")  # what isn't begun at once waits for longer than the test
     running = jobs.submit("nap", seconds=2, mark=str(mark))
     jobs.wait(running, "running")
     jobs_queue.redis.kill()
