@@ -102,8 +102,8 @@ class Runner:
         elif task.cancelled():
             if self._stopping:
                 await self._give_back(claim, 0, counts=False)
-            else:  # somebody else has it now, or it was cancelled
-                logger.info("Job %s %s: stopped", job.name, claim.record.id)
+            else:  # by `Report`, since the job isn't this attempt's any more and this changes nothing; or by itself
+                await self._fail(claim, "it was cancelled from within")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
         else:

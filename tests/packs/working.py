@@ -73,6 +73,12 @@ async def exits() -> str:
     sys.exit(3)
 
 
+@job
+async def cancels_itself() -> str:
+    """Raise what a cancelled task raises."""
+    raise asyncio.CancelledError
+
+
 @job(retention=1)
 async def briefly_kept() -> int:
     """Be gone soon."""
