@@ -3,8 +3,8 @@
 A call of a job's tool answers with a task, whose id is the job's; `tasks/get` tells of it, `tasks/cancel` cancels it.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Sequence
+from typing import Any, Literal, TypeVar
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
@@ -25,6 +25,8 @@ from server.middleware.guard import owner_of
 from server.work.desk import Desk
 from server.work.errors import JobError
 from server.work.record import LIFETIME, Record, iso
+
+T = TypeVar("T")
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 
@@ -109,10 +111,7 @@ class JobTasks(LeavesToolsAlone):
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
         owner = self._checked(ctx, params)
-        try:
-            record, value = await self.desk.result(owner, params.task_id)
-        except JobError as error:
-            raise _refusal(error) from None
+        record, value = await _told(self.desk.result(owner, params.task_id))
         task = _task(record, "complete")
         if record.state == "completed":
             result = result_of(value)
@@ -126,18 +125,12 @@ class JobTasks(LeavesToolsAlone):
     async def _update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> Done:
         """Jobs ask for no input, and answers to what nobody asked are ignored."""
         owner = self._checked(ctx, params)
-        try:
-            await self.desk.status(owner, params.task_id)
-        except JobError as error:
-            raise _refusal(error) from None
+        await _told(self.desk.status(owner, params.task_id))
         return Done()
 
     async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Done:
         owner = self._checked(ctx, params)
-        try:
-            await self.desk.cancel(owner, params.task_id)
-        except JobError as error:
-            raise _refusal(error) from None
+        await _told(self.desk.cancel(owner, params.task_id))
         return Done()
 
     def _checked(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> str:
@@ -182,6 +175,9 @@ def _said(record: Record) -> str | None:
     return f"{record.progress:g} %" + (f": {record.message}" if record.message else "")
 
 
-def _refusal(error: JobError) -> MCPError:
-    code = INVALID_PARAMS if error.status in (404, 422) else INTERNAL_ERROR
-    return MCPError(code, str(error))
+async def _told(asked: Awaitable[T]) -> T:
+    try:
+        return await asked
+    except JobError as error:
+        code = INVALID_PARAMS if error.status == 404 else INTERNAL_ERROR
+        raise MCPError(code, str(error)) from None

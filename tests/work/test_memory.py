@@ -94,12 +94,18 @@ def test_what_cannot_work_is_refused_at_the_start(
             "@job(name='two')\nasync def one() -> int:\n    return 1\n\n\n@job\nasync def two() -> int:\n    return 1",
             "job 'two' is already defined at",
         ),
+        (
+            "@tool\nasync def submit_job() -> int:\n    return 1\n\n\n@job\nasync def one() -> int:\n    return 1",
+            "tool 'submit_job' has the name of a job's tool",
+        ),
         ("@job\nasync def odd(*args: int) -> int:\n    return 1", "odd: "),
     ],
 )
 def test_what_cannot_be_a_job_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
     """With file, line and reason."""
-    (tmp_path / "odd_jobs.py").write_text(f"from server.jobs import job\n\n\n{source}\n")
+    (tmp_path / "odd_jobs.py").write_text(
+        f"from fastmcp.tools import tool; from server.jobs import job\n\n\n{source}\n"
+    )
     done = run(sys.executable, "-m", "server", "--check", MCP_COMPONENTS="odd_jobs", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert said in done.stderr
