@@ -238,7 +238,7 @@ class Settings(BaseSettings):
     @classmethod
     def _queue(cls, value: SecretStr) -> SecretStr:
         if not value.get_secret_value().startswith(("memory://", "redis://", "rediss://", "unix://")):
-            raise ValueError("neither memory:// nor a Redis, like redis://:password@redis:6379/0")
+            raise ValueError("neither memory:// nor the URL of a Redis, like redis://:password@redis:6379/0")
         return value
 
     @property

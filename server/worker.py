@@ -18,6 +18,7 @@ from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
+from server.shared.redis import connect
 from server.work.job import Job
 
 APP = "server.worker:app"
@@ -52,6 +53,7 @@ def jobs_of(settings: Settings) -> Mapping[str, Job]:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
     if not jobs:
         raise StartupError(f"MCP_COMPONENTS={','.join(settings.mcp_components)}: there are no jobs for a worker")
+    connect(settings)  # which only looks at the URL
     return jobs
 
 

@@ -9,6 +9,7 @@
 | `DELETE /jobs/{id}` | 200, cancelled, or what had become of it |
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from starlette.routing import Route
 
 from server.exchange.admission import Admission
 from server.exchange.body import Body
-from server.exchange.errors import Refused
+from server.exchange.errors import ClientGone, Refused
 from server.exchange.in_flight import InFlight
 from server.middleware.guard import owner_of
 from server.work.desk import PAGE, Desk
@@ -85,7 +86,7 @@ class JobRoutes:
 
     async def _list(self, request: Request, owner: str) -> Response:
         limit = request.query_params.get("limit", str(PAGE))
-        if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit) <= _LONGEST_PAGE:
+        if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= _LONGEST_PAGE:
             raise invalid(f"limit: a number from 1 to {_LONGEST_PAGE}.")
         records, after = await self.desk.of(owner, int(limit), request.query_params.get("cursor"))
         return JSONResponse({"jobs": [record.status() for record in records], "next_cursor": after})
@@ -118,6 +119,8 @@ class JobRoutes:
             except JobError as error:
                 wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
                 return _error(error.status, error.code, str(error), wait)
+            except ClientGone:
+                return Response(status_code=499)  # which nobody reads, but the log
             except Refused as refused:
                 return _error(refused.status, "refused", refused.message, dict(refused.headers))
 

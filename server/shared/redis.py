@@ -17,15 +17,19 @@ def connect(settings: Settings) -> "Redis | None":
     """A client of `REDIS_URL`, which connects when it is first used; None without one.
 
     Raises:
-        StartupError: the URL is none.
+        StartupError: the URL is none; nor is JOBS_URL.
     """
-    if settings.redis_url is None:
-        return None
+    if not settings.jobs_in_process:
+        _client("JOBS_URL", settings.jobs_url.get_secret_value())
+    return _client("REDIS_URL", settings.redis_url.get_secret_value()) if settings.redis_url else None
+
+
+def _client(variable: str, url: str) -> "Redis":
     from redis.asyncio import Redis  # noqa: PLC0415  # 60 ms that a replica without Redis saves
 
     try:
         client = Redis.from_url(
-            settings.redis_url.get_secret_value(),
+            url,
             socket_connect_timeout=_CONNECT_SECONDS,
             socket_timeout=_ANSWER_SECONDS,
             health_check_interval=30,
@@ -33,5 +37,5 @@ def connect(settings: Settings) -> "Redis | None":
         client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # looks at the options, no more
     except (ValueError, TypeError):  # whose text may hold the password
         text = "no URL of a Redis, like redis://:password@redis:6379/0 (in the password / is %2F and # is %23)"
-        raise StartupError(f"REDIS_URL: {text}") from None
+        raise StartupError(f"{variable}: {text}") from None
     return client

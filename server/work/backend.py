@@ -9,7 +9,6 @@ from docket import Docket
 from redis.exceptions import RedisError
 
 from server.config import Settings
-from server.work.record import LIFETIME
 from server.work.store import Store
 
 UNREACHABLE = (RedisError, OSError, TimeoutError)
@@ -29,21 +28,13 @@ class Backend:
     async def enqueue(self, identity: str) -> None:
         """Have a worker run a job; nothing happens to one that is in the queue already."""
         await self.docket.add(RUN, key=identity)(identity)
-        await self.let_end(identity)
+        await self.store.note_queued(identity)
 
     async def enqueue_again(self, identity: str, seconds: float) -> None:
         """Have a worker run a job once more, in a while."""
         when = datetime.now(UTC) + timedelta(seconds=seconds)
         await self.docket.replace(RUN, when=when, key=identity)(identity)
-        await self.let_end(identity)
-
-    async def let_end(self, identity: str) -> None:
-        """Give an end to Docket's own notes of a job, which have none until it has been run."""
-        own = self.docket
-        async with own.redis() as redis, redis.pipeline() as pipeline:
-            for key in (own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")):
-                pipeline.expire(key, LIFETIME)
-            await pipeline.execute()
+        await self.store.note_queued(identity)
 
 
 async def _not_here(identity: str) -> None:

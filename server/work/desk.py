@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic_core import from_json
@@ -29,8 +30,6 @@ PAGE = 50
 
 _ANSWER_SECONDS = 2.0
 """Time for Redis to answer; then callers are told to try again."""
-_STALE_SECONDS = 5.0
-"""A job that waits for longer may have missed the queue, as when Redis went away; a repeat puts it there again."""
 _KEY_LENGTH = 255
 _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 
@@ -72,19 +71,9 @@ class Desk:
         Raises:
             JobError: no such job, arguments that don't fit, a key used for something else, a full queue, no queue.
         """
-        if self.off:
-            raise errors.switched_off(self.off)
-        job = self.jobs.get(name)
-        if job is None:
-            known = ", ".join(sorted(self.jobs)) or "none"
-            raise errors.invalid(f"There is no job named {name!r}; there are: {known}.")
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _KEY_LENGTH:
             raise errors.invalid(f"An Idempotency-Key has 1 to {_KEY_LENGTH} characters.")
-        try:
-            job.check(arguments)
-            text = canonical(arguments)
-        except (ValueError, TypeError) as error:
-            raise errors.invalid(f"{name}: {error}") from None
+        job, text = self._checked(name, arguments)
         record = Record(
             id=secrets.token_urlsafe(24),
             job=name,
@@ -99,23 +88,48 @@ class Desk:
             error="",
             digest=_digest(name, text),
             kept=job.retention or self.settings.jobs_retention_seconds,
+            key="",
+            queued="",
         )
 
         async def create(backend: "Backend") -> Record:
-            identity = await backend.store.create(record, text, idempotency_key)
+            kept = record
+            if idempotency_key is not None:
+                kept = replace(record, key=backend.store.idempotency(owner, idempotency_key))
+            identity = await backend.store.create(kept, text)
             if identity is None:
                 raise errors.full()
             if identity == record.id:
                 await backend.enqueue(identity)
                 return record
             earlier = await backend.store.load(identity)
-            if earlier is None or earlier.digest != record.digest:  # gone, or another
+            if earlier is None:  # it went between the two looks
+                raise errors.unavailable()
+            if earlier.digest != record.digest:
                 raise errors.conflict()
-            if earlier.state == "pending" and time.time() - earlier.submitted > _STALE_SECONDS:
+            if earlier.state == "pending" and not earlier.queued:  # its submission was interrupted
                 await backend.enqueue(identity)
             return earlier
 
         return await self._ask(create)
+
+    def _checked(self, name: str, arguments: Mapping[str, Any]) -> tuple[Job, str]:
+        """The job of a name, and its arguments as JSON.
+
+        Raises:
+            JobError: there are none; no such job; arguments that don't fit.
+        """
+        if self.off:
+            raise errors.switched_off(self.off)
+        job = self.jobs.get(name)
+        if job is None:
+            known = ", ".join(sorted(self.jobs)) or "none"
+            raise errors.invalid(f"There is no job named {name!r}; there are: {known}.")
+        try:
+            job.check(arguments)
+            return job, canonical(arguments)
+        except (ValueError, TypeError) as error:
+            raise errors.invalid(f"{name}: {error}") from None
 
     async def status(self, owner: str, identity: str) -> Record:
         """A job of an owner's.
@@ -152,9 +166,11 @@ class Desk:
 
         async def end(backend: "Backend") -> Record:
             record = await _owned(backend, owner, identity)
-            if await backend.store.end(record, "cancelled"):
+            await backend.store.end(record, "cancelled")
+            record = await _owned(backend, owner, identity)
+            if record.state == "cancelled":  # also if it was before: the signal may not have got through
                 await backend.docket.cancel(identity)
-            return await _owned(backend, owner, identity)
+            return record
 
         return await self._ask(end)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
@@ -81,7 +82,7 @@ def job(
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     """What a function returns that blocks, run in a thread.
 
-    A job that is stopped meanwhile waits for it, since a thread can't be stopped: what it uses may be closed after it.
+    A thread can't be stopped. A job that is stopped meanwhile waits for it, so that what it uses is closed after it.
     """
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
@@ -138,7 +139,7 @@ def made(function: Callable[..., Any], meta: JobMeta) -> Job:
     if not inspect.iscoroutinefunction(function):
         raise ValueError("a job is an async function (async def), so that it can be stopped")
     for what, seconds in (("timeout", meta.timeout), ("retention", meta.retention)):
-        if seconds is not None and not seconds > 0:
+        if seconds is not None and not 0 < seconds < math.inf:
             raise ValueError(f"{what}={seconds} is not a time in seconds")
     if meta.retries < 0:
         raise ValueError(f"retries={meta.retries} is less than none")

@@ -27,6 +27,8 @@ FIELDS = (
     "error",
     "digest",
     "kept",
+    "key",
+    "queued",
 )
 """The fields of the hash. Arguments and result have keys of their own, so that a status is quick to read."""
 
@@ -57,6 +59,10 @@ class Record:
     """Of name and arguments."""
     kept: float
     """Seconds that it is kept after its end."""
+    key: str
+    """The Redis key of its Idempotency-Key, if it has one."""
+    queued: str
+    """Not empty as soon as it is in the queue: its submission may have been interrupted before."""
 
     @property
     def is_finished(self) -> bool:
@@ -84,7 +90,8 @@ class Record:
         if self.state != "running" or self.started is None or not 0 < self.progress <= 100:
             return None
         now = datetime.now(UTC).timestamp()
-        return now + (now - self.started) * (100 - self.progress) / self.progress
+        left = (now - self.started) * (100 - self.progress) / self.progress
+        return now + left if left < LIFETIME else None
 
 
 def read(values: Mapping[bytes, bytes]) -> Record | None:
@@ -106,6 +113,8 @@ def read(values: Mapping[bytes, bytes]) -> Record | None:
         error=raw["error"],
         digest=raw["digest"],
         kept=float(raw["kept"] or 0),
+        key=raw["key"],
+        queued=raw["queued"],
     )
 
 

@@ -1,6 +1,7 @@
 """What a worker does with one job: begin an attempt, run it for as long as it may, note how it ended."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,8 +20,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.1, 2.0
-_PATIENCE = 600.0
-"""Seconds for which a job's end waits for Redis."""
+_ANSWER_SECONDS = 1.0
+"""Time for Redis to answer what a job can do without."""
+_LOOKS_APART = 5.0
+"""Seconds between two looks whether a job is still an attempt's."""
+_LONGEST = 500
+"""Characters of a message or an error that callers read."""
 _STUBBORN = 5.0
 """Seconds that a job may take to end when it is stopped."""
 _UNKNOWN_PAUSE = 1.0
@@ -49,23 +54,23 @@ class Runner:
         Raises:
             CancelledError: it was cancelled.
         """
-        claim = await _patiently(lambda: self._store.claim(identity))
-        await _patiently(lambda: self._backend.let_end(identity))
-        if claim is None:
+        await _patiently(lambda: self._store.note_queued(identity))
+        record = await _patiently(lambda: self._store.load(identity))
+        if record is None or record.is_finished:
             return
-        job, record = self._jobs.get(claim.record.job), claim.record
+        job = self._jobs.get(record.job)
         if self._stopping:
-            await self._give_back(claim, 0, counts=False)
-        elif claim.attempt - 1 - claim.failures >= self._settings.jobs_max_attempts:
-            lost = f"given up after {self._settings.jobs_max_attempts} attempts: each time its worker was lost"
-            await self._fail(claim, lost)
+            await _patiently(lambda: self._backend.enqueue_again(identity, 0))
         elif job is not None:
-            await self._attempt(job, claim)
+            claim = await _patiently(lambda: self._store.claim(identity, self._settings.jobs_max_attempts))
+            if claim is not None:
+                await self._take(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
             # A newer version's job, or an older one's, while an update goes on: another worker knows it.
-            await self._give_back(claim, _UNKNOWN_PAUSE, counts=False)
+            await _patiently(lambda: self._backend.enqueue_again(identity, _UNKNOWN_PAUSE))
         else:
-            await self._fail(claim, f"no worker knows a job named {record.job!r}")
+            why = f"no worker knows a job named {record.job!r}"
+            await _patiently(lambda: self._store.end(record, "failed", why))
 
     async def drain(self, seconds: float) -> bool:
         """Let jobs that run finish, and give back those that take longer; returns whether all of them ended."""
@@ -79,6 +84,17 @@ class Runner:
             await asyncio.wait(self._running, timeout=_STUBBORN)
         return not self._running
 
+    async def _take(self, job: Job, claim: Claim) -> None:
+        """Run an attempt to an end that its record tells of, whatever happens."""
+        try:
+            if claim.given_up:
+                await self._fail(claim, f"given up after {claim.attempt} attempts: its worker was lost too often")
+            else:
+                await self._attempt(job, claim)
+        except Exception:
+            logger.exception("Job %s %s", job.name, claim.record.id)
+            await self._fail(claim, "it failed")
+
     async def _attempt(self, job: Job, claim: Claim) -> None:
         try:
             arguments = job.check(from_json(claim.arguments))
@@ -91,7 +107,7 @@ class Runner:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
-            await asyncio.wait({task}, timeout=seconds)
+            await self._watch(task, claim, seconds)
         except asyncio.CancelledError:
             await _stop(task, job)
             logger.info("Job %s %s: cancelled", job.name, claim.record.id)
@@ -99,15 +115,29 @@ class Runner:
         if not task.done():
             await _stop(task, job)
             await self._fail(claim, f"timeout: it did not finish within {seconds:g} s")
-        elif task.cancelled():
-            if self._stopping:
-                await self._give_back(claim, 0, counts=False)
-            else:  # by `Report`, since the job isn't this attempt's any more and this changes nothing; or by itself
-                await self._fail(claim, "it was cancelled from within")
+        elif self._stopping and (task.cancelled() or task.exception() is not None):
+            await self._give_back(claim, 0, counts=False)
+        elif (
+            task.cancelled()
+        ):  # by `Report` or `_watch`, since it isn't this attempt's any more and this changes nothing
+            await self._fail(claim, "it was cancelled from within")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
         else:
             await self._complete(job, claim, task.result())
+
+    async def _watch(self, task: asyncio.Task[Any], claim: Claim, seconds: float) -> None:
+        """Wait for a job's code, for so long; stop it when its record says that the job isn't this attempt's any more.
+
+        A worker is told to cancel a job by a message, which may get lost.
+        """
+        end = time.monotonic() + seconds
+        while not task.done() and (left := end - time.monotonic()) > 0:
+            await asyncio.wait({task}, timeout=min(left, _LOOKS_APART))
+            with contextlib.suppress(*UNREACHABLE):
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    if not task.done() and not await self._store.holds(claim):
+                        task.cancel()
 
     async def _raised(self, job: Job, claim: Claim, error: BaseException) -> None:
         logger.warning("Job %s %s failed", job.name, claim.record.id, exc_info=error)
@@ -134,18 +164,14 @@ class Runner:
             logger.info("Job %s %s: completed", job.name, claim.record.id)
 
     async def _fail(self, claim: Claim, why: str) -> None:
+        why = _sayable(why)
         if await _patiently(lambda: self._store.finish(claim, "failed", error=why)):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
     async def _give_back(self, claim: Claim, seconds: float, *, failures: int | None = None, counts: bool) -> None:
         raised = claim.failures if failures is None else failures
-        identity = claim.record.id
-
-        async def give_back() -> None:
-            if await self._store.give_back(identity, claim.attempt, failures=raised, counts=counts):
-                await self._backend.enqueue_again(identity, seconds)
-
-        await _patiently(give_back)
+        if await _patiently(lambda: self._store.give_back(claim, failures=raised, counts=counts)):
+            await _patiently(lambda: self._backend.enqueue_again(claim.record.id, seconds))
 
 
 class Report(Progress):
@@ -167,11 +193,12 @@ class Report(Progress):
             return
         self._written = now
         try:
-            shown = str(message).encode(errors="replace").decode()[:500]
-            mine = await self._store.progress(
-                self._claim.record.id, self._claim.attempt, min(100.0, max(0.0, float(percent))), shown
-            )
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                mine = await self._store.progress(
+                    self._claim.record.id, self._claim.attempt, min(100.0, max(0.0, float(percent))), _sayable(message)
+                )
         except UNREACHABLE:
+            self._written += _LOOKS_APART  # the job shouldn't wait again so soon
             return
         if not mine:
             raise asyncio.CancelledError("the job is another attempt's, or was cancelled")
@@ -196,19 +223,18 @@ async def _stop(task: asyncio.Task[Any], job: Job) -> None:
         task.exception()
 
 
-async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
-    """Take a step that needs Redis, again and again while that is away.
+def _sayable(text: object) -> str:
+    """What callers may read of a text: all that UTF-8 can carry, and not too much."""
+    return str(text)[:_LONGEST].encode(errors="replace").decode()
 
-    Raises:
-        RedisError, OSError: for ten minutes.
-    """
-    end, pause = time.monotonic() + _PATIENCE, _FIRST_PAUSE
+
+async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
+    """Take a step that needs Redis, again and again while that is away."""
+    pause = _FIRST_PAUSE
     while True:
         try:
             return await step()
-        except UNREACHABLE:
-            if time.monotonic() > end:
-                raise
-            logger.warning("Redis can't be reached; a job waits for it")
+        except UNREACHABLE as error:
+            logger.warning("A job waits for Redis: %r", error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LAST_PAUSE)

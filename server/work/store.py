@@ -14,25 +14,46 @@ from docket import Docket
 
 from server.work.record import FIELDS, LIFETIME, Record, State, read
 
-# KEYS: record, arguments, owner's list, stream, queue, idempotency key if there is one.
-# ARGV: id, most jobs, lifetime, rank in the list, arguments, then the record.
+_BATCH = 200
+"""Records that are read at once, for a list."""
+
+# KEYS: record, arguments, owner's list, unfinished, idempotency key if there is one.
+# ARGV: id, most jobs, lifetime, now, what records' keys begin with, arguments, then the record.
 _CREATE = """
-local there = KEYS[6] and redis.call('GET', KEYS[6])
-if there then return {'there', there} end
-if redis.call('XLEN', KEYS[4]) + redis.call('ZCARD', KEYS[5]) >= tonumber(ARGV[2]) then return {'full', ''} end
-for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+local there = KEYS[5] and redis.call('GET', KEYS[5])
+if there and there ~= ARGV[1] then return {'there', there} end
+local old = tonumber(ARGV[4]) - tonumber(ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', tostring(old))
+if not there and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[2]) then return {'full', ''} end
+for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', KEYS[1], ARGV[3])
-redis.call('SET', KEYS[2], ARGV[5], 'EX', ARGV[3])
-if KEYS[6] then redis.call('SET', KEYS[6], ARGV[1], 'EX', ARGV[3]) end
-redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-redis.call('EXPIRE', KEYS[3], ARGV[3])
+redis.call('SET', KEYS[2], ARGV[6], 'EX', ARGV[3])
+if KEYS[5] then redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[3]) end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, 9)) do
+  if redis.call('EXISTS', ARGV[5] .. id) == 0 then redis.call('ZREM', KEYS[3], id) end
+end
+for _, key in ipairs({KEYS[3], KEYS[4]}) do
+  redis.call('ZADD', key, ARGV[4], ARGV[1])
+  redis.call('EXPIRE', key, ARGV[3])
+end
 return {'new', ARGV[1]}
 """
 
-# KEYS: record.  ARGV: now, lifetime.
+# KEYS: record, then what else has no end of its own.  ARGV: lifetime.
+_QUEUED = """
+if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'queued', '1') end
+for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+return 1
+"""
+
+# KEYS: record.  ARGV: now, lifetime, most attempts that may be lost.
+# Returns the attempt's number; 0: the job has finished; less: it is given up, after so many.
 _CLAIM = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
+local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or '0')
+local failures = tonumber(redis.call('HGET', KEYS[1], 'failures') or '0')
+if attempts - failures >= tonumber(ARGV[3]) then return -attempts end
 redis.call('HSET', KEYS[1], 'state', 'running', 'started', ARGV[1], 'progress', '0', 'message', '')
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return redis.call('HINCRBY', KEYS[1], 'attempts', 1)
@@ -46,16 +67,28 @@ for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 """
 
-# KEYS: record, arguments, result.
-# ARGV: attempt ('' of whoever cancels), seconds to keep it, result, then fields to set.
+# As _CHANGE; taken once more after its reply was lost, it says the same.
+_GIVE_BACK = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'pending' and redis.call('HGET', KEYS[1], 'given_back') == ARGV[1] then return 1 end
+if state ~= 'running' or redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 'message', '', 'given_back', ARGV[1])
+return 1
+"""
+
+# KEYS: record, arguments, result, unfinished, idempotency key if there is one.
+# ARGV: attempt ('' of whoever cancels), seconds to keep it, id, result, then fields to set.
 _FINISH = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
-for i = 4, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+for i = 5, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 redis.call('DEL', KEYS[2])
-if ARGV[3] ~= '' then redis.call('SET', KEYS[3], ARGV[3], 'EX', ARGV[2]) end
+if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end
+redis.call('ZREM', KEYS[4], ARGV[3])
+if KEYS[5] then redis.call('EXPIRE', KEYS[5], ARGV[2]) end
 return 1
 """
 
@@ -69,6 +102,8 @@ class Claim:
     failures: int
     """How many of its attempts raised; the others before this one were lost with their worker."""
     arguments: bytes
+    given_up: bool
+    """Whether too many were lost for another one."""
 
 
 class Store:
@@ -84,18 +119,26 @@ class Store:
         self._docket = docket
         self._most = most
 
-    async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str | None:
+    def idempotency(self, owner: str, key: str) -> str:
+        """The Redis key of an owner's Idempotency-Key."""
+        return self._docket.key(f"idempotency:{hashlib.sha256(f'{owner} {key}'.encode()).hexdigest()}")
+
+    async def create(self, record: Record, arguments: str) -> str | None:
         """Keep a new job; returns its id, or the id of the one that its key made before; None: there are too many."""
         values = {name: getattr(record, name) for name in FIELDS}
         flat = [text for name, value in values.items() if value is not None for text in (name, _text(value))]
-        keys = [self._key(record.id), self._arguments(record.id), self._list(record.owner)]
-        keys += [self._docket.stream_key, self._docket.queue_key]
-        if idempotency_key is not None:
-            keys.append(self._idempotency(record.owner, idempotency_key))
-        # Newest first, by a rank that grows with age.
-        head = [record.id, str(self._most), str(LIFETIME), _text(-record.submitted), arguments]
+        keys = [self._key(record.id), self._arguments(record.id), self._list(record.owner), self._unfinished]
+        if record.key:
+            keys.append(record.key)
+        head = [record.id, str(self._most), str(LIFETIME), _text(record.submitted), self._key(""), arguments]
         how, identity = await self._run(_CREATE, keys, [*head, *flat])
         return None if how == b"full" else identity.decode()
+
+    async def note_queued(self, identity: str) -> None:
+        """Note that a job is in the queue; and give an end to Docket's own notes of it, which have none."""
+        own = self._docket
+        docket_s = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
+        await self._run(_QUEUED, [self._key(identity), *docket_s], [str(LIFETIME)])
 
     async def load(self, identity: str) -> Record | None:
         """A job's record."""
@@ -122,45 +165,61 @@ class Store:
         """
         index, found = self._list(owner), list[Record]()
         async with self._redis() as redis:
-            first = 0
+            # By age, so the newest are at the end.
+            last = await redis.zcard(index) - 1
             if after is not None:
-                rank = await redis.zscore(index, after)
-                if rank is None:
+                submitted = await redis.zscore(index, after)
+                if submitted is None:
                     raise KeyError(after)
-                first = await redis.zcount(index, "-inf", rank)
-            while len(found) <= limit and (ids := await redis.zrange(index, first, first + limit - len(found))):
-                records = {identity: await self.load(identity.decode()) for identity in ids}
-                found += [record for record in records.values() if record is not None]
-                if gone := [identity for identity, record in records.items() if record is None]:
+                last -= await redis.zcount(index, submitted, "+inf")
+            while last >= 0 and len(found) <= limit:
+                ids = await redis.zrange(index, max(0, last - max(limit, _BATCH)), last)
+                async with redis.pipeline() as pipeline:
+                    for identity in ids:
+                        pipeline.hgetall(self._key(identity.decode()))
+                    records = [read(values) for values in await pipeline.execute()]
+                found += [record for record in reversed(records) if record is not None]
+                if gone := [identity for identity, record in zip(ids, records, strict=True) if record is None]:
                     await redis.zrem(index, *gone)
-                first += len(ids) - len(gone)
+                last -= len(ids)
         return found[:limit], (found[limit - 1].id if len(found) > limit else None)
 
-    async def claim(self, identity: str) -> Claim | None:
-        """Begin an attempt; None if the job is gone, or finished."""
-        now = _text(time.time())
-        if not (attempt := int(await self._run(_CLAIM, [self._key(identity)], [now, str(LIFETIME)]))):
+    async def claim(self, identity: str, most_lost: int) -> Claim | None:
+        """Begin an attempt; None if the job is gone, or finished.
+
+        Args:
+            most_lost: how many attempts may be lost with their worker; after these the claim has none left.
+        """
+        arguments = [_text(time.time()), str(LIFETIME), str(most_lost)]
+        if not (attempt := int(await self._run(_CLAIM, [self._key(identity)], arguments))):
             return None
         async with self._redis() as redis:
             values = await redis.hgetall(self._key(identity))
-            arguments = await redis.get(self._arguments(identity))
+            given = await redis.get(self._arguments(identity))
         record = read(values)
-        return Claim(record, attempt, int(values.get(b"failures", 0)), arguments or b"") if record else None
+        if record is None:
+            return None
+        return Claim(record, abs(attempt), int(values.get(b"failures", 0)), given or b"", given_up=attempt < 0)
+
+    async def holds(self, claim: Claim) -> bool:
+        """Whether a job is still an attempt's."""
+        record = await self.load(claim.record.id)
+        return record is not None and (record.state, record.attempts) == ("running", claim.attempt)
 
     async def progress(self, identity: str, attempt: int, percent: float, message: str) -> bool:
         """Note how far an attempt is; False if the job isn't its any more."""
         return await self._change(identity, attempt, progress=_text(percent), message=message)
 
-    async def give_back(self, identity: str, attempt: int, *, failures: int, counts: bool) -> bool:
+    async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
         """Let the job wait for another attempt; False if it isn't this one's any more.
 
         Args:
             failures: how many attempts have raised by now.
             counts: whether this one is to be counted.
         """
-        attempts = str(attempt if counts else attempt - 1)
-        fields = {"state": "pending", "attempts": attempts, "failures": str(failures), "progress": "0", "message": ""}
-        return await self._change(identity, attempt, **fields)
+        attempts = str(claim.attempt if counts else claim.attempt - 1)
+        flat = [str(claim.attempt), "attempts", attempts, "failures", str(failures)]
+        return bool(await self._run(_GIVE_BACK, [self._key(claim.record.id)], flat))
 
     async def finish(self, claim: Claim, state: State, *, error: str = "", result: str | None = None) -> bool:
         """End a job with the outcome of an attempt; False if it isn't this one's any more."""
@@ -175,8 +234,11 @@ class Store:
 
     async def _finish(self, record: Record, attempt: str, fields: dict[str, str], result: str = "") -> bool:
         flat = [text for pair in fields.items() for text in pair]
-        keys = [self._key(record.id), self._arguments(record.id), self._result(record.id)]
-        return bool(await self._run(_FINISH, keys, [attempt, str(max(1, round(record.kept))), result, *flat]))
+        keys = [self._key(record.id), self._arguments(record.id), self._result(record.id), self._unfinished]
+        if record.key:
+            keys.append(record.key)
+        head = [attempt, str(max(1, round(record.kept))), record.id, result]
+        return bool(await self._run(_FINISH, keys, [*head, *flat]))
 
     async def _change(self, identity: str, attempt: int, **fields: str) -> bool:
         flat = [text for pair in fields.items() for text in pair]
@@ -202,9 +264,9 @@ class Store:
     def _list(self, owner: str) -> str:
         return self._docket.key(f"jobs-of:{owner}")
 
-    def _idempotency(self, owner: str, key: str) -> str:
-        digest = hashlib.sha256(f"{owner} {key}".encode()).hexdigest()
-        return self._docket.key(f"idempotency:{digest}")
+    @property
+    def _unfinished(self) -> str:
+        return self._docket.key("unfinished")
 
 
 def _text(value: object) -> str:

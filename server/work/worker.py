@@ -1,7 +1,6 @@
 """A worker: takes jobs from the queue, so many at a time, until it is told to stop."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,9 +10,11 @@ from typing import Any, cast
 
 from docket import Execution, Worker
 from docket.docket import RedisMessage, RedisMessageID
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
 
 from server.config import Settings
-from server.work.backend import RUN, UNREACHABLE, Backend
+from server.work.backend import RUN, Backend
 from server.work.job import Job
 from server.work.runner import Runner
 
@@ -21,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 _CHECK = timedelta(milliseconds=50)
 _RECONNECT = timedelta(seconds=1)
+_LAST_SECONDS = 2.0
+_BETWEEN_TRIES = 0.5
+_TRIES = 24 * 3600 * 2
+"""For a day."""
 
 
 class JobWorker:
@@ -56,27 +61,43 @@ class JobWorker:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work meanwhile; then finish what runs within the grace, and give back the rest."""
+        await self._outlast_outages()
         async with self._worker:
             task = asyncio.create_task(self._work())
             try:
                 yield
             finally:
                 self.take_no_more()
-                if not await self._runner.drain(self._grace):
-                    self._cut()
+                drained = await self._runner.drain(self._grace)
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                done, _ = await asyncio.wait({task}, timeout=_LAST_SECONDS)
+                if not (drained and done):  # a job that doesn't end, or Redis is away, to which Docket says goodbye
+                    self._cut()
+
+    async def _outlast_outages(self) -> None:
+        """Let each command wait until Redis is back.
+
+        Docket's worker would end its loop, and before it begins anew wait for all jobs that run, however long they
+        take; it would take no other meanwhile, nor keep those from being taken for lost.
+        """
+        async with self._backend.docket.redis() as redis:
+            pool = getattr(redis, "connection_pool", None)  # memory has none
+            if pool is not None:
+                retry = Retry(ConstantBackoff(_BETWEEN_TRIES), _TRIES)
+                pool.set_retry(retry)  # of those that there are
+                pool.update_connection_kwargs(retry=retry)  # of those to come
 
     async def _work(self) -> None:
         while True:
             try:
                 await self._worker.run_forever()
             except Exception:
-                logger.exception("A message in the queue can't be read")
-                with contextlib.suppress(*UNREACHABLE):
+                logger.exception("Docket's worker ended; if a message in the queue can't be read, it is dropped now")
+                try:
                     await self._drop_unreadable()
-                await asyncio.sleep(_CHECK.total_seconds())
+                except Exception:
+                    logger.exception("It goes on with it")
+                await asyncio.sleep(_RECONNECT.total_seconds())
             else:
                 return
 

@@ -33,6 +33,22 @@ async def nap(seconds: float, mark: str, progress: Progress) -> str:
     return "slept"
 
 
+@job
+async def silent_nap(mark: str) -> None:
+    """Sleep, and report nothing."""
+    _note(mark, "begun")
+    try:
+        await asyncio.sleep(60)
+    finally:
+        _note(mark, "cancelled")
+
+
+@job
+async def unsayable() -> None:
+    """Fail, and say why in what UTF-8 can't carry, at length."""
+    raise ToolError("no file \udcff" + 2000 * "x")
+
+
 @job(timeout=0.5)
 async def overlong(mark: str) -> str:
     """Take more than its time."""

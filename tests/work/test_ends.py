@@ -47,6 +47,7 @@ def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Q
     [
         ("tells", {"why": "no such table"}, "no such table"),
         ("exits", {}, "it failed"),
+        ("unsayable", {}, "no file ?" + 491 * "x"),
         ("cancels_itself", {}, "it was cancelled from within"),
         ("infinity", {}, "its result can't be carried by JSON"),
         ("text_of", {"length": 2000}, "its result has 2002 bytes; JOBS_MAX_RESULT_BYTES allows 1000"),

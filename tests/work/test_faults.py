@@ -2,6 +2,8 @@
 
 import os
 import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,8 +65,8 @@ def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_
         wait_for_death(worker)
     jobs_queue.worker()
     status = jobs.wait(identity)
-    assert status["status"] == "failed"
-    assert status["error"] == "given up after 3 attempts: each time its worker was lost"
+    assert (status["status"], status["attempts"]) == ("failed", 3)
+    assert status["error"] == "given up after 3 attempts: its worker was lost too often"
     assert lines(mark) == ["begun"] * 3
 
 
@@ -131,6 +133,43 @@ def test_redis_may_go_away_for_a_while(jobs_queue: Queue, tmp_path: Path) -> Non
     assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
 
 
+def test_a_short_outage_disturbs_no_job_that_runs(jobs_queue: Queue, tmp_path: Path) -> None:
+    """It isn't taken for lost, though it runs for longer than that takes; and others are begun beside it."""
+    jobs_queue.redis.keep()
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    jobs_queue.start([("worker",)] * 2, JOBS_REDELIVERY_SECONDS="4")
+    running = jobs.submit("nap", seconds=10, mark=str(mark))
+    jobs.wait(running, "running")
+    jobs_queue.redis.kill()
+    assert jobs.post("text_of", {"length": 1}).status_code == 503
+    jobs_queue.redis.start()
+    for _ in range(10):
+        assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
+    assert jobs.status(running)["status"] == "running", "still, or the test shows nothing"
+    status = jobs.wait(running)
+    assert (status["status"], status["attempts"]) == ("completed", 1)
+    assert lines(mark) == ["begun", "ended"]
+
+
+def test_a_job_is_stopped_whose_cancellation_nobody_heard(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Its worker looks at the record from time to time."""
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    jobs_queue.worker()
+    identity = jobs.submit("silent_nap", mark=str(mark))
+    jobs.wait(identity, "running")
+    jobs_queue.redis.ask("hset", f"template-mcp:jobs:job:{identity}", "state", "cancelled")
+    until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
+
+
+def test_a_worker_ends_while_redis_is_away(jobs_queue: Queue) -> None:
+    """In time, and with 0."""
+    worker = jobs_queue.worker()
+    jobs_queue.redis.kill()
+    assert worker.stop() == 0, worker.output
+
+
 def test_redis_may_hang(jobs_queue: Queue) -> None:
     """Callers hear so in time, rather than waiting with it."""
     jobs = jobs_queue.replica()
@@ -164,6 +203,31 @@ def test_a_waiting_job_is_cancelled(jobs_queue: Queue, tmp_path: Path) -> None:
     jobs_queue.worker()
     jobs.wait(jobs.submit("text_of", length=1))
     assert lines(mark) == []
+
+
+def test_no_more_jobs_are_taken_than_the_queue_has_room_for(jobs_queue: Queue) -> None:
+    """However many are submitted at the same time."""
+    jobs = jobs_queue.replica(JOBS_MAX_PENDING="3")
+    with ThreadPoolExecutor(20) as callers:
+        replies = list(callers.map(lambda _: jobs.post("text_of", {"length": 1}).status_code, range(60)))
+    assert Counter(replies) == {202: 3, 429: 57}
+
+
+def test_nothing_piles_up_in_redis(jobs_queue: Queue) -> None:
+    """When jobs have finished and their time is over, also with keys, and without anybody who looks."""
+    jobs = jobs_queue.replica()
+    jobs_queue.worker()
+    for number in range(30):
+        jobs.post("briefly_kept", key=f"key-{number}")
+    until(lambda: jobs_queue.redis.ask("zcard", "template-mcp:jobs:unfinished") == "0", "all are done")
+    until(lambda: jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:job:*") == "", "all are gone")
+    assert jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:idempotency:*") == ""
+    before = int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody"))
+    for _ in range(4):
+        jobs.submit("briefly_kept")
+    assert int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody")) <= max(4, before - 30)
+    first = jobs.post("briefly_kept", key="key-0")
+    assert first.status_code == 202, "the key is free again"
 
 
 def test_a_full_queue_takes_no_more(jobs_queue: Queue) -> None:
