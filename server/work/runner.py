@@ -117,9 +117,8 @@ class Runner:
             await self._fail(claim, f"timeout: it did not finish within {seconds:g} s")
         elif self._stopping and (task.cancelled() or task.exception() is not None):
             await self._give_back(claim, 0, counts=False)
-        elif (
-            task.cancelled()
-        ):  # by `Report` or `_watch`, since it isn't this attempt's any more and this changes nothing
+        elif task.cancelled():
+            # By itself; or by `Report` or `_watch`, since the job is lost to it: then this changes nothing.
             await self._fail(claim, "it was cancelled from within")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
