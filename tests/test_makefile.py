@@ -89,13 +89,15 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
     """No address of a registry, and nothing unpinned."""
     for line in (ROOT / lock).read_text().splitlines():
-        assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), line
+        assert re.fullmatch(
+            r"[a-z0-9][a-z0-9._-]*(\[[a-z, ]+\])?==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line
+        ), line
 
 
 def test_the_image_and_the_tests_have_the_same_versions() -> None:
-    """requirements-dev.lock only adds."""
+    """requirements-dev.lock only adds: packages, and extras of them."""
 
-    def pins(lock: str) -> set[str]:
-        return {line.split(" ")[0] for line in (ROOT / lock).read_text().splitlines() if "==" in line.split(" ")[0]}
+    def pins(lock: str) -> set[tuple[str, str]]:
+        return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
 
     assert pins("requirements.lock") <= pins("requirements-dev.lock")
