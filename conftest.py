@@ -23,6 +23,9 @@ REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make known the marker of tests that need something a machine may lack."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in a shell's background job; what tests start would ignore the Ctrl-C that tests send.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
