@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import secrets
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -53,7 +54,6 @@ class Desk:
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
-        self._imported = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -202,9 +202,8 @@ class Desk:
         """Take a step in the queue; what keeps it from answering is told to the caller."""
         if self.off:
             raise errors.switched_off(self.off)
-        if not self._imported:  # which takes a second, in which other calls go on
+        if "server.work.worker" not in sys.modules:  # its import takes a second, in which other calls go on
             await asyncio.to_thread(_modules)
-            self._imported = True
         module, _ = _modules()
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):

@@ -116,7 +116,7 @@ class Runner:
             await _stop(task, job)
             await self._fail(claim, f"timeout: it did not finish within {seconds:g} s")
         elif self._stopping and (task.cancelled() or task.exception() is not None):
-            await self._give_back(claim, 0, counts=False)
+            await self._give_back(claim, 0, failures=claim.failures, counts=False)
         elif task.cancelled():
             # By itself; or by `Report` or `_watch`, since the job is lost to it: then this changes nothing.
             await self._fail(claim, "it was cancelled from within")
@@ -167,9 +167,8 @@ class Runner:
         if await _patiently(lambda: self._store.finish(claim, "failed", error=why)):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
-    async def _give_back(self, claim: Claim, seconds: float, *, failures: int | None = None, counts: bool) -> None:
-        raised = claim.failures if failures is None else failures
-        if await _patiently(lambda: self._store.give_back(claim, failures=raised, counts=counts)):
+    async def _give_back(self, claim: Claim, seconds: float, *, failures: int, counts: bool) -> None:
+        if await _patiently(lambda: self._store.give_back(claim, failures=failures, counts=counts)):
             await _patiently(lambda: self._backend.enqueue_again(claim.record.id, seconds))
 
 
