@@ -45,6 +45,7 @@ lint: $(READY) ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@UV=$(BIN)/uv .ci/audit
 
 format: $(READY) ## put the code into the agreed format
 	@$(BIN)/ruff check --fix --quiet .
@@ -58,9 +59,8 @@ deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas 
 	  DEPLOY_SECONDS=$(DEPLOY_SECONDS) deploy/deploy.sh
 
 undeploy: ## remove the stack again
-	docker stack rm --detach=false $(STACK)
-	@# Networks go last, and a stack of the same name that finds one half gone can't be deployed.
-	@for _ in $$(seq 60); do [ -z "$$(docker network ls --quiet --filter label=com.docker.stack.namespace=$(STACK))" ] && break; sleep 1; done
+	docker stack rm $(STACK)
+	@deploy/gone.sh $(STACK)
 
 bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)

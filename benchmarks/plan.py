@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.process import Process
+from server.access.key import KeyEntry, hash_of
 
 CONNECTIONS = (1, 32)
 """The loads: a single caller, and as many as keep the server busy."""
@@ -38,8 +39,12 @@ class Plan:
         """Whether the server logs a line a request."""
         return self.log_level in ("DEBUG", "INFO")
 
-    def serve(self, pack: str) -> Process:
-        """Start the server with one of the packages; without one, the floor."""
+    def serve(self, pack: str, key: str = "") -> Process:
+        """Start the server with one of the packages; without one, the floor.
+
+        Args:
+            key: of the only caller that it serves, by a rate that is never reached, and with an audit log.
+        """
         if not pack:
             return Process("benchmarks.floor", core=self.core, folder=self.folder)
         return Process(
@@ -52,4 +57,10 @@ class Plan:
             # The load keeps its connections; a new one for a thousand requests would cost a tenth of a percent.
             MAX_REQUESTS_PER_CONNECTION="0",
             MAX_CONNECTION_AGE_SECONDS="0",
+            **(self._secured(key) if key else {}),
         )
+
+    def _secured(self, key: str) -> dict[str, str]:
+        keys = self.folder / "api_keys"
+        keys.write_text(KeyEntry(id="caller", hash=hash_of(key), rate="1000000/s").model_dump_json(exclude_none=True))
+        return {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(keys), "AUDIT_LOG": str(self.folder / "audit.log")}

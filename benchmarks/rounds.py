@@ -34,7 +34,7 @@ def measure_rounds(plan: Plan, scenarios: Sequence[Scenario], step: Callable[[st
         courses = []
         for scenario in (FLOOR, *scenarios):
             step(f"start: {scenario.name}")
-            course = Course(plan, scenario, stack.enter_context(plan.serve(scenario.pack)))
+            course = Course(plan, scenario, stack.enter_context(plan.serve(scenario.pack, scenario.key)))
             course.begin()
             courses.append(course)
         floor = courses[0]

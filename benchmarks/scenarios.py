@@ -1,5 +1,6 @@
 """What is measured: a request, the components that answer it, the reply that is right, and what it may cost."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -23,6 +24,8 @@ class Scenario:
     """What the reply must hold; see `benchmarks.expectation`."""
     target: float | None = None
     """Most CPU time per request, as a multiple of the floor's."""
+    key: str = ""
+    """The caller's; with one the server asks for it, bounds its holder's rate, and writes an audit log."""
 
 
 MESSAGE = "hello"
@@ -40,19 +43,20 @@ def _call(
     text: str = MESSAGE,
     structured: dict[str, Any] | None = None,
     progress: bool = False,
+    key: str = "",
 ) -> Scenario:
     params: dict[str, Any] = {"name": tool, "arguments": {"message": MESSAGE}}
     if progress:
         params["_meta"] = {"progressToken": 1}
         request = encode("tools/call", params, era=era, accept="application/json")
     else:
-        request = encode("tools/call", params, era=era)
+        request = encode("tools/call", params, era=era, key=key)
     result = {
         "content": [{"type": "text", "text": text}],
         "structuredContent": structured or {"result": text},
         "isError": False,
     }
-    return Scenario(name, title, pack, request, _reply(result, era), target)
+    return Scenario(name, title, pack, request, _reply(result, era), target, key)
 
 
 def _reply(result: dict[str, Any], era: Era) -> dict[str, Any]:
@@ -82,6 +86,8 @@ SCENARIOS = (
     _call("echo-2026", "echo, 2026-07-28", "echo", "echo", era=Era.STATELESS, target=1.6),
     _call("echo-200", "echo of 200 tools, handshake era", "echo_200", "echo", target=1.6),
     _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", era=Era.STATELESS, target=1.6),
+    # The echo's target and 25 µs, as multiples of a floor of 28 µs.
+    _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
     _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
     _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
     _call("model", "tool that returns a model", "model", "model", text=_MODEL_TEXT, structured=_MODEL),

@@ -20,7 +20,12 @@ _CLIENT = {"name": "benchmark", "version": "1"}
 
 
 def encode(
-    method: str, params: dict[str, Any] | None = None, *, era: Era = Era.HANDSHAKE, accept: str = BOTH_FORMS
+    method: str,
+    params: dict[str, Any] | None = None,
+    *,
+    era: Era = Era.HANDSHAKE,
+    accept: str = BOTH_FORMS,
+    key: str = "",
 ) -> bytes:
     """A `POST /mcp`, ready to be written to a connection any number of times; its JSON-RPC id is 1."""
     params = dict(params or {})
@@ -31,6 +36,8 @@ def encode(
         "Content-Type": "application/json",
         "MCP-Protocol-Version": era.value,
     }
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     if era is Era.STATELESS:
         headers["Mcp-Method"] = method
         if name := params.get("name"):

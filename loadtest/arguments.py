@@ -14,6 +14,7 @@ from loadtest.compare import compare
 from loadtest.pace import Ramp
 from loadtest.run import Policy
 from loadtest.thresholds import Threshold
+from server.signing.keypair import private_key
 
 
 def positive(text: str) -> int:
@@ -121,6 +122,18 @@ def threshold(text: str) -> Threshold:
         return Threshold.of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def private_key_file(text: str) -> bytes:
+    """The content of a private key's file."""
+    try:
+        pem = Path(text).read_bytes()
+        private_key(pem)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"can't read {text!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+    return pem
 
 
 def new_file(text: str) -> Path:

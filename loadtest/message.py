@@ -1,6 +1,6 @@
 """One JSON-RPC message as bytes of HTTP/1.1, in either protocol era."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -47,9 +47,12 @@ class Writer:
 
     Args:
         headers: sent with each, beyond those of the protocol.
+        sign: gives the header lines that sign a body; None: nothing is signed.
     """
 
-    def __init__(self, target: Target, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, target: Target, headers: Mapping[str, str], sign: Callable[[bytes], bytes] | None = None
+    ) -> None:
         fixed = {
             "Host": target.authority,
             "User-Agent": "mcp-swarm-load-test",
@@ -60,6 +63,7 @@ class Writer:
         self._head = f"POST {target.path} HTTP/1.1\r\n" + "".join(
             f"{name}: {value}\r\n" for name, value in fixed.items()
         )
+        self._sign = sign
         self._heads: dict[tuple[Era, str, str], bytes] = {}
 
     def request(
@@ -88,6 +92,8 @@ class Writer:
         body = orjson.dumps(message)
         head = self._heads.get((era, method, named)) or self._remember(era, method, named)
         extra = f"Mcp-Session-Id: {session}\r\n".encode() if session else b""
+        if self._sign:
+            extra += self._sign(body)
         payload = b"%b%bContent-Length: %d\r\n\r\n%b" % (head, extra, len(body), body)
         return Request(payload, f"{method} {named}" if named else method, identity, text)
 

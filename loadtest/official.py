@@ -11,6 +11,7 @@ from mcp_types import TextContent
 from loadtest.caller import REFUSED_PAUSE
 from loadtest.message import Era
 from loadtest.run import Run
+from server.signing.httpx_auth import Signed
 
 _NAME = "tools/call echo (SDK)"
 _MODES = {Era.LEGACY: "legacy", Era.MODERN: Era.MODERN.value}
@@ -21,14 +22,16 @@ class OfficialCaller:
 
     Args:
         headers: sent with each request, beyond the SDK's own.
+        auth: signs each request; None: they aren't signed.
     """
 
     connection = None
     """The SDK looks after its own."""
 
-    def __init__(self, run: Run, headers: Mapping[str, str]) -> None:
+    def __init__(self, run: Run, headers: Mapping[str, str], auth: Signed | None = None) -> None:
         self._run = run
         self._headers = dict(headers)
+        self._auth = auth
         self._number = next(run.connection_numbers)
         self._era = run.load.eras[self._number % len(run.load.eras)]
         self._replica = ""
@@ -39,7 +42,10 @@ class OfficialCaller:
         while not run.over:
             begun = run.now
             http = httpx2.AsyncClient(
-                headers=self._headers, event_hooks={"response": [self._note]}, timeout=run.load.patience
+                headers=self._headers,
+                auth=self._auth,
+                event_hooks={"response": [self._note]},
+                timeout=run.load.patience,
             )
             try:
                 async with http:

@@ -17,6 +17,7 @@ from loadtest.arguments import (
     new_file,
     policy,
     positive,
+    private_key_file,
     ramp,
     rate,
     threshold,
@@ -24,6 +25,7 @@ from loadtest.arguments import (
 from loadtest.message import Era
 from loadtest.pace import Ramp, constant
 from loadtest.run import Policy
+from loadtest.signing import Signer
 from loadtest.thresholds import Threshold
 
 _CONCURRENT = 20
@@ -50,6 +52,7 @@ class Options:
     """What is called: {"tool": …, "args": …}, {"method": …, "args": …}, {"mix": […]}, {"session": True},
     {"sdk": True}; {}: echo."""
     headers: dict[str, str]
+    signer: Signer | None
     warm_up: float
     patience: float
     processes: int
@@ -75,6 +78,7 @@ def read(line: Sequence[str] | None = None) -> Options:
     _complete(given)
     try:
         what = _what(given)
+        signer = _signer(given)
     except ValueError as error:
         parser.error(str(error))
     headers = dict(given.header)
@@ -90,6 +94,7 @@ def read(line: Sequence[str] | None = None) -> Options:
         eras=_ERAS[given.era],
         what=what,
         headers=headers,
+        signer=signer,
         warm_up=given.warm_up,
         patience=given.timeout,
         processes=given.processes,
@@ -200,6 +205,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="'NAME: VALUE'",
         help="sent with each request",
     )
+    what.add_argument(
+        "--sign-key",
+        type=private_key_file,
+        metavar="FILE",
+        help="sign each request, with this Ed25519 private key (PEM; RFC 9421)",
+    )
+    what.add_argument("--sign-key-id", metavar="ID", help="under which the server has its public key")
 
     result = parser.add_argument_group("result")
     add = result.add_argument
@@ -243,6 +255,19 @@ def _complete(given: argparse.Namespace) -> None:
             given.duration = given.ramp.seconds
         else:
             given.requests = _REQUESTS
+
+
+def _signer(given: argparse.Namespace) -> Signer | None:
+    if (given.sign_key is None) != (given.sign_key_id is None):
+        raise ValueError("--sign-key and --sign-key-id belong together: give both")
+    if given.sign_key is None:
+        return None
+    signer = Signer(given.sign_key_id, given.sign_key)
+    try:
+        signer.lines(given.url)(b"")
+    except ValueError as error:
+        raise ValueError(f"--sign-key-id or --url: {error}") from None
+    return signer
 
 
 def _what(given: argparse.Namespace) -> dict[str, Any]:

@@ -18,12 +18,13 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
         ValueError: a mix that makes no sense.
     """
     target = Target.of(options.url)
+    sign = options.signer.lines(options.url) if options.signer else None
     count = options.processes
     ramp = options.ramp
     return Load(
         target=target,
         addresses=addresses,
-        scenario=scenario(options.what, Writer(target, options.headers)),
+        scenario=scenario(options.what, Writer(target, options.headers, sign)),
         eras=options.eras,
         callers=max(1, _share(options.concurrent, part, count)),
         requests=None if options.requests is None else _share(options.requests, part, count),

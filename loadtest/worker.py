@@ -69,7 +69,9 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     await asyncio.to_thread(pipe.recv)
 
     def caller(run: Run) -> Working:
-        return OfficialCaller(run, options.headers) if options.what.get("sdk") else Caller(run)
+        if options.what.get("sdk"):
+            return OfficialCaller(run, options.headers, options.signer.auth() if options.signer else None)
+        return Caller(run)
 
     if options.warm_up:
         await Run(plan.warm_up(load, options.warm_up)).go(caller)

@@ -10,17 +10,26 @@ from pathlib import Path
 
 import uvicorn
 
-from server import __version__, config, local, logs, worker
+from server import __version__, config, entrance, local, logs, worker
+from server.access import command as access
+from server.audit import command as audit
+from server.audit import trail
 from server.config import Settings
 from server.errors import StartupError
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
 
+_TOOLS = {"keys": access.main, "audit": audit.main}
+"""Commands of their own, which run no server."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] in _TOOLS:
+        return _TOOLS[given[0]](given[1:])
+    options = _parser().parse_args(given)
     try:
         settings = config.load()
         logs.configure(settings, name_of(settings))
@@ -37,6 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _serve(settings, app=worker.APP)
         mcp_app = build(settings)
         connect(settings)  # which only looks at the URL
+        entrance.check(settings)
+        trail.check(settings)
         if options.check:
             print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
             return 0
@@ -57,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m server",
         description="Run one replica of the MCP server. Settings come from the environment or from secret files; "
         "README lists them.",
-        epilog=f"Exit codes: 0 done; 2 wrong arguments; {EXIT_REFUSED} refused to start (the reason is on stderr).",
+        epilog="python -m server keys --help: make and check API keys; python -m server audit --help: verify the audit "
+        f"log. Exit codes: 0 done; 2 wrong arguments; {EXIT_REFUSED} refused to start (the reason is on stderr).",
     )
     parser.add_argument(
         "command", nargs="?", choices=["worker"], help="run a worker, which does the jobs of JOBS_URL, and no replica"

@@ -25,6 +25,9 @@ _CHATTY = (
     "httpx",
 )
 
+_TELLING = ("fastmcp.server.mixins.mcp_operations",)
+"""These tell of each call's arguments at DEBUG, which are nobody's business but its caller's."""
+
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -94,4 +97,6 @@ def configure(settings: Settings, replica: str) -> LogBuffer:
     root.setLevel(settings.log_level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    for name in _TELLING:
+        logging.getLogger(name).setLevel(max(root.level, logging.INFO))
     return buffer

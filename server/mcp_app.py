@@ -11,6 +11,7 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from server import __version__
+from server.access.visibility import Visibility
 from server.call_guard import CallGuard, bounded
 from server.config import Settings
 from server.containment import AsyncFunction
@@ -86,7 +87,11 @@ def build(settings: Settings) -> McpApp:
         version=__version__,
         on_duplicate="error",
         mask_error_details=not settings.debug_errors,
-        middleware=[CallGuard(settings.call_timeout_seconds, timeouts), *discovered.middleware],
+        middleware=[
+            CallGuard(settings.call_timeout_seconds, timeouts),
+            *discovered.middleware,
+            *([Visibility()] if settings.api_keys_file else []),
+        ],
         request_state_security=request_state.security(settings),
     )
     for item in found:

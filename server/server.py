@@ -3,14 +3,16 @@
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from server import __version__, collector, config, logs
+from server.audit.trail import Trail, audit_log, noting
 from server.config import Settings
+from server.entrance import Entrance
 from server.errors import StartupError
 from server.exchange import sdk
 from server.exchange.admission import Admission
@@ -27,7 +29,8 @@ from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build, offer_jobs
 from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
-from server.middleware.guard import Guard
+from server.middleware.cors import Cors
+from server.rates.gate import Gate, gate
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.routes.home import home_route
@@ -80,36 +83,44 @@ def create_app(
     offer_jobs(mcp_app.mcp, desk, settings)
     if desk.jobs and desk.off:
         logger.warning("No jobs are offered: %s", desk.off)
-    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop)
+    door = gate(settings, share.redis, replica)
+    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door)
+    entrance = Entrance(settings, share.redis, _body(settings))
+    audit = audit_log(settings, replica)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        async with share.running(), opened():
+        async with audit.running() if audit else nullcontext(), share.running(), entrance.running(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
             collector.settle()
-            async with around, desk.running():
+            async with door.running() if door else nullcontext(), around, desk.running():
                 yield {limits.KEY: connections}
 
-    jobs = JobRoutes(desk, _admission(settings), _body(settings), InFlight(settings.max_in_flight))
+    jobs = JobRoutes(desk, _admission(settings), _body(settings), InFlight(settings.max_in_flight), door)
     routes = Starlette(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
             *jobs.routes(),
+            *entrance.routes(),
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
     )
     routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
     rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, routes)
-    if settings.auth_enabled and settings.auth_token:
-        rooms = Guard(rooms, settings.auth_token.get_secret_value(), realm=settings.mcp_name)
-    return AccessLog(rooms, replica, access_lines(settings, replica, buffer))
+    rooms, write = entrance.guard(rooms), access_lines(settings, replica, buffer)
+    if audit is not None:
+        rooms, write = Trail(rooms, audit), noting(audit, write)
+    if settings.cors_origins:
+        rooms = Cors(rooms, settings.cors_origins)
+    return AccessLog(rooms, replica, write)
 
 
 def _admission(settings: Settings) -> Admission:
-    return Admission(settings.allowed_hosts, settings.allowed_origins, only_post=settings.stateless_http)
+    origins = (*settings.allowed_origins, *settings.cors_origins)
+    return Admission(settings.allowed_hosts, origins, only_post=settings.stateless_http)
 
 
 def _body(settings: Settings) -> Body:
@@ -117,12 +128,13 @@ def _body(settings: Settings) -> Body:
 
 
 def _exchange(
-    settings: Settings, mcp_app: McpApp, at_stop: list[Callable[[], None]]
+    settings: Settings, mcp_app: McpApp, at_stop: list[Callable[[], None]], door: Gate | None
 ) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[Any]], Callable[[], Mapping[str, str]]]:
     """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool.
 
     Args:
         at_stop: what is called when the replica stops; the endpoint may add to it.
+        door: bounds each caller's calls.
     """
     admission = _admission(settings)
     mcp = mcp_app.mcp
@@ -130,7 +142,7 @@ def _exchange(
     if settings.stateless_http:
         forget_sessions(mcp)
     if settings.stateless_http and settings.json_response != "false":
-        exchange = Exchange(admission, body, in_flight, streams=settings.json_response == "auto")
+        exchange = Exchange(admission, body, in_flight, door, streams=settings.json_response == "auto")
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[None]:
@@ -144,7 +156,7 @@ def _exchange(
         json_response=settings.json_response != "false",
         host_origin_protection=False,  # looked at already
     )
-    delegate = Delegate(inner, admission, body, in_flight, stateless=settings.stateless_http)
+    delegate = Delegate(inner, admission, body, in_flight, door, stateless=settings.stateless_http)
     asked = "STATELESS_HTTP=false" if not settings.stateless_http else "JSON_RESPONSE=false"
     at_stop.append(delegate.stop)
     lanes = {tool.name: f"the SDK's own: {asked}" for tool in mcp_app.catalogue.tools}

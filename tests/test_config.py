@@ -63,7 +63,7 @@ def test_a_variable_sets_its_setting(
         ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: input should be 'text' or 'json'"),
         ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: input should be a valid boolean"),
         ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not a package's name"),
-        ("AUTH_ENABLED", "true", "AUTH_TOKEN: required by AUTH_ENABLED=true"),
+        ("AUTH_ENABLED", "true", "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"),
         ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: input should be greater than or equal to 0"),
     ],
 )

@@ -36,7 +36,8 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
     """One line on stderr, exit code 3."""
     done = serve(*arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == ("AUTH_TOKEN: required by AUTH_ENABLED=true; set it, or mount a secret named auth_token\n")
+    needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
+    assert done.stderr == f"{needed}; set one, or mount a secret named auth_token\n"
 
 
 def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Lists of components, encoded once and sent again as long as every caller gets the same."""
+"""Lists of components, encoded once and sent again to all callers who may use the same tools."""
 
 from collections.abc import Awaitable
 
+from server.access.caller import caller_of
 from server.exchange.call import Call
 from server.exchange.envelope import Envelopes
 from server.exchange.full_lane import FullLane
@@ -12,13 +13,19 @@ METHODS = frozenset(
 )
 
 
+_REMEMBERED = 512
+"""Replies; more than a few callers with tools of their own make."""
+
+_Asked = tuple[str, str, tuple[str, ...] | None]
+
+
 class Catalogue:
-    """Remembers what the full lane answered to each method in each protocol version."""
+    """Remembers what the full lane answered to each method in each protocol version, and to whom."""
 
     def __init__(self, full: FullLane, envelopes: Envelopes) -> None:
         self.full = full
         self.envelopes = envelopes
-        self._known: dict[tuple[str, str], bytes] = {}
+        self._known: dict[_Asked, bytes] = {}
 
     def forget(self) -> None:
         """Ask anew: the components have changed."""
@@ -29,7 +36,7 @@ class Catalogue:
         request = call.request
         if not self._asks_for_all(call):
             return self.full.answer(call)
-        result = self._known.get((request.method, call.version))
+        result = self._known.get(_asked(call))
         if result is None:
             return self._ask(call)
         return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request.id), result))
@@ -40,7 +47,9 @@ class Catalogue:
         except Exception:  # noqa: BLE001  # the full lane's to tell
             await self.full.answer(call)
             return
-        self._known[call.request.method, call.version] = encode(result)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[_asked(call)] = encode(result)
         await self.answer(call)
 
     def _asks_for_all(self, call: Call) -> bool:
@@ -53,3 +62,8 @@ class Catalogue:
             return False
         request = call.request
         return self.envelopes.is_valid(request.method, meta, call.version, request.size)
+
+
+def _asked(call: Call) -> _Asked:
+    caller = caller_of(call.scope)
+    return call.request.method, call.version, None if caller is None else caller.tools

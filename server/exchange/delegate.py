@@ -5,14 +5,16 @@ import asyncio
 from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.audit.call import note_arguments
 from server.exchange.admission import Admission
 from server.exchange.body import Body, replay
 from server.exchange.errors import ClientGone, Refused, send_refusal
 from server.exchange.in_flight import InFlight
-from server.exchange.message import Request, called, parse
+from server.exchange.message import Request, called, called_tool, parse
 from server.exchange.stateless import drop_session_id
 from server.middleware.access_lines import CALL, FAILED
 from server.middleware.headers import headers_of
+from server.rates.gate import Gate
 
 
 class Delegate:
@@ -23,14 +25,25 @@ class Delegate:
         admission: which requests are read at all.
         body: reads bodies.
         in_flight: bounds the calls that are answered at once.
+        gate: bounds each caller's.
         stateless: whether it keeps no sessions.
     """
 
-    def __init__(self, app: ASGIApp, admission: Admission, body: Body, in_flight: InFlight, *, stateless: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        admission: Admission,
+        body: Body,
+        in_flight: InFlight,
+        gate: Gate | None,
+        *,
+        stateless: bool,
+    ) -> None:
         self.app = app
         self.admission = admission
         self.body = body
         self.in_flight = in_flight
+        self.gate = gate
         self.stateless = stateless
         self._stopping = asyncio.Event()
         # It would cut the event streams of calls in flight at SIGTERM.
@@ -61,11 +74,17 @@ class Delegate:
         message = parse(body)
         if isinstance(message, Request):
             scope[CALL] = called(message)
+            note_arguments(scope, message.params)
         self.in_flight.enter(message.id if isinstance(message, Request) else None)
+        leave = None
         try:
+            if self.gate is not None and isinstance(message, Request):
+                leave = await self.gate.enter(scope, called_tool(message), message.id)
             await self._pass_on(scope, replay(body, receive), send)
         finally:
             self.in_flight.leave()
+            if leave is not None:
+                leave()
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a client listen until the replica stops; the stream ends properly then."""

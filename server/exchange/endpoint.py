@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from starlette.types import Receive, Scope, Send
 
+from server.audit.call import note_arguments
 from server.exchange.admission import Admission
 from server.exchange.body import Body
 from server.exchange.call import Call
@@ -12,11 +13,12 @@ from server.exchange.eras import check_envelope, check_param_headers, check_serv
 from server.exchange.errors import ClientGone, Refused, send_refusal
 from server.exchange.in_flight import UNAVAILABLE, InFlight
 from server.exchange.lanes import Lanes
-from server.exchange.message import Notification, Request, Response, called, parse
+from server.exchange.message import Notification, Request, Response, called, called_tool, parse
 from server.exchange.stateless import drop_session_id
 from server.exchange.wire import error_response, send_empty
 from server.middleware.access_lines import CALL, FAILED
 from server.middleware.headers import Headers, headers_of
+from server.rates.gate import Gate
 
 _LISTEN = "subscriptions/listen"
 
@@ -28,16 +30,20 @@ class Exchange:
         admission: which requests are read at all.
         body: reads bodies.
         in_flight: bounds the calls that are answered at once; subscriptions, which wait for events, don't count.
+        gate: bounds each caller's.
         streams: whether a reply may become an event stream, where the caller takes one.
     """
 
     lanes: Lanes
     """What answers; there as soon as the server has started."""
 
-    def __init__(self, admission: Admission, body: Body, in_flight: InFlight, *, streams: bool) -> None:
+    def __init__(
+        self, admission: Admission, body: Body, in_flight: InFlight, gate: Gate | None, *, streams: bool
+    ) -> None:
         self.admission = admission
         self.body = body
         self.in_flight = in_flight
+        self.gate = gate
         self.streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,22 +60,35 @@ class Exchange:
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
                 if message.method == _LISTEN:
-                    await self.lanes.answer(call)
+                    await self._listen(call)
                 else:
                     self.in_flight.enter(message.id)
+                    leave = None
                     try:
+                        if self.gate is not None:
+                            leave = await self.gate.enter(scope, called_tool(message), message.id)
                         await self.lanes.answer(call)
                     except asyncio.CancelledError:  # the grace of a shutdown is over
                         await _tell_of_the_end(call)
                         raise
                     finally:
                         self.in_flight.leave()
+                        if leave is not None:
+                            leave()
             else:
                 await self._acknowledge(message, headers, scope, send)
         except Refused as refused:
             await send_refusal(send, refused)
         except ClientGone:
             return
+
+    async def _listen(self, call: Call) -> None:
+        """Serve a subscription, which is no call that runs."""
+        if self.gate is not None:
+            leave = await self.gate.enter(call.scope, "", call.request.id)
+            if leave is not None:
+                leave()
+        await self.lanes.answer(call)
 
     def _call(
         self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
@@ -81,6 +100,7 @@ class Exchange:
         """
         method = request.method
         scope[CALL] = called(request)
+        note_arguments(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams)

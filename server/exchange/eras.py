@@ -22,6 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 from starlette.datastructures import Headers as StarletteHeaders
 from starlette.types import Scope
 
+from server.access.caller import may_use
 from server.exchange.errors import Refused
 from server.exchange.message import Request
 from server.middleware.headers import DUPLICATED, Headers
@@ -124,6 +125,8 @@ def check_param_headers(request: Request, scope: Scope, schemas: Mapping[str, An
     params = request.params or {}
     name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str) or name not in schemas or not isinstance(arguments, Mapping | None):
+        return
+    if not may_use(scope, name):  # to whom nothing tells that there is such a tool
         return
     rejection = validate_mcp_param_headers(schemas[name], arguments or {}, StarletteHeaders(scope=scope))
     if rejection is not None:

@@ -11,6 +11,7 @@ from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
 from server import eager
+from server.access.caller import may_use
 from server.call_guard import out_of_time
 from server.exchange.call import Call
 from server.exchange.envelope import Envelopes
@@ -41,7 +42,8 @@ class FastLane:
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
         """The plan of the tool that a call is for; None if this call is one for the full lane.
 
-        A progress token, a version of the tool and another round's answers are such; and what isn't valid.
+        A progress token, a version of the tool and another round's answers are such; what isn't valid; and a tool that
+        the caller may not use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:
@@ -49,6 +51,8 @@ class FastLane:
         name, arguments = params.get("name"), params.get("arguments")
         plan = plans.tools.get(name) if type(name) is str else None
         if plan is None or (arguments is not None and type(arguments) is not dict):
+            return None
+        if not may_use(call.scope, plan.tool.name):
             return None
         meta = params.get("_meta")
         if meta is None:

@@ -9,6 +9,9 @@ from pydantic_core import from_json
 from server.exchange.errors import Refused
 from server.middleware.access_lines import LONGEST
 
+SUBMIT_JOB = "submit_job"
+"""Name of the tool that submits any job, so that a call of it is one of that job."""
+
 
 @dataclass(slots=True)
 class Request:
@@ -69,6 +72,16 @@ def called(message: Request) -> tuple[str, str]:
     params = message.params or {}
     name = params.get("name") or params.get("uri")
     return message.method[:LONGEST], (name[:LONGEST] if type(name) is str else "")
+
+
+def called_tool(message: Request) -> str:
+    """The tool, or the job, that a request is a call of; empty if it is none."""
+    if message.method != "tools/call" or message.params is None:
+        return ""
+    name, arguments = message.params.get("name"), message.params.get("arguments")
+    if name == SUBMIT_JOB and type(arguments) is dict:
+        name = arguments.get("job")
+    return name if type(name) is str else ""
 
 
 def _no_message() -> Refused:

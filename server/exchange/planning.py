@@ -14,11 +14,14 @@ from fastmcp.tools import Tool
 from mcp.shared.inbound import x_mcp_header_map
 from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
+from server.access.visibility import Visibility
 from server.call_guard import CallGuard
 from server.exchange import sdk
 from server.exchange.plan import Plan, Templates, compile_plan, why_full
 from server.outcome import PlannedTool
 
+_EVERYWHERE = (CallGuard, Visibility, *sdk.BUILT_IN_MIDDLEWARE)
+"""What the lanes do by themselves."""
 _CALL_HOOKS = ("__call__", "on_message", "on_request", "on_call_tool")
 _OTHER_HOOKS = (
     "__call__",
@@ -40,7 +43,7 @@ class Plans:
         tools: plans by tool's name.
         full: why the other tools take the full lane, by name.
         annotated: input schemas that mirror an argument into a header, by tool's name.
-        cacheable: whether every caller gets the same lists, until components change.
+        cacheable: whether every caller who may use the same tools gets the same lists, until components change.
     """
 
     tools: dict[str, Plan] = field(default_factory=dict)
@@ -65,7 +68,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> P
     """
     tools = await mcp.list_tools(run_middleware=False)
     names = Counter(tool.name for tool in tools)
-    registered = [each for each in mcp.middleware if not isinstance(each, (CallGuard, *sdk.BUILT_IN_MIDDLEWARE))]
+    registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
     around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
     everywhere = sdk.why_unplannable(mcp) or _traced()
     plans, templates = Plans(), Templates(mcp)

@@ -11,6 +11,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -18,11 +19,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from server.access.caller import may_use, owner_of
+from server.audit.call import note_arguments
 from server.exchange.admission import Admission
 from server.exchange.body import Body
 from server.exchange.errors import ClientGone, Refused
 from server.exchange.in_flight import InFlight
-from server.middleware.guard import owner_of
+from server.middleware.access_lines import CALL, LONGEST
+from server.rates.gate import Gate
 from server.work.desk import PAGE, Desk
 from server.work.errors import JobError, invalid
 
@@ -50,13 +54,15 @@ class JobRoutes:
         admission: which requests are read at all: a page in a browser must not submit jobs to a server on loopback.
         body: reads bodies, within its bounds.
         in_flight: bounds the requests that are answered at once.
+        gate: bounds each caller's.
     """
 
-    def __init__(self, desk: Desk, admission: Admission, body: Body, in_flight: InFlight) -> None:
+    def __init__(self, desk: Desk, admission: Admission, body: Body, in_flight: InFlight, gate: Gate | None) -> None:
         self.desk = desk
         self.admission = admission
         self.body = body
         self.in_flight = in_flight
+        self.gate = gate
 
     def routes(self) -> list[Route]:
         """Each path and method with its endpoint."""
@@ -81,7 +87,11 @@ class JobRoutes:
             text = f'{where}: {problem["msg"]}. Send {{"job": "name", "params": {{…}}}}.'
             return _error(400, "bad_request", text)
         key = request.headers.get("idempotency-key")
-        record = await self.desk.submit(owner, wanted.job, wanted.params, key)
+        request.scope[CALL] = ("", wanted.job[:LONGEST])
+        note_arguments(request.scope, {"arguments": wanted.params})
+        allowed = partial(may_use, request.scope)
+        await self._within_rate(request, wanted.job)
+        record = await self.desk.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
         return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
 
     async def _list(self, request: Request, owner: str) -> Response:
@@ -105,6 +115,15 @@ class JobRoutes:
     async def _cancel(self, request: Request, owner: str) -> Response:
         return JSONResponse((await self.desk.cancel(owner, request.path_params["id"])).status())
 
+    async def _within_rate(self, request: Request, job: str) -> None:
+        """
+        Raises:
+            Refused: 429.
+        """
+        leave = await self.gate.enter(request.scope, job, None) if self.gate is not None else None
+        if leave is not None:
+            leave()
+
     def _told(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         """An endpoint whose refusals are replies."""
 
@@ -113,6 +132,8 @@ class JobRoutes:
                 await self.admission.check_source(request.scope, request.receive)
                 self.in_flight.enter(None)
                 try:
+                    if request.method != "POST":  # a submission costs what its job does
+                        await self._within_rate(request, "")
                     return await endpoint(request, owner_of(request.scope))
                 finally:
                     self.in_flight.leave()

@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from server import __version__
+from server.access.caller import CALLER
 from server.lifecycle import Lifecycle
-from server.middleware.guard import PRINCIPAL
 
 
 def version_route(
@@ -30,7 +30,7 @@ def version_route(
             "status": lifecycle.state,
             "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
         }
-        if not guarded or PRINCIPAL in request.scope:
+        if not guarded or CALLER in request.scope:
             told["lanes"] = lanes()
         return JSONResponse(told)
 

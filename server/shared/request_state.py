@@ -15,8 +15,8 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
+from server.access.caller import caller_of
 from server.config import Settings
-from server.middleware.guard import PRINCIPAL
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -34,7 +34,8 @@ def security(settings: Settings) -> RequestStateSecurity:
 
 
 def _principal(context: ServerRequestContext[Any, Any]) -> str | None:
-    return context.request.scope.get(PRINCIPAL) if context.request else None
+    caller = caller_of(context.request.scope) if context.request else None
+    return caller.owner if caller is not None else None
 
 
 _SEALED: ContextVar[str | None] = ContextVar("sealed_request_state", default=None)

@@ -64,16 +64,25 @@ class Desk:
             await self._link.close()
 
     async def submit(
-        self, owner: str, name: str, arguments: Mapping[str, Any], idempotency_key: str | None = None
+        self,
+        owner: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        idempotency_key: str | None = None,
+        *,
+        allowed: Callable[[str], bool] = lambda _: True,
     ) -> Record:
         """Take a job; or, for a key that its owner used before, give the one that it made then.
+
+        Args:
+            allowed: whether the caller may use a job of that name; others don't exist for it.
 
         Raises:
             JobError: no such job, arguments that don't fit, a key used for something else, a full queue, no queue.
         """
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _KEY_LENGTH:
             raise errors.invalid(f"An Idempotency-Key has 1 to {_KEY_LENGTH} characters.")
-        job, text = self._checked(name, arguments)
+        job, text = self._checked(name, arguments, allowed)
         record = Record(
             id=secrets.token_urlsafe(24),
             job=name,
@@ -113,7 +122,7 @@ class Desk:
 
         return await self._ask(create)
 
-    def _checked(self, name: str, arguments: Mapping[str, Any]) -> tuple[Job, str]:
+    def _checked(self, name: str, arguments: Mapping[str, Any], allowed: Callable[[str], bool]) -> tuple[Job, str]:
         """The job of a name, and its arguments as JSON.
 
         Raises:
@@ -122,8 +131,8 @@ class Desk:
         if self.off:
             raise errors.switched_off(self.off)
         job = self.jobs.get(name)
-        if job is None:
-            known = ", ".join(sorted(self.jobs)) or "none"
+        if job is None or not allowed(name):
+            known = ", ".join(filter(allowed, sorted(self.jobs))) or "none"
             raise errors.invalid(f"There is no job named {name!r}; there are: {known}.")
         try:
             job.check(arguments)

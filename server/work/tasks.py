@@ -20,8 +20,8 @@ from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 from pydantic_core import to_json
 
+from server.access.caller import may_use, owner_of
 from server.exchange.sdk import LeavesToolsAlone
-from server.middleware.guard import owner_of
 from server.work.desk import Desk
 from server.work.errors import JobError
 from server.work.record import LIFETIME, Record, iso
@@ -101,6 +101,7 @@ class JobTasks(LeavesToolsAlone):
             or request.protocol_version not in _VERSIONS
             or context.client_extension_settings(EXTENSION) is None
             or request.request is None
+            or not may_use(request.request.scope, params.name)
         ):
             return await call_next()
         try:

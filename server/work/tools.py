@@ -1,6 +1,7 @@
 """The tools that jobs are to MCP clients: one of each job's own, and four plain ones for any job."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastmcp import Context
@@ -10,14 +11,15 @@ from fastmcp.tools import FunctionTool, Tool, ToolResult
 from mcp_types import ToolAnnotations
 from pydantic import Field, PrivateAttr
 
-from server.middleware.guard import owner_of
+from server.access.caller import may_use, owner_of
+from server.exchange.message import SUBMIT_JOB
 from server.outcome import PlannedTool
 from server.work.desk import Desk
 from server.work.errors import JobError
 from server.work.job import Job
 from server.work.tasks import result_of
 
-JOB_TOOLS = ("submit_job", "job_status", "job_result", "cancel_job")
+JOB_TOOLS = (SUBMIT_JOB, "job_status", "job_result", "cancel_job")
 """The names of the plain tools."""
 
 T = TypeVar("T")
@@ -75,8 +77,13 @@ def _plain(desk: Desk) -> list[Tool]:
             str | None, Field(description="The same key makes the same submission once only")
         ] = None,
     ) -> dict[str, Any]:
-        """Submit a job, which may take minutes; returns its id at once."""
-        return (await _told(desk.submit(_owner(ctx), job, arguments, idempotency_key))).status()
+        """Submit a job, which may take minutes; returns its id at once.
+
+        Jobs are the tools whose descriptions say that they run as a job.
+        """
+        allowed = partial(may_use, _scope(ctx))
+        submitted = desk.submit(_owner(ctx), job, arguments, idempotency_key, allowed=allowed)
+        return (await _told(submitted)).status()
 
     async def job_status(ctx: Context, job_id: Identity) -> dict[str, Any]:
         """Tell how far a job is: status, progress (0 to 100), message, times, attempts, error."""
@@ -93,10 +100,9 @@ def _plain(desk: Desk) -> list[Tool]:
         """Cancel a job that hasn't finished; tells what has become of it."""
         return (await _told(desk.cancel(_owner(ctx), job_id))).status()
 
-    jobs = "\n".join(f"- {each.name}: {each.description.partition(chr(10))[0]}" for each in desk.jobs.values())
     reads = ToolAnnotations(read_only_hint=True)
     return [
-        _tool(submit_job, description=f"{submit_job.__doc__}\n\nJobs (each is a tool as well):\n{jobs}"),
+        _tool(submit_job),
         _tool(job_status, annotations=reads),
         _tool(job_result, annotations=reads),
         _tool(cancel_job, annotations=ToolAnnotations(destructive_hint=True, idempotent_hint=True)),
@@ -108,8 +114,12 @@ def _tool(function: Callable[..., Any], **settings: Any) -> Tool:
 
 
 def _owner(ctx: Context) -> str:
+    return owner_of(_scope(ctx))
+
+
+def _scope(ctx: Context) -> Mapping[str, Any]:
     request = ctx.request_context.request if ctx.request_context else None
-    return owner_of(request.scope if request is not None else {})
+    return request.scope if request is not None else {}
 
 
 async def _told(asked: Awaitable[T]) -> T:

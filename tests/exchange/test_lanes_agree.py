@@ -147,7 +147,7 @@ class Side:
             app.mcp.add_middleware(each)
         self.context = contextvars.copy_context()
         self.context.run(sdk.serve_over_http, app.mcp)
-        exchange, self._opened, _ = _exchange(given, app, [])
+        exchange, self._opened, _ = _exchange(given, app, [], None)
         assert isinstance(exchange, Exchange)
         self.exchange = exchange
         self._closing = asyncio.Event()

@@ -56,9 +56,11 @@ def forget_idle_connections(node: int, seconds: int) -> None:
     _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm --set {seconds} 5 5")
 
 
-def connections(node: int) -> int:
-    """How many connections a node's mesh knows."""
-    return len(re.findall(r"^TCP ", _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm -Lcn"), re.MULTILINE))
+def connections(node: int) -> set[str]:
+    """The connections that a node's mesh knows, each by its client's address and port."""
+    return set(
+        re.findall(r"^TCP +\S+ +\S+ +(\S+)", _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm -Lcn"), re.MULTILINE)
+    )
 
 
 _IN_THE_MESH = "nsenter --net=/var/run/docker/netns/ingress_sbox"

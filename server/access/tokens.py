@@ -1,0 +1,137 @@
+"""Callers who show a token of an authorization server's (JWT, RFC 7519), checked by FastMCP's verifiers."""
+
+import hashlib
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+
+import httpx2
+from fastmcp.server.auth.providers.jwt import JWTVerifier
+from fastmcp.utilities.auth import decode_jwt_header
+
+from server.access.caller import Caller
+from server.config import Settings
+from server.errors import StartupError
+from server.rates.rate import Rate
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 4096
+"""Tokens whose signature isn't checked again with each call."""
+_TRUSTED_SECONDS = 30.0
+"""For how long: a key that the issuer withdraws ends its tokens after this, and the time that keys are kept."""
+_ANSWER_SECONDS = 5.0
+_ASKED_AGAIN_SECONDS = 5.0
+"""Between two looks for a key that isn't there: nobody makes a replica ask its issuer more often."""
+_LONGEST = 16 * 1024
+
+
+class Tokens:
+    """Knows callers by their tokens.
+
+    Args:
+        algorithms: that tokens may be signed with. A verifier knows one, and takes keys of its type only, so that no
+            public key is ever taken for a shared secret (RFC 8725, section 3.1).
+        rate: of each caller.
+
+    Raises:
+        StartupError: the file of keys is none.
+    """
+
+    def __init__(self, issuer: str, audience: Iterable[str], jwks: str, algorithms: Iterable[str], rate: Rate) -> None:
+        remote = jwks.startswith(("http://", "https://"))
+        transport = None if remote else _File(_checked(jwks))
+        self._client = httpx2.AsyncClient(transport=transport, timeout=_ANSWER_SECONDS)
+        self._verifiers = {
+            algorithm: JWTVerifier(
+                jwks_uri=jwks if remote else "http://localhost/",
+                issuer=issuer,
+                audience=list(audience),
+                algorithm=algorithm,
+                http_client=self._client,
+                jwks_refresh_interval=_ASKED_AGAIN_SECONDS,
+            )
+            for algorithm in algorithms
+        }
+        self._rate = rate
+        self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Tokens | None":
+        """By the settings; None if they name no issuer."""
+        if not settings.auth_jwt_issuer:
+            return None
+        given = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
+        return cls(*given, settings.auth_jwt_algorithms, settings.rate)
+
+    async def close(self) -> None:
+        """Close the connections to the issuer."""
+        await self._client.aclose()
+
+    async def caller(self, token: bytes) -> Caller | None:
+        """Who shows a token; None if it isn't good, whatever is wrong with it."""
+        if len(token) > _LONGEST:
+            return None
+        digest = hashlib.sha256(token).digest()
+        known = self._known.get(digest)
+        if known is not None and time.time() < known[1]:
+            return known[0]
+        found = await self._check(token)
+        if found is not None:
+            while len(self._known) >= _REMEMBERED:
+                self._known.popitem(last=False)
+            self._known[digest] = found
+        return found[0] if found is not None else None
+
+    async def _check(self, token: bytes) -> tuple[Caller, float] | None:
+        """The caller, and until when it may be taken for it without another look."""
+        try:
+            text = token.decode("ascii")
+            verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return None
+        if verifier is None:  # none, HS256, and whatever else isn't asked for
+            return None
+        found = await verifier.verify_token(text)
+        if found is None:
+            return None
+        now, claims = time.time(), found.claims
+        begins = claims.get("nbf", 0)
+        # FastMCP's verifier looks at neither: a token without an end, and one that isn't good yet.
+        if found.expires_at is None or not isinstance(begins, int | float) or begins > now:
+            return None
+        who = claims.get("sub") or found.client_id
+        if not isinstance(who, str) or not who.isprintable() or len(who) > 255:  # OpenID Connect's
+            return None
+        name = f"jwt:{who}"
+        return Caller(name, name, rate=self._rate, token=found), min(found.expires_at, now + _TRUSTED_SECONDS)
+
+
+class _File(httpx2.AsyncBaseTransport):
+    """Gives a file's content for each request, since the verifiers ask a URL for their keys."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer with the file as it is now."""
+        try:
+            return httpx2.Response(200, content=self._path.read_bytes(), request=request)
+        except OSError as error:
+            raise httpx2.ConnectError(f"{self._path}: {error.strerror}", request=request) from None
+
+
+def _checked(file: str) -> Path:
+    path = Path(file)
+    try:
+        keys = json.loads(path.read_bytes())["keys"]
+    except OSError as error:
+        raise StartupError(f"AUTH_JWT_JWKS={file}: can't be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError):
+        keys = None
+    if not isinstance(keys, list) or not keys:
+        raise StartupError(f'AUTH_JWT_JWKS={file}: is no JWKS, which is like {{"keys": [{{"kty": "RSA", …}}]}}')
+    return path

@@ -1,0 +1,95 @@
+"""What becomes a line of the audit log: every request but those that anybody may send."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from server.access.caller import CALLER, Caller
+from server.audit.call import ARGUMENTS, Noted
+from server.audit.log import AuditLog
+from server.config import Settings
+from server.errors import StartupError
+from server.exchange.errors import Refused, send_refusal
+from server.exchange.in_flight import UNAVAILABLE
+from server.middleware.access_lines import CALL, FAILED, Write
+from server.middleware.guard import OPEN_PATHS
+
+
+class Trail:
+    """Notes requests; refuses them while the audit log can't be written, if it is set to.
+
+    Args:
+        log: where they are noted.
+    """
+
+    def __init__(self, app: ASGIApp, log: AuditLog) -> None:
+        self.app = app
+        self.log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            scope[ARGUMENTS] = b""
+            if self.log.refusing:
+                text = "This replica can't write its audit log, and takes no calls without it; try again."
+                await send_refusal(send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
+                return
+        await self.app(scope, receive, send)
+
+
+def noting(log: AuditLog, write: Write) -> Write:
+    """What notes a request that was answered, besides writing its line of the access log."""
+
+    def note(identity: str, scope: Scope, status: int, seconds: float) -> None:
+        write(identity, scope, status, seconds)
+        arguments = scope.get(ARGUMENTS)
+        if arguments is None:
+            return
+        method, name = scope.get(CALL, ("", ""))
+        caller: Caller | None = scope.get(CALLER)
+        log.note(
+            Noted(
+                time.time() - seconds,
+                identity,
+                "" if caller is None else caller.name,
+                method or _of_http(scope),
+                name,
+                arguments,
+                status,
+                FAILED in scope,
+                seconds,
+            )
+        )
+
+    return note
+
+
+def audit_log(settings: Settings, replica: str) -> AuditLog | None:
+    """The audit log, if the settings want one.
+
+    Raises:
+        StartupError: a setting of it isn't good.
+    """
+    if not settings.audit_log:
+        return None
+    key = settings.audit_key.get_secret_value().encode() if settings.audit_key else None
+    try:
+        return AuditLog(settings.audit_log, replica, settings.audit_on_failure, settings.audit_arguments, key)
+    except ValueError as error:
+        raise StartupError(f"AUDIT_KEY or AUDITARGUMENTS: {error}") from None
+
+
+def check(settings: Settings) -> None:
+    """Look whether the audit log can be written.
+
+    Raises:
+        StartupError: it can't, or a setting of it isn't good.
+    """
+    log = audit_log(settings, "")
+    if log is not None:
+        log.check()
+
+
+def _of_http(scope: Mapping[str, Any]) -> str:
+    return f"{scope['method']} {scope['path']}"

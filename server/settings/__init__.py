@@ -1,0 +1,1 @@
+"""What can be set, by what it is about; `server.config` puts it together."""

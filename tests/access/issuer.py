@@ -1,0 +1,78 @@
+"""An authorization server, as far as a resource server knows it: keys, and tokens signed with them."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from joserfc import jwk, jwt
+
+NAME = "https://login.example.com"
+AUDIENCE = "https://mcp.example.com/mcp"
+
+
+class Issuer:
+    """Signs tokens; its public keys are at `url`, as long as it serves.
+
+    Attributes:
+        asked: how often somebody wanted its keys.
+        away: answer nothing but 503.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[str, Any] = {}
+        self.asked = 0
+        self.away = False
+        self.url = ""
+        self.rotate("first")
+
+    def rotate(self, name: str, algorithm: str = "RS256") -> None:
+        """Have one more key, which signs from now on."""
+        said: Any = {"kid": name, "alg": algorithm}
+        rsa = algorithm[:2] in ("RS", "PS")
+        self.keys[name] = jwk.generate_key("RSA", 2048, said) if rsa else jwk.generate_key("EC", "P-256", said)
+        self.now, self.algorithm = name, algorithm
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """The public keys (JWKS, RFC 7517)."""
+        return {"keys": [key.as_dict(private=False) for key in self.keys.values()]}
+
+    def token(self, headers: dict[str, Any] | None = None, **claims: Any) -> str:
+        """A token that is good, but for what is given; None leaves a claim out."""
+        now = int(time.time())
+        said = {"iss": NAME, "aud": AUDIENCE, "sub": "ada", "iat": now, "exp": now + 300, "scope": "mcp reports:read"}
+        said = {name: value for name, value in {**said, **claims}.items() if value is not None}
+        head = {"alg": self.algorithm, "kid": self.now, **(headers or {})}
+        return str(jwt.encode(head, said, self.keys[self.now], algorithms=[self.algorithm]))
+
+    @contextmanager
+    def serving(self) -> Iterator["Issuer"]:
+        """Serve the keys meanwhile."""
+        issuer = self
+
+        class Keys(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                issuer.asked += 1
+                body = json.dumps(issuer.public).encode()
+                self.send_response(503 if issuer.away else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Keys)
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        self.url = f"http://127.0.0.1:{server.server_port}/jwks"
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            serving.join()
+            server.server_close()

@@ -1,0 +1,62 @@
+"""Calls and lines that tests of the audit log share."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from server.audit.call import Noted, canonical
+from server.audit.chain import Chain
+from server.audit.digests import Digests
+from server.audit.line import Form
+from server.audit.shown import Shown
+
+KEY = b"0123456789abcdef0123456789abcdef"
+NOON = 1_790_000_000.25
+
+
+def a_call(arguments: Any = None, **changes: Any) -> Noted:
+    """A call of `echo` that went well, but for what is said otherwise."""
+    call = Noted(NOON, "1f2e3d4c", "key:ci", "tools/call", "echo", canonical(arguments), 200, False, 0.0015)
+    return call._replace(**changes)
+
+
+def line_of(call: Noted, *shown: str, key: bytes | None = None) -> bytes:
+    """A call's line, the first of its chain."""
+    digests = Digests(key)
+    (line,) = Chain("r1", "run1", digests).link([Form(Shown(shown), digests).call(call)])
+    return line
+
+
+def said(line: bytes) -> dict[str, Any]:
+    """What a line says."""
+    fields: dict[str, Any] = json.loads(line)
+    return fields
+
+
+def chained(calls: Sequence[Noted], key: bytes | None = None, replica: str = "r1", run: str = "run1") -> list[bytes]:
+    """A whole run, as a replica writes it that stops in order."""
+    digests = Digests(key)
+    form = Form(Shown(()), digests)
+    begun = form.event("begun", after="", keyed=digests.keyed)
+    return Chain(replica, run, digests).link([begun, *map(form.call, calls), form.event("ended")])
+
+
+def lines_in(path: Path) -> list[bytes]:
+    """The lines of a file, which may not be there yet."""
+    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
+
+
+def ids(lines: Sequence[bytes]) -> list[str]:
+    """The request ids of the calls among lines, in their order."""
+    return [fields["request_id"] for fields in _whole(lines) if "event" not in fields]
+
+
+def events(lines: Sequence[bytes]) -> list[str]:
+    """What the lines say about the log itself, in their order."""
+    return [fields["event"] for fields in _whole(lines) if "event" in fields]
+
+
+def _whole(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    """What lines say, but for those of other logs, and those that are just being written or never were to the end."""
+    return [said(line) for line in lines if line.startswith(b"{") and line.endswith(b"}\n")]

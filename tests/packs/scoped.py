@@ -1,0 +1,24 @@
+"""Tools that want scopes."""
+
+from fastmcp.server.auth import require_scopes
+from fastmcp.server.dependencies import get_access_token
+from fastmcp.tools import tool
+
+
+@tool(auth=require_scopes("reports:read"))
+def read_report() -> str:
+    """Tell for whom a report is."""
+    token = get_access_token()
+    return f"for {token.subject or token.client_id}" if token else "for nobody"
+
+
+@tool
+def sales_of_the_year() -> int:
+    """Tell what was sold."""
+    return 7
+
+
+@tool
+def sales_of_the_day() -> int:
+    """Tell what was sold."""
+    return 1

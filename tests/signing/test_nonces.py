@@ -1,0 +1,226 @@
+"""Nonces: each once, on every replica."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from server.signing.nonces import Nonces
+from tests.replicas import RedisServer
+from tests.signing.calls import Call, Clock, check, refusal, signatures
+
+NONCES = ["one nonce", "another nonce"]
+CALL = Call().signed()
+REPLAYED = "The nonce was used before: sign each request anew, also one that is sent again."
+
+
+def taken(nonces: Nonces, *names: str) -> list[bool]:
+    """What taking them one after the other comes to."""
+
+    async def take() -> list[bool]:
+        return [await nonces.take("ci", name) for name in names]
+
+    return asyncio.run(take())
+
+
+def test_once() -> None:
+    """And another one, once."""
+    assert taken(Nonces(None, "test", 65), *NONCES, *NONCES, "a third") == [True, True, False, False, True]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "a\0", "ab"]), st.sampled_from(["", "b", "\0b", "bb"]))))
+def test_a_nonce_is_its_keys(pairs: list[tuple[str, str]]) -> None:
+    """What one client has used, another may use."""
+
+    async def take() -> list[bool]:
+        nonces = Nonces(None, "test", 65)
+        return [await nonces.take(*pair) for pair in pairs]
+
+    assert asyncio.run(take()) == [f"{pair[0]}\0{pair[1]}" not in seen(pairs[:n]) for n, pair in enumerate(pairs)]
+
+
+def seen(pairs: list[tuple[str, str]]) -> set[str]:
+    """Marks of those before; a key's id has no NUL in truth."""
+    return {f"{key}\0{nonce}" for key, nonce in pairs}
+
+
+def test_it_is_forgotten_when_nobody_could_use_it_again() -> None:
+    """Not before."""
+    clock = Clock(0)
+    nonces = Nonces(None, "test", 64.5, clock=clock)
+    assert taken(nonces, "one nonce") == [True]
+    for now, free in ((64.5, False), (65.9, False), (66, True), (66, False)):
+        clock.now = now
+        assert taken(nonces, "one nonce") == [free]
+
+
+def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    """What is new, rather than forget; until time has made room. The log says so once."""
+    clock = Clock(0)
+    nonces = Nonces(None, "test", 59, most=3, clock=clock)
+    assert taken(nonces, *"abcdefabc") == [True] * 3 + [False] * 6
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "remembers 3 nonces, as many as it may" in caplog.text
+    clock.now = 60
+    assert taken(nonces, *"abcd") == [True] * 3 + [False]
+    assert len(caplog.records) == 2
+
+
+def test_a_replay_is_refused() -> None:
+    """The very same bytes; what was refused before its nonce was looked at has used up nothing."""
+    checking = signatures()
+    assert "not that of the body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
+    assert "not that of the key" in refusal(Call(method="PUT", headers=CALL.headers), checking)
+    assert check(CALL, checking) == "ci"
+    assert refusal(CALL, checking) == REPLAYED
+    assert check(Call().signed(), checking) == "ci"
+
+
+def test_a_nonce_that_was_used_is_refused_for_another_request() -> None:
+    """Signed rightly by the same key."""
+    checking = signatures()
+    names = [('"@method"', "GET"), ('"@path"', "/mcp")]
+    call = Call(method="GET", body=b"")
+    assert check(call.signed_over(names), checking) == "ci"
+    assert refusal(call.signed_over(names[::-1]), checking) == REPLAYED
+
+
+@contextlib.asynccontextmanager
+async def replicas(server: RedisServer, count: int, seconds: float = 65) -> AsyncIterator[list[Nonces]]:
+    """Nonces of several replicas, each with a connection of its own."""
+    clients = [Redis.from_url(server.url, socket_connect_timeout=1, socket_timeout=1) for _ in range(count)]
+    try:
+        yield [Nonces(client, "test", seconds) for client in clients]
+    finally:
+        for client in clients:
+            await client.aclose()
+
+
+async def accepted(call: Call, each: list[Nonces]) -> int:
+    """How many take a request that they all have at the same time."""
+    checks = [signatures(nonces=nonces).check(call.scope, call.body) for nonces in each]
+    answers = await asyncio.gather(*checks, return_exceptions=True)
+    assert {str(answer) for answer in answers} <= {"ci", REPLAYED}
+    return answers.count("ci")
+
+
+def test_of_many_at_the_same_time_one_passes() -> None:
+    """On one replica."""
+    assert asyncio.run(accepted(CALL, [Nonces(None, "test", 65)] * 50)) == 1
+
+
+@pytest.mark.needs("redis")
+def test_of_many_at_the_same_time_one_passes_of_all_replicas(redis_server: RedisServer) -> None:
+    """Whichever they come to."""
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 3) as (one, two, three):
+            for _ in range(5):
+                assert await accepted(Call().signed(), [one, two, three, one, two] * 10) == 1
+            assert await accepted(Call().signed(), [one]) == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.needs("redis")
+def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> None:
+    """Which has never seen the request. What Redis knows of it goes by itself, and names neither key nor nonce."""
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 2, seconds=65.5) as (one, other):
+            assert await accepted(CALL, [one]) == 1
+            assert await accepted(CALL, [other]) == 0
+            assert await accepted(Call().signed(), [other]) == 1
+
+    asyncio.run(scenario())
+    keys = redis_server.ask("keys", "*").splitlines()
+    assert len(keys) == 2
+    for key in keys:
+        prefix, kind, mark = key.split(":")
+        assert (prefix, kind, len(mark)) == ("test", "nonce", 64)
+        assert 0 < int(redis_server.ask("ttl", key)) <= 67
+        assert redis_server.ask("get", key) == ""
+
+
+@pytest.mark.needs("redis")
+def test_while_redis_is_gone_a_replica_knows_its_own(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it took before, during and after; the log says once that others don't know."""
+    before, during, after = (Call().signed() for _ in range(3))
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 2) as (one, other):
+            assert await accepted(before, [one, other]) == 1
+            await asyncio.to_thread(redis_server.kill)
+            assert await accepted(before, [one]) == 0
+            assert await accepted(during, [one] * 10) == 1
+            assert await accepted(during, [one]) == 0
+            assert await accepted(during, [other]) == 1
+            for _ in range(20):
+                assert await accepted(Call().signed(), [one]) == 1
+            await asyncio.to_thread(redis_server.start)
+            await _shared_again(one, other)
+            assert await accepted(during, [one]) == 0
+            assert await accepted(after, [one, other]) == 1
+
+    asyncio.run(scenario())
+    warnings = [record for record in caplog.records if record.name == "server.signing.nonces"]
+    assert len(warnings) == 2  # one of each replica
+    assert "a replay is refused by the same replica only" in warnings[0].getMessage()
+
+
+async def _shared_again(one: Nonces, other: Nonces) -> None:
+    """Wait until what one takes is refused by the other."""
+    deadline = time.monotonic() + 20
+    while await accepted(Call().signed(), [one, other]) != 1:
+        if time.monotonic() > deadline:
+            pytest.fail("Redis is not asked again")
+        await asyncio.sleep(0.05)
+
+
+class Counted(Redis):
+    """A client that counts what it is asked."""
+
+    asked = 0
+
+    async def set(self, *arguments: Any, **options: Any) -> Any:
+        """Set a key."""
+        self.asked += 1
+        return await super().set(*arguments, **options)
+
+
+@pytest.mark.needs("redis")
+def test_a_redis_that_hangs_is_asked_once_a_second(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Each other request goes on at once, with what the replica knows. The log says it once."""
+
+    async def scenario() -> None:
+        clock = Clock(0)
+        async with Counted(port=redis_server.port) as client:
+            nonces = Nonces(client, "test", 65, clock=clock)
+            assert await nonces.take("ci", "before")
+            assert redis_server.process
+            redis_server.process.send_signal(signal.SIGSTOP)
+            assert await nonces.take("ci", "first")
+            assert client.asked == 2
+            for now in (0.0, 1.0, 2.0):
+                clock.now = now
+                together = [nonces.take("ci", f"at {now}, {number}") for number in range(20)]
+                assert all(await asyncio.gather(*together))
+            assert client.asked == 4
+            assert len(caplog.records) == 1
+            redis_server.process.send_signal(signal.SIGCONT)
+            clock.now = 3
+            assert not await nonces.take("ci", "before")
+            assert await nonces.take("ci", "again")
+            assert not await Nonces(client, "test", 65).take("ci", "again")
+
+    asyncio.run(scenario())

@@ -1,0 +1,454 @@
+"""What a signature must cover and say of itself, and that nothing which it covers can be changed."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes, hmac
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from server.signing.keypair import public_text
+from server.signing.nonces import Nonces
+from server.signing.sign import signed_headers
+from server.signing.verify import Signatures, is_signed
+from tests.signing.calls import KEY, NONCE, NOW, OTHER_KEY, PARAMETERS, Call, Clock, check, key_of, refusal, signatures
+
+METHOD = ('"@method"', "POST")
+PATH = ('"@path"', "/mcp")
+CALL = Call()
+DIGEST = ('"content-digest"', signed_headers("POST", CALL.url, CALL.body, "ci", KEY)["Content-Digest"])
+DIGESTED = CALL.plus(content_digest=DIGEST[1])
+WRONG = "The signature is not that of the key for this request: another key, or something was changed after signing."
+
+SEGMENT = st.text(alphabet="abcXYZ019-._~!$&'()*+,;=:@", min_size=1, max_size=8) | st.sampled_from(["%2F", "%C3%A9"])
+PATHS = st.lists(SEGMENT, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+QUERIES = st.lists(SEGMENT, max_size=3).map("&".join)
+CALLS = st.builds(
+    Call, method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]), path=PATHS, query=QUERIES, body=st.binary()
+)
+
+
+@given(CALLS)
+def test_what_is_signed_rightly_passes(call: Call) -> None:
+    """With any method, target and body; the key's id is told."""
+    assert check(call.signed()) == "ci"
+    assert check(call.signed(OTHER_KEY, "nightly")) == "nightly"
+
+
+@given(CALLS, CALLS, st.sampled_from(["method", "path", "query", "body"]))
+def test_any_change_is_refused(call: Call, other: Call, what: str) -> None:
+    """Of what every signature covers."""
+    changed = replace(call.signed(), **{what: getattr(other, what)})
+    if getattr(call, what) == getattr(other, what):
+        assert check(changed) == "ci"
+    else:
+        refusal(changed)
+
+
+VALUES = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
+
+
+@given(VALUES, VALUES)
+def test_a_change_of_a_header_that_is_covered_is_refused(value: str, other: str) -> None:
+    """Of one that isn't, it is not noticed."""
+    call = DIGESTED.plus(x_tenant=value)
+    covering = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', value)])
+    assert check(covering) == "ci"
+    if other != value:
+        assert refusal(covering.but("x-tenant", other)) == WRONG
+    assert refusal(covering.but("x-tenant", None)) == 'Covered header field "x-tenant" not found in the message.'
+    assert check(call.signed_over([METHOD, PATH, DIGEST]).but("x-tenant", other)) == "ci"
+
+
+@given(st.data())
+def test_a_change_of_the_signatures_own_headers_is_refused(data: st.DataObject) -> None:
+    """Of any character, but for a label, which says nothing."""
+    call = CALL.signed()
+    name = data.draw(st.sampled_from(["signature-input", "signature", "content-digest"]))
+    value = dict(call.headers)[name]
+    first = value.index("=") + 1 if name != "content-digest" else 0
+    place = data.draw(st.integers(first, len(value) - 1))
+    character = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda c: c != value[place]))
+    refusal(call.but(name, value[:place] + character + value[place + 1 :]))
+
+
+EXTRA = f'{PARAMETERS};expires={NOW + 30};tag="mcp";alg="ed25519"'
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (f"created={NOW}", f"created={NOW + 1}"),
+        (f"expires={NOW + 30}", f"expires={NOW + 31}"),
+        (f";expires={NOW + 30}", ""),
+        ('"ci"', '"nightly"'),
+        (NONCE, NONCE + "2"),
+        ('"mcp"', '"mpc"'),
+        (';tag="mcp"', ""),
+        (';alg="ed25519"', ""),
+        ('"@path" ', '"@path" "@authority" '),
+        ('"@method" "@path"', '"@path" "@method"'),
+    ],
+)
+def test_a_change_of_a_parameter_is_refused(change: tuple[str, str]) -> None:
+    """Also of one that nobody needs, or to the id of another key."""
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], EXTRA)
+    assert check(call) == "ci"
+    value = dict(call.headers)["signature-input"]
+    assert change[0] in value
+    assert refusal(call.but("signature-input", value.replace(*change))) == WRONG
+
+
+def test_a_key_that_nobody_has_is_told_from_a_wrong_signature_by_nothing() -> None:
+    """Or ids could be found out."""
+    assert refusal(CALL.signed(KEY, "unknown")) == refusal(CALL.signed(OTHER_KEY, "ci")) == WRONG
+
+
+TARGETS = [
+    [('"@path"', "/mcp"), ('"@query"', "?a=1")],
+    [('"@request-target"', "/mcp?a=1")],
+    [('"@target-uri"', "http://swarm.example:8150/mcp?a=1")],
+    [('"@path"', "/mcp"), ('"@query"', "?a=1"), ('"@authority"', "swarm.example:8150"), ('"@scheme"', "http")],
+    [('"@path"', "/mcp"), ('"@query"', "?a=1"), ('"@target-uri"', "http://swarm.example:8150/mcp?a=1")],
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_target_is_covered_in_several_ways(target: list[tuple[str, str]]) -> None:
+    """And more than is asked for does no harm."""
+    call = replace(DIGESTED, query="a=1")
+    assert check(call.signed_over([METHOD, *target, DIGEST])) == "ci"
+
+
+@pytest.mark.parametrize(
+    ("components", "lacks"),
+    [
+        ([], "@method and @path and @query and content-digest"),
+        ([PATH, ('"@query"', "?a=1"), DIGEST], "@method"),
+        ([METHOD, DIGEST], "@path and @query"),
+        ([METHOD, PATH, DIGEST], "@query"),
+        ([METHOD, ('"@query"', "?a=1"), DIGEST], "@path"),
+        ([METHOD, ('"@authority"', "swarm.example:8150"), ('"@scheme"', "http"), DIGEST], "@path and @query"),
+        ([METHOD, ('"@request-target"', "/mcp?a=1")], "content-digest"),
+        ([METHOD, ('"@target-uri"', "http://swarm.example:8150/mcp?a=1")], "content-digest"),
+    ],
+)
+def test_what_is_not_covered_is_named(components: list[tuple[str, str]], lacks: str) -> None:
+    """The signature itself is right."""
+    call = replace(DIGESTED, query="a=1").signed_over(components)
+    assert refusal(call) == f"The signature does not cover {lacks}."
+
+
+HASH = DIGEST[1].removeprefix("sha-256=")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ('"content-digest";key="sha-256"', HASH),
+        ('"content-digest";sf', DIGEST[1]),
+        ('"content-digest";bs', f":{base64.b64encode(DIGEST[1].encode()).decode()}:"),
+        ('"@query-param";name="a"', "1"),
+        ('"content-type";bs', ":YXBwbGljYXRpb24vanNvbg==:"),
+    ],
+)
+def test_parts_of_components_are_not_taken(part: tuple[str, str]) -> None:
+    """Neither for the whole nor besides it; all of these are right by the RFC."""
+    call = replace(DIGESTED, query="a=1")
+    whole = [METHOD, PATH, ('"@query"', "?a=1"), DIGEST]
+    instead = [component for component in whole if component[0].strip('"') not in part[0]]
+    for components in ([*whole, part], [part, *whole], [*instead, part]):
+        said = refusal(call.signed_over(components))
+        assert said == "The signature covers a part of something; name whole components, without parameters."
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        [METHOD, ('"@path";req', "/mcp"), DIGEST],
+        [('"@method";req', "POST"), PATH, DIGEST],
+        [METHOD, PATH, ('"content-digest";req', DIGEST[1])],
+        [METHOD, PATH, ('"content-digest";tr', DIGEST[1])],
+        [METHOD, ('"@path";name="x"', "/mcp"), DIGEST],
+        [METHOD, ('"@path";sf', "/mcp"), DIGEST],
+        [METHOD, PATH, DIGEST, ('"@status"', "200")],
+        [METHOD, PATH, DIGEST, ('"@signature-params"', "()")],
+        [METHOD, PATH, DIGEST, ('"x-nothing"', "")],
+        [METHOD, PATH, DIGEST, PATH],
+        [METHOD, PATH, DIGEST, ('"Content-Type"', "application/json")],
+        [METHOD, PATH, DIGEST, ("content-type", "application/json")],
+        [METHOD, PATH, DIGEST, ('"@nothing"', "")],
+        [METHOD, PATH, DIGEST, ("5", "5")],
+    ],
+)
+def test_components_that_make_no_sense(components: list[tuple[str, str]]) -> None:
+    """In a request, or at all. The answer holds nothing of the library's insides."""
+    said = refusal(DIGESTED.signed_over(components))
+    assert said != WRONG
+    for inside in ("Error", "lambda", "argument", "assert", "None"):
+        assert inside not in said
+
+
+def test_a_body_that_was_added_or_taken_away() -> None:
+    """A signature without a digest is one of a request without a body."""
+    bare = replace(CALL, body=b"").signed_over([METHOD, PATH])
+    assert check(bare) == "ci"
+    assert refusal(replace(bare, body=b"{}")) == "The signature does not cover content-digest."
+    assert refusal(replace(bare, body=b"{}").plus(content_digest=DIGEST[1])) == refusal(replace(bare, body=b"{}"))
+    signed = CALL.signed()
+    assert refusal(replace(signed, body=b"")) == "Content-Digest is not that of the body."
+    assert "not found" in refusal(replace(signed, body=b"").but("content-digest", None))
+
+
+def test_a_host_can_not_move_the_path() -> None:
+    """Put together with the rest, it would be another URL."""
+    signed = replace(DIGESTED.signed_over([METHOD, PATH, DIGEST]), path="/jobs")
+    for host in (
+        "swarm.example/mcp?",
+        "swarm.example/mcp#",
+        "swarm.example\\mcp",
+        "u@swarm.example",
+        "",
+        " ",
+        "h/mcp?x=",
+    ):
+        assert refusal(signed.but("host", host)) == "A signed request needs the header host."
+    assert refusal(signed) == WRONG
+
+
+def test_hosts_and_authority() -> None:
+    """Case and default port don't matter (RFC 9421, section 2.2.3); one Host must be there."""
+    authority = ('"@authority"', "swarm.example")
+    signed = DIGESTED.signed_over([METHOD, PATH, DIGEST, authority])
+    for host in ("swarm.example", "SWARM.example", "swarm.example:80"):
+        assert check(signed.but("host", host)) == "ci"
+    for host in ("swarm.example:8150", "other.example", "swarm.example.", "swarm.example:443"):
+        assert refusal(signed.but("host", host)) == WRONG
+    assert check(replace(signed, scheme="https").but("host", "swarm.example:443")) == "ci"
+    assert refusal(signed.but("host", None)) == "A signed request needs the header host."
+    twice = "A signed request has the header host once; this one has it twice."
+    assert refusal(signed.plus(host="swarm.example")) == twice
+
+
+@pytest.mark.parametrize("target", ["*", "", "mcp", "/mcp#a", "/mcp?#a", "/m cp", "/mcp\x00", "/é", '/"', "/%zz"])
+def test_targets_that_are_no_paths(target: str) -> None:
+    """Whatever whoever signed them has taken them for."""
+    call = replace(DIGESTED, path=target).but("host", "swarm.example")
+    for path in (target, target.partition("#")[0], target.partition("?")[0], "/"):
+        refusal(call.signed_over([METHOD, ('"@path"', path), DIGEST]))
+        refusal(call.signed_over([METHOD, ('"@path"', path), ('"@query"', "?"), DIGEST]))
+
+
+def test_a_connect_covers_its_path() -> None:
+    """In the library's eyes, its target is a host."""
+    call = replace(CALL, method="CONNECT", body=b"")
+    host = [('"@method"', "CONNECT"), ('"@request-target"', "swarm.example:8150")]
+    assert refusal(call.signed_over(host)) == WRONG
+    assert check(call.signed_over([host[0], ('"@request-target"', "/mcp")])) == "ci"
+
+
+# Times
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (-5.1, "The signature was created in the future; are both clocks right?"),
+        (-5, ""),
+        (0, ""),
+        (60, ""),
+        (60.1, "The signature is older than 60 s; are both clocks right?"),
+        (10_000, "The signature is older than 60 s; are both clocks right?"),
+        (-10_000, "The signature was created in the future; are both clocks right?"),
+    ],
+)
+def test_when_a_signature_is_good(at: float, said: str) -> None:
+    """From when it was created, or a little before, for a minute."""
+    checking = signatures(clock=Clock(NOW + at))
+    call = CALL.signed()
+    if said:
+        assert refusal(call, checking) == said
+    else:
+        assert check(call, checking) == "ci"
+
+
+@pytest.mark.parametrize(("expires", "good"), [(NOW + 4, False), (NOW + 5, True), (NOW + 10_000, True), (-5, False)])
+def test_when_it_expires(expires: int, good: bool) -> None:
+    """Ten seconds after it was made, by a clock that may be five seconds off. It makes nothing live longer."""
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], f"{PARAMETERS};expires={expires}")
+    checking = signatures(clock=Clock(NOW + 10))
+    if good:
+        assert check(call, checking) == "ci"
+    else:
+        assert refusal(call, checking) == "The signature has expired."
+    assert "older than" in refusal(call, signatures(clock=Clock(NOW + 61)))
+
+
+def test_other_bounds() -> None:
+    """As a server sets them."""
+    strict: dict[str, Any] = {"max_age": 10, "skew": 0}
+    assert check(CALL.signed(), signatures(clock=Clock(NOW + 10), **strict)) == "ci"
+    assert "older than 10 s" in refusal(CALL.signed(), signatures(clock=Clock(NOW + 10.5), **strict))
+    assert "future" in refusal(CALL.signed(), signatures(clock=Clock(NOW - 0.5), **strict))
+
+
+def test_nonces_must_live_as_long_as_signatures() -> None:
+    """Or a request could be repeated between the end of the one and of the other."""
+    with pytest.raises(ValueError, match="must be remembered"):
+        Signatures(key_of, Nonces(None, "test", 64), max_age=60, skew=5)
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ('tag="mcp"', "lacks the parameter created and keyid and nonce"),
+        (f'keyid="ci";nonce="{NONCE}"', "lacks the parameter created"),
+        (f'created={NOW};nonce="{NONCE}"', "lacks the parameter keyid"),
+        (f'created={NOW};keyid="ci"', "lacks the parameter nonce"),
+        (f'created={NOW};keyid="ci";nonce="1234567"', "must have 8 to 128 characters"),
+        (f'created={NOW};keyid="ci";nonce="{"n" * 129}"', "must have 8 to 128 characters"),
+        (f'created={NOW};keyid="ci";nonce=12345678', '"nonce" must be a Structured Field String'),
+        (f'created={NOW};keyid="ci";nonce=:MTIzNDU2Nzg=:', '"nonce" must be a Structured Field String'),
+        (f'created={NOW};keyid=ci;nonce="{NONCE}"', '"keyid" must be a Structured Field String'),
+        (f'created={NOW}.0;keyid="ci";nonce="{NONCE}"', '"created" must be a Structured Field Integer'),
+        (f'created=@{NOW};keyid="ci";nonce="{NONCE}"', '"created" must be a Structured Field Integer'),
+        (f'created="{NOW}";keyid="ci";nonce="{NONCE}"', '"created" must be a Structured Field Integer'),
+        (f'created;keyid="ci";nonce="{NONCE}"', '"created" must be a Structured Field Integer'),
+        (f"{PARAMETERS};expires=?1", '"expires" must be a Structured Field Integer'),
+        (f"{PARAMETERS};created=999999999999999", "in the future"),
+        (f"{PARAMETERS};expires=-999999999999999", "has expired"),
+        (f"{PARAMETERS};version=2", 'Unexpected signature metadata parameter "version"'),
+    ],
+)
+def test_parameters_that_are_missing_or_wrong(parameters: str, said: str) -> None:
+    """Said by name, and the signature is right otherwise."""
+    assert said in refusal(DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters))
+
+
+@pytest.mark.parametrize("length", [8, 128])
+def test_nonces_of_either_length(length: int) -> None:
+    """The shortest and the longest."""
+    parameters = PARAMETERS.replace(NONCE, "n" * length)
+    assert check(DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters)) == "ci"
+
+
+# Algorithms
+
+
+@pytest.mark.parametrize(
+    "alg", ["hmac-sha256", "none", "rsa-pss-sha512", "rsa-v1_5-sha256", "ecdsa-p256-sha256", "Ed25519", ""]
+)
+def test_the_request_has_no_say_in_the_algorithm(alg: str) -> None:
+    """A right signature that calls itself another's is refused as well."""
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], f'{PARAMETERS};alg="{alg}"')
+    assert refusal(call) == "Unexpected algorithm specified in the signature."
+
+
+def _base(parameters: str) -> bytes:
+    lines = [f"{name}: {value}" for name, value in (METHOD, PATH, DIGEST)]
+    return "\n".join([*lines, f'"@signature-params": ("@method" "@path" "content-digest");{parameters}']).encode()
+
+
+@pytest.mark.parametrize("alg", ["", ';alg="hmac-sha256"', ';alg="ed25519"'])
+def test_a_public_key_is_no_secret(alg: str) -> None:
+    """What is public is of no use as the key of an HMAC."""
+    public = KEY.public_key()
+    texts = [public.public_bytes_raw(), public_text(public).encode()]
+    texts += [public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)]
+    texts += [public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo), b""]
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], PARAMETERS + alg)
+    for secret in texts:
+        mac = hmac.HMAC(secret, hashes.SHA256())
+        mac.update(_base(PARAMETERS + alg))
+        forged = base64.b64encode(mac.finalize()).decode()
+        assert refusal(call.but("signature", f"sig=:{forged}:")) in (
+            WRONG,
+            "Unexpected algorithm specified in the signature.",
+        )
+
+
+def test_a_signature_of_another_kind() -> None:
+    """Of RSA, or of no length."""
+    made = generate_private_key(65537, 2048).sign(_base(PARAMETERS), padding.PKCS1v15(), hashes.SHA256())
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST])
+    for raw in (made, b"", bytes(63), bytes(64), bytes(65)):
+        assert refusal(call.but("signature", f"sig=:{base64.b64encode(raw).decode()}:")) == WRONG
+
+
+# Fields
+
+
+def test_one_signature() -> None:
+    """Which of two counts would be another's choice."""
+    call = CALL.signed()
+    fields = dict(call.headers)
+    inputs, values = fields["signature-input"], fields["signature"]
+    second = (inputs.replace("sig=", "two="), values.replace("sig=", "two="))
+    both = call.but("signature-input", f"{inputs}, {second[0]}").but("signature", f"{values}, {second[1]}")
+    assert refusal(both) == "A request has exactly one signature; this one has several."
+    assert "Multiple signatures" in refusal(call.but("signature-input", f"{inputs}, {second[0]}"))
+    assert "different labels" in refusal(call.but("signature-input", second[0]))
+    lines = call.plus(signature_input=second[0], signature=second[1])
+    assert refusal(lines) == "A signed request has the header signature-input once; this one has it twice."
+
+
+@pytest.mark.parametrize("name", ["signature-input", "signature"])
+def test_half_a_signature(name: str) -> None:
+    """Says which half is missing, and counts as signed, or one could send it as an unsigned request."""
+    half = CALL.signed().but(name, None)
+    assert refusal(half) == f"A signed request needs the header {name}."
+    assert is_signed(half.scope["headers"])
+
+
+def test_what_is_signed() -> None:
+    """By either header, and no other."""
+    assert is_signed(CALL.signed().scope["headers"])
+    assert not is_signed(CALL.plus(content_digest="sha-256=::", x_signature="1").scope["headers"])
+
+
+def test_a_covered_header_that_is_there_twice() -> None:
+    """Who reads it may take the one or the other."""
+    call = DIGESTED.plus(x_tenant="blue").plus(x_tenant="red")
+    signed = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blue, red")])
+    assert refusal(signed) == "A signed request has the header x-tenant once; this one has it twice."
+    twice = CALL.plus(content_digest="unixsum=1").plus(content_digest=DIGEST[1])
+    signed = twice.signed_over([METHOD, PATH, ('"content-digest"', f"unixsum=1, {DIGEST[1]}")])
+    assert refusal(signed) == "A signed request has the header content-digest once; this one has it twice."
+    assert check(CALL.plus(accept="a").plus(accept="b").signed()) == "ci"
+
+
+def test_headers_that_are_too_long() -> None:
+    """Before anybody reads them."""
+    call = CALL.signed()
+    for name, most in (("signature-input", 4096), ("signature", 512)):
+        long = dict(call.headers)[name] + " " * 5000
+        assert refusal(call.but(name, long)) == f"The header {name} is longer than {most} characters."
+    long = f"{DIGEST[1]}, other={'9' * 9}{' ' * 500}"
+    signed = CALL.plus(content_digest=long).signed_over([METHOD, PATH, ('"content-digest"', long.strip())])
+    assert refusal(signed) == "The header content-digest is longer than 512 characters."
+
+
+def test_bytes_beyond_ascii_can_not_be_covered() -> None:
+    """There are none in what is signed (RFC 9421, section 2.5)."""
+    signed = DIGESTED.plus(x_tenant="blé").signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blé")])
+    assert "non-ASCII" in refusal(signed)
+
+
+@settings(max_examples=200)
+@given(st.integers(-(10**16), 10**16), st.integers(-(10**16), 10**16))
+def test_any_times(created: int, expires: int) -> None:
+    """However far away."""
+    parameters = f'created={created};expires={expires};keyid="ci";nonce="{NONCE}"'
+    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters)
+    if NOW - 60 <= created <= NOW + 5 and NOW - 5 <= expires < 10**15:
+        assert check(call) == "ci"
+    else:
+        refusal(call)

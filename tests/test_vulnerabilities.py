@@ -1,0 +1,84 @@
+"""`make lint` asks whether a pinned dependency has a known vulnerability."""
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ROOT, free_port, run
+
+
+class Database(BaseHTTPRequestHandler):
+    """OSV's interface, as far as it is used."""
+
+    bad = ""
+    asked: set[str] = set()  # noqa: RUF012  # of all its requests
+
+    def do_POST(self) -> None:
+        """Which packages have any."""
+        queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+        names = [query["package"]["name"] for query in queries]
+        self.asked.update(names)
+        known = [{"id": "TEST-1", "modified": "2026-01-01T00:00:00Z"}]
+        self._send({"results": [{"vulns": known} if name == self.bad else {} for name in names]})
+
+    def do_GET(self) -> None:
+        """What one is."""
+        affected = {"package": {"ecosystem": "PyPI", "name": self.bad}, "ranges": []}
+        self._send({"id": "TEST-1", "modified": "2026-01-01T00:00:00Z", "summary": "bad", "affected": [affected]})
+
+    def _send(self, said: Any) -> None:
+        body = json.dumps(said).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """Where it serves."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Database)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def audit(url: str) -> Any:
+    """What the check says."""
+    return run(str(ROOT / ".ci" / "audit"), AUDIT_URL=url, UV=str(Path(sys.prefix, "bin", "uv")))
+
+
+def test_every_locked_package_is_looked_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None has any: 0. One has: 1, and which."""
+    locked = set(
+        re.findall(r"^([A-Za-z0-9_.-]+)(?:\[.*?\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    )
+    done = audit(database)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no known vulnerabilities" in done.stdout
+    assert locked <= Database.asked
+    monkeypatch.setattr(Database, "bad", "jinja2")
+    done = audit(database)
+    assert done.returncode == 1
+    assert "jinja2" in done.stderr
+    assert "TEST-1" in done.stderr
+
+
+def test_data_that_cannot_be_reached_is_said() -> None:
+    """And no failure: a machine without a network lints as well."""
+    done = audit(f"http://127.0.0.1:{free_port()}")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Known vulnerabilities were not looked for: ")
