@@ -90,11 +90,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        async with audit.running() if audit else nullcontext(), share.running(), entrance.running(), opened():
+        async with share.running(), entrance.running(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
             collector.settle()
-            async with door.running() if door else nullcontext(), around, desk.running():
+            bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
+            async with around, bounded, noted, desk.running():
                 yield {limits.KEY: connections}
 
     jobs = JobRoutes(desk, _admission(settings), _body(settings), InFlight(settings.max_in_flight), door)

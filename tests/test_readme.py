@@ -99,3 +99,23 @@ def test_the_layout_leaves_no_module_of_the_server_out() -> None:
     for folder in ("server", "server/exchange"):
         missing = {path.name for path in (ROOT / folder).glob("*.py")} - set(re.findall(r"\S+\.py", layout))
         assert missing <= {"__init__.py"}, missing
+
+
+def test_every_test_that_security_names_exists() -> None:
+    """File and function; what has no folder or file of its own is in that of the name before it."""
+    file, named = ROOT, 0
+    for line in (ROOT / "SECURITY.md").read_text().splitlines():
+        if not line.startswith("| "):
+            continue
+        for name in re.findall(r"`([^`]+)`", line.split("|")[-2]):
+            path, _, function = name.partition("::")
+            if "/" in path:
+                file = ROOT / path
+            elif path.endswith(".py"):
+                file = file.parent / path
+            else:
+                function = path
+            assert file.exists(), name
+            assert not function or f"def {function}(" in file.read_text(), name
+            named += 1
+    assert named > 40

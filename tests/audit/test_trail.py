@@ -46,7 +46,7 @@ def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> 
     bearer: dict[str, Any] = {
         "Authorization": f"Bearer {KEY}",
         "X-Request-ID": "mine",
-        "Accept": "application/json, text/event-stream",
+        "Accept": BOTH,
     }
     echo = {"name": "echo", "arguments": {"message": "hi", "repeat": 1}}
     legacy(server.url, "tools/call", echo, **bearer)

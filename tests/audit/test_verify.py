@@ -134,7 +134,11 @@ def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
     for old, new in ((b'"ok"', b'"failed"'), (said(lines[2])["hash"].encode(), b"0" * 64)):
         assert found([*lines[:2], lines[2].replace(old, new), *lines[3:]]) == [changed]
     moved = lines[2].replace(b'"seq":2', b'"seq":9')
-    assert found([*lines[:2], moved, *lines[3:]]) == [changed, "before line 4 a line is missing (seq 2 of its run)"]
+    gap = "before line 4 a line is missing (seq 2 of its run)"
+    assert found([*lines[:2], moved, *lines[3:]]) == [changed, gap]
+    stolen = verify([*lines[:2], lines[2].replace(b'"run1"', b'"run2"'), *lines[3:]])
+    assert stolen.problems == [changed, gap]
+    assert [run.run for run in stolen.runs] == ["run1"]
 
 
 @pytest.mark.parametrize(

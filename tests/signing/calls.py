@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from hypothesis import strategies as st
 from starlette.types import Scope
 
 from server.signing.errors import BadSignature
@@ -114,3 +115,15 @@ def refusal(call: Call, checking: Signatures | None = None) -> str:
     with pytest.raises(BadSignature) as refused:
         check(call, checking)
     return str(refused.value)
+
+
+METHOD = ('"@method"', "POST")
+PATH = ('"@path"', "/mcp")
+CALL = Call()
+DIGEST = ('"content-digest"', signed_headers("POST", CALL.url, CALL.body, "ci", KEY)["Content-Digest"])
+DIGESTED = CALL.plus(content_digest=DIGEST[1])
+WRONG = "The signature is not that of the key for this request: another key, or something was changed after signing."
+
+SEGMENT = st.text(alphabet="abcXYZ019-._~!$&'()*+,;=:@", min_size=1, max_size=8) | st.sampled_from(["%2F", "%C3%A9"])
+PATHS = st.lists(SEGMENT, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+QUERIES = st.lists(SEGMENT, max_size=3).map("&".join)

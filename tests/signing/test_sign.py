@@ -20,8 +20,7 @@ from conftest import StartServer
 from server.signing.httpx_auth import Signed
 from server.signing.sign import signed_headers
 from tests.signing.asking import Asking, serving
-from tests.signing.calls import KEY, KEYS, NOW, OTHER_KEY, Call, check
-from tests.signing.test_verify import PATHS, QUERIES
+from tests.signing.calls import KEY, KEYS, NOW, OTHER_KEY, PATHS, QUERIES, Call, check
 
 VERIFIER = HTTPMessageVerifier(
     signature_algorithm=ED25519, key_resolver=MappingKeyResolver(public_keys=KEYS, private_keys={})
