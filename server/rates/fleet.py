@@ -171,12 +171,11 @@ class Fleet:
             wish.answers = [answer for answer in wish.answers if not answer.done()]  # whose caller has gone
         said = await self._said(wishes)
         if said is None:
-            wishes += self._wishes.values()
+            self._answer_alone([*wishes, *self._wishes.values()])
             self._wishes = {}
-            self._answer_alone(wishes)
         else:
-            for wish, answer in zip(wishes, said, strict=True):
-                self._tell_callers(wish, answer)
+            for wish, (granted, refused) in zip(wishes, said, strict=True):
+                self._answer_calls(wish, granted, refused)
         self._asking = bool(self._wishes)
         if self._wishes:
             self._ask()
@@ -187,10 +186,7 @@ class Fleet:
                 if not answer.done():
                     answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
 
-    def _tell_callers(self, wish: _Wish, said: bytes) -> None:
-        count, remaining, wait = said.split()
-        refused = Verdict(granted=False, remaining=float(remaining), wait=float(wait))
-        granted = int(count)
+    def _answer_calls(self, wish: _Wish, granted: int, refused: Verdict) -> None:
         for answer in wish.answers:
             if answer.done():
                 continue
@@ -199,8 +195,8 @@ class Fleet:
             answer.set_result(GRANTED if granted else refused)
             granted = max(0, granted - 1)
 
-    async def _said(self, wishes: list[_Wish]) -> list[bytes] | None:
-        """What Redis says; None if it can't be reached."""
+    async def _said(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
+        """For each wish how many of its calls may go on, and what the others are told; None if Redis says nothing."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
 
         arguments: list[str | float] = [self._replica, 3 * _TOLD_SECONDS]
@@ -209,11 +205,11 @@ class Fleet:
             arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                said: list[bytes] = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
-        except (RedisError, OSError, TimeoutError) as error:
+                said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
+            return [_read(answer) for answer in said]
+        except (RedisError, OSError, TimeoutError, ValueError) as error:
             self._go_alone(error)
             return None
-        return said
 
     def _by_share(self, name: str, rate: Rate, cost: float) -> Verdict:
         return self._own.take(name, rate.share(self._replicas), cost)
@@ -252,3 +248,8 @@ class Fleet:
 
     def _key(self, name: str) -> str:
         return self._prefix + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _read(answer: bytes) -> tuple[int, Verdict]:
+    granted, remaining, wait = answer.split()
+    return int(granted), Verdict(granted=False, remaining=float(remaining), wait=float(wait))

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -25,9 +27,13 @@ STREAMED = {**HEADERS, "Accept": BOTH}
 
 
 class Edge:
-    """HAProxy with the shipped configuration, but for the addresses in it."""
+    """HAProxy with the shipped configuration, but for the addresses in it.
 
-    def __init__(self, folder: Path, replicas: list[Server]) -> None:
+    Args:
+        certificate: file of a certificate and its key, with which it ends TLS as the configuration's comments say.
+    """
+
+    def __init__(self, folder: Path, replicas: list[Server], certificate: Path | None = None) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.replicas = replicas
@@ -36,6 +42,11 @@ class Edge:
         config, count = re.subn(r" *server-template .*\n", servers, shipped)
         config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
         assert count == bound == 1
+        if certificate is not None:
+            self.secure_port = free_port()
+            config = re.sub(r"# (?=bind :8443|http-re\w+ .*(?:ssl_fc|Strict-Transport))", "", config)
+            config = config.replace(":8443", f"127.0.0.1:{self.secure_port}")
+            config = config.replace("/run/secrets/edge_pem", str(certificate))
         file = folder / "haproxy.cfg"
         file.write_text(config)
         self.process = subprocess.Popen(["haproxy", "-f", file], stdout=subprocess.DEVNULL, start_new_session=True)
@@ -167,3 +178,38 @@ def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
         )
 
     until(told, "503 from the proxy")
+
+
+def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:
+    """With the comment signs off: HTTPS, HTTP/2 offered, no old TLS; who comes in plain is sent there."""
+    pem = tmp_path / "edge.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    make += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "-", "-out", "-"]
+    pem.write_bytes(subprocess.run(make, capture_output=True, check=True).stdout)
+    edge = Edge(tmp_path, [start_server(REPLICA_NAME="replica-0")], certificate=pem)
+    try:
+        trusting = ssl.create_default_context(cafile=str(pem))
+        secure = f"https://localhost:{edge.secure_port}"
+
+        def served() -> bool:
+            with contextlib.suppress(httpx.HTTPError):
+                return httpx.get(f"{secure}/version", verify=trusting).headers.get("X-Served-By") == "replica-0"
+            return False
+
+        until(served, "the replica is up")
+        with httpx.Client(verify=trusting) as client:
+            reply = client.post(f"{secure}/mcp", json=request("tools/list"), headers=HEADERS)
+            assert reply.status_code == 200
+            assert reply.headers["Strict-Transport-Security"] == "max-age=31536000"
+            plain = client.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS)
+            assert plain.status_code == 308
+            assert plain.headers["Location"].startswith("https://")
+        trusting.set_alpn_protocols(["h2"])
+        with (
+            socket.create_connection(("localhost", edge.secure_port)) as raw,
+            trusting.wrap_socket(raw, server_hostname="localhost") as connection,
+        ):
+            assert connection.selected_alpn_protocol() == "h2"
+            assert connection.version() in ("TLSv1.2", "TLSv1.3")
+    finally:
+        edge.stop()

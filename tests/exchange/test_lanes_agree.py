@@ -561,7 +561,7 @@ def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
-@pytest.mark.parametrize("tool", [*SHIPPED, *PLAIN, *ARGUMENTS, *(set(CONTEXTS) - {"calls_another"})])
+@pytest.mark.parametrize("tool", [*SHIPPED, *PLAIN, *ARGUMENTS, *sorted(set(CONTEXTS) - {"calls_another"})])
 def test_a_usual_result_is_the_fast_lanes_alone(pair: Pair, tool: str, version: str) -> None:
     """The full lane has no part in it, and the other server's has it all."""
     _, took = pair.fast_answer(called(tool, VALID.get(tool), version))
