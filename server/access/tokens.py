@@ -91,11 +91,10 @@ class Tokens:
         try:
             text = token.decode("ascii")
             verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
-        except (ValueError, TypeError, AttributeError, KeyError):
+            # None, HS256, and whatever else isn't asked for, have no verifier.
+            found = await verifier.verify_token(text) if verifier is not None else None
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # the last for JSON that is too deep
             return None
-        if verifier is None:  # none, HS256, and whatever else isn't asked for
-            return None
-        found = await verifier.verify_token(text)
         if found is None:
             return None
         now, claims = time.time(), found.claims

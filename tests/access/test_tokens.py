@@ -105,6 +105,8 @@ def changed(issuer: Issuer) -> str:
         lambda issuer: issuer.token(sub="a\nb"),
         lambda issuer: issuer.token({"kid": "nobody's"}),
         lambda issuer: issuer.token({"crit": ["b64"], "b64": False}),
+        lambda _: f"{base64.urlsafe_b64encode(b'[' * 5000).rstrip(b'=').decode()}.e30.e30",
+        lambda _: "eyJhbGciOltdfQ.e30.e30",  # {"alg":[]}
         lambda _: "a.b.c",
         lambda _: "..",
         lambda _: "e30.e30.e30",

@@ -193,7 +193,7 @@ def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None
 
         def served() -> bool:
             with contextlib.suppress(httpx.HTTPError):
-                return httpx.get(f"{secure}/version", verify=trusting).headers.get("X-Served-By") == "replica-0"
+                return bool(httpx.get(f"{secure}/version", verify=trusting).headers.get("X-Served-By") == "replica-0")
             return False
 
         until(served, "the replica is up")

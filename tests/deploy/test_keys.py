@@ -1,0 +1,26 @@
+"""Keys in a stack: what `deploy/keys.yml` merges to."""
+
+import pytest
+
+from tests.deploy.test_jobs import merged, secrets_of
+
+pytestmark = pytest.mark.needs("docker")
+
+
+def test_the_secret_is_where_the_setting_looks() -> None:
+    """And whatever its name is, so that another may take its place."""
+    stack = merged("deploy/keys.yml")
+    service = stack["services"]["mcp"]
+    assert service["environment"]["API_KEYS_FILE"] == "/run/secrets/api_keys"
+    assert service["environment"]["AUTH_ENABLED"] == "true"
+    assert secrets_of(service) == {"request_state_keys", "api_keys"}
+    assert next(each["target"] for each in service["secrets"] if each["source"] == "api_keys") == "api_keys"
+    assert stack["secrets"]["api_keys"] == {"external": True, "name": "api_keys"}
+    assert merged("deploy/keys.yml", API_KEYS_SECRET="api_keys_2")["secrets"]["api_keys"]["name"] == "api_keys_2"
+
+
+def test_it_goes_with_the_other_overlays() -> None:
+    """Nothing of theirs is lost."""
+    services = merged("deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml")["services"]
+    assert secrets_of(services["mcp"]) == {"request_state_keys", "jobs_url", "api_keys"}
+    assert services.keys() == {"mcp", "edge", "worker", "redis"}

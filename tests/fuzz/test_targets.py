@@ -1,0 +1,53 @@
+"""Any bytes at what reads them: they are taken or refused. `python -m tests.fuzz.parser` looks for longer."""
+
+import os
+
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.bodies import mangled
+from tests.fuzz.dice import Dice
+from tests.fuzz.targets import TARGETS
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "300"))
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, name: str) -> bytes:
+    """What a target takes, but for some of its bytes."""
+    dice = Dice(draw)
+    data = dice.one_of(TARGETS[name].seeds)
+    for _ in range(1 + dice.below(4)):
+        data = mangled(dice, data)
+    return data
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_seed_is_read(name: str) -> None:
+    """Else all would be refused for the same reason."""
+    target = TARGETS[name]
+    target.read(target.seeds[0])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_nothing_but_refusals_comes_out(name: str) -> None:
+    """Of any bytes, and of bytes that are almost right."""
+
+    @seed(SEED)
+    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @given(damaged(name) | st.binary(max_size=200))
+    def try_out(data: bytes) -> None:
+        TARGETS[name].try_out(data)
+
+    try_out()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_depth_is_too_deep(name: str) -> None:
+    """Readers that call themselves for each level have one at which they give up."""
+    for depth in (200, 1_000, 11_500, 100_000):
+        for opening in (b"[", b'{"a":', b"(", b'"a";'):
+            TARGETS[name].try_out(opening * depth)
+            TARGETS[name].try_out(TARGETS[name].seeds[0] + b"\n" + opening * depth)
