@@ -121,12 +121,21 @@ async def _contained(call: Awaitable[T], kind: str, name: str) -> T:
         return await call
     except (FastMCPError, NotFoundError) as error:
         if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # masked, and logged with its traceback
-            logger.info("%s %r told its caller: %.300s", kind, name, " ".join(str(error).split()))
+            logger.info("%s %r told its caller: %.300s", kind, name, _loggable(error))
         raise _writable(error) from error.__cause__
     except (Exception, asyncio.CancelledError):
         raise
     except BaseException as error:  # SystemExit, KeyboardInterrupt and such would end the process
         raise _failure(kind, name, f"{type(error).__name__} was raised", error) from error
+
+
+def _loggable(error: Exception) -> str:
+    """What a caller was told, in one line, without the values of arguments that don't fit."""
+    reason = error if isinstance(error, ValidationError) else error.__cause__
+    if isinstance(reason, ValidationError):
+        found = reason.errors(include_url=False, include_context=False, include_input=False)
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['type']}" for each in found)
+    return " ".join(str(error).split())
 
 
 def _failure(kind: str, name: str, why: str, error: BaseException | None = None) -> FastMCPError:

@@ -23,6 +23,7 @@ _CHATTY = (
     "uvicorn.error",
     "asyncio",
     "httpx",
+    "httpx2",
 )
 
 _TELLING = ("fastmcp.server.mixins.mcp_operations",)

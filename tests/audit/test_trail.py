@@ -152,6 +152,11 @@ def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: START, form:
             headers = {"Authorization": f"Bearer {bearer}"}
             legacy(server.url, "tools/call", {"name": "echo", "arguments": arguments}, **headers)
             modern(server.url, "tools/call", {"name": "echo", "arguments": {**arguments, "repeat": "x"}}, **headers)
+            for wrong_ones in ({"message": arguments}, {"message": "x", "other": arguments}, {"repeat": "swordfish"}):
+                legacy(server.url, "tools/call", {"name": "echo", "arguments": wrong_ones}, **headers)
+            legacy(
+                server.url, "prompts/get", {"name": "summarize", "arguments": {"text": "swordfish", "x": 1}}, **headers
+            )
             with httpx.Client(verify=False) as client:
                 client.post(f"{server.url}/jobs", json={"job": "export_data", "params": arguments}, headers=headers)
                 client.get(f"{server.url}/version", headers=headers)

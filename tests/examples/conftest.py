@@ -1,0 +1,78 @@
+"""The packs, each with what it is for and what it must not reach."""
+
+import asyncio
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.examples.upstream import TOKEN, Api
+
+SECRET = "hunter2 is outside"
+LONG = "aé€😀\n" * 20_000
+
+
+@pytest.fixture(scope="module")
+def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder `root` with links out of it, and beside it what must not be read."""
+    top = tmp_path_factory.mktemp("top")
+    for name, content in {
+        "root/a.txt": "alpha\nBeta\n",
+        "root/long.txt": LONG,
+        "root/docs/deep/b ü%2e.txt": "beta",
+        "root/docs/..name": "gamma",
+        "root/back\\slash": "delta",
+        "root/.hidden": "BETA",
+        "outside/secret.txt": SECRET,
+        "outside/a.txt": SECRET,
+        "root-secret/a.txt": SECRET,
+        "secret.txt": SECRET,
+    }.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
+    (top / "root/binary").write_bytes(b"\x00\xff")
+    (top / os.fsdecode(b"root/docs/not-utf-8-\xff")).write_text("epsilon")
+    os.mkfifo(top / "root/fifo")
+    for name, target in {
+        "file": "../secret.txt",
+        "folder": "../outside",
+        "absolute": str(top / "outside"),
+        "up": "..",
+        "inside": "docs",
+        "docs/link": "../../outside",
+        "disk": "/proc/self/root",
+        "loop": "loop",
+    }.items():
+        (top / "root" / name).symlink_to(target)
+    return top
+
+
+@pytest.fixture(scope="module")
+def files(top: Path) -> Iterator[ModuleType]:
+    """The pack, for that folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FILES_ROOT", str(top / "root"))
+        yield importlib.import_module("examples.files.tools")
+    del sys.modules["examples.files.tools"]
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """The pack, for an API that runs in this process."""
+    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
+        api = Api(runner)
+        servers = [runner.run(server.start()) for server in (api.upstream, api.elsewhere)]
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        patch.setenv("API_BASE_URL", f"http://{api.upstream.host}/v1/")
+        patch.setenv("API_TOKEN", TOKEN)
+        api.module = importlib.import_module("examples.api.tools")
+        yield api
+        runner.run(api.module._CLIENT.aclose())
+        for server in servers:
+            server.close()
+            runner.run(asyncio.wait_for(server.wait_closed(), 5))
+    del sys.modules["examples.api.tools"]

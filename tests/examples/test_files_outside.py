@@ -1,0 +1,140 @@
+"""No path leads out of the folder that agents may read."""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fastmcp.exceptions import ToolError
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conftest import until
+from tests.examples.conftest import SECRET
+
+
+def refusal(function: Callable[..., Any], *arguments: Any) -> str:
+    """What the tool tells its caller."""
+    with pytest.raises(ToolError) as error:
+        function(*arguments)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("nothing", "there is no such file or folder"),
+        ("docs/deep/nothing", "there is no such file or folder"),
+        ("A.TXT", "there is no such file or folder"),
+        ("docs%2fdeep", "there is no such file or folder"),
+        ("%2e%2e/secret.txt", "there is no such file or folder"),
+        ("..\\secret.txt", "there is no such file or folder"),
+        ("a.txt\0", "there is no such file or folder"),
+        ("\udcff", "there is no such file or folder"),
+        ("a.txt/b", "there is no such folder"),
+        ("folder/secret.txt", "symbolic links aren't followed"),
+        ("inside/deep", "symbolic links aren't followed"),
+        ("file", "a symbolic link"),
+        ("loop", "a symbolic link"),
+        ("docs", "this is no file"),
+        ("fifo", "this is no file"),
+        (".", "this is no file"),
+        ("binary", "no text in UTF-8"),
+        ("x" * 256, "a name in it is too long"),
+        ("a/" * 2049, "longer than 4096 characters"),
+        ("../secret.txt", "has no '..'"),
+        ("docs/../a.txt", "has no '..'"),
+        ("/etc/passwd", "without '/' in front"),
+    ],
+)
+def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, why: str) -> None:
+    """In the words of the request, and without the folder's place on this machine."""
+    said = refusal(files.read_file, path)
+    assert why in said
+    assert str(top) not in said
+    if path not in ("docs", ".", "docs/../a.txt"):
+        assert str(top) not in refusal(files.list_files, path) + refusal(files.search_files, "x", path)
+
+
+def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the system's is named as one of the path, without the number."""
+
+    def refuse(*_: Any, **named: Any) -> int:
+        if "dir_fd" not in named:
+            return real(*_, **named)
+        raise PermissionError(13, "Permission denied", "/somewhere")
+
+    real = os.open
+    monkeypatch.setattr(os, "open", refuse)
+    assert refusal(files.read_file, "a.txt") == "'a.txt': the server may not read it"
+
+
+WORDS = [*("..", ".", "", "~", "...", "%2e%2e", "..%2f", "\0", "..;", ".. ", "．．", "secret.txt", "outside", "a.txt")]
+WORDS += [*("docs", "deep", "link", "root-secret", "file", "folder", "absolute", "up", "inside", "disk", "loop", "etc")]
+PATHS = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=6)
+
+
+@settings(max_examples=500, deadline=None)
+@given(names=PATHS, separator=st.sampled_from(["/", "//", "\\"]), front=st.sampled_from(["", "/", "TOP/"]))
+@example(names=["up", "secret.txt"], separator="/", front="")
+@example(names=["root-secret", "a.txt"], separator="/", front="../")
+@example(names=["a.txt"], separator="/", front="-secret/")
+@example(names=["outside", "secret.txt"], separator="/", front="TOP/")
+def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separator: str, front: str) -> None:
+    """Whatever it is made of; and no descriptor stays open."""
+    path = front.replace("TOP", str(top)) + separator.join(names)
+    open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for function, arguments in ((files.read_file, ()), (files.list_files, ()), (files.search_files, ("hunter2",))):
+        try:
+            said = function(*arguments, path).model_dump_json()
+        except ToolError as error:
+            said = str(error).replace(repr(path), "")
+        assert SECRET not in said
+        assert "secret.txt" not in said
+        assert str(top) not in said
+    assert len(os.listdir("/proc/self/fd")) == open_before  # noqa: PTH208
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_becomes_a_link_meanwhile(files: ModuleType, top: Path, kind: str) -> None:
+    """Somebody replaces a folder or a file by a link again and again; it is read as it was, or not at all."""
+    swapped, real, link = (top / "root" / f"{kind}-{name}" for name in ("swapped", "real", "link"))
+    if kind == "folder":
+        real.mkdir()
+        (real / "a.txt").write_text("fine")
+        link.symlink_to("../outside")
+        path = f"{swapped.name}/a.txt"
+    else:
+        real.write_text("fine")
+        link.symlink_to("../secret.txt")
+        path = swapped.name
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for one in (real, link):
+                one.rename(swapped)
+                swapped.rename(one)
+
+    seen = set()
+
+    def read() -> bool:
+        for _ in range(3000):
+            try:
+                seen.add(files.read_file(path).text)
+            except ToolError as error:
+                seen.add(str(error))
+        return "fine" in seen and any("symbolic link" in said for said in seen)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        until(read, "it is read both as a file and as a link")
+        assert files.search_files("hunter2").found == []
+    finally:
+        stop.set()
+        swapping.join()
+    assert SECRET not in seen

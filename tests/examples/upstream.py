@@ -1,0 +1,80 @@
+"""The pack `examples.api`, and an HTTP API that keeps what it is asked and answers what a test says."""
+
+import asyncio
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fastmcp.exceptions import ToolError
+
+TOKEN = 'secret"token/\\'
+
+
+def response(body: bytes | str, *headers: str, status: str = "200 OK", length: int | None = None) -> bytes:
+    """A whole response, or less than it announces."""
+    content = body.encode() if isinstance(body, str) else body
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(content) if length is None else length}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + content
+
+
+class Upstream:
+    """An HTTP server. It answers the n-th request with n, or with what it is told to, which ends the connection.
+
+    Attributes:
+        asked: the heads of requests.
+        endless: what it sends again and again after an answer.
+    """
+
+    def __init__(self) -> None:
+        self.host = ""
+        self.asked: list[str] = []
+        self.answer, self.endless = b"", b""
+
+    async def start(self) -> asyncio.Server:
+        """Listen; the caller closes it."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        return server
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while not writer.is_closing():
+                self.asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+                writer.write(self.answer or response(str(len(self.asked)), "Set-Cookie: caller=one"))
+                while self.endless:
+                    await writer.drain()
+                    writer.write(self.endless)
+                    await asyncio.sleep(0.01)
+                if self.answer:
+                    writer.close()
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the client is gone
+        finally:
+            writer.close()
+
+
+class Api:
+    """The pack, the API that it asks, and another server, which it must not."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self.runner = runner
+        self.upstream, self.elsewhere = Upstream(), Upstream()
+        self.module: ModuleType
+
+    def get(self, *arguments: Any, answer: bytes = b"", endless: bytes = b"") -> Any:
+        """What the tool gives when the API answers so; the API keeps what it was asked by this call."""
+        self.upstream.asked.clear()
+        self.upstream.answer, self.upstream.endless = answer, endless
+        return self.runner.run(self.module.get_json(*arguments))
+
+    def refusal(self, *arguments: Any, **answers: bytes) -> str:
+        """What the tool tells its caller."""
+        with pytest.raises(ToolError) as error:
+            self.get(*arguments, **answers)
+        return str(error.value)
+
+    @property
+    def target(self) -> str:
+        """What the API was asked for, by a single request."""
+        (head,) = self.upstream.asked
+        return head.split(" ")[1]
