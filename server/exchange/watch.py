@@ -1,7 +1,6 @@
 """Wait for a call as long as its caller does."""
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from starlette.types import Receive
@@ -36,8 +35,12 @@ async def watch(task: asyncio.Task[Any], receive: Receive, reply: Reply, seconds
             if deadline is not None and loop.time() >= deadline:
                 raise TimeoutError
             if reply.streaming:
-                with suppress(TimeoutError):  # a reader that is slow must not hold up the looking
+                try:
                     await asyncio.wait_for(reply.ping(), 1)
+                except TimeoutError:
+                    pass  # a reader that is slow must not hold up the looking
+                except RuntimeError:  # uvloop's, of a connection whose end has not been told yet
+                    raise ClientGone from None
     finally:
         gone.cancel()
         if not task.done():

@@ -1,0 +1,37 @@
+"""Waiting for a call as long as its caller does."""
+
+import asyncio
+
+import pytest
+from starlette.types import Message
+
+from server.exchange import watch
+from server.exchange.errors import ClientGone
+from server.exchange.reply import Reply
+
+
+def test_a_connection_that_is_closed_already_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's transport refuses to write before anybody is told of its end; the call is cancelled, as with any end."""
+    monkeypatch.setattr(watch, "PING_SECONDS", 0.01)
+    closed = False
+
+    async def send(_: Message) -> None:
+        if closed:
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def wait() -> None:
+        nonlocal closed
+        reply = Reply(send, may_stream=True)
+        await reply.event(b"{}")
+        closed = True
+        task = asyncio.create_task(asyncio.sleep(60))
+        with pytest.raises(ClientGone):
+            await watch.watch(task, receive, reply)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(wait())
