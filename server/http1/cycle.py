@@ -37,6 +37,7 @@ class Cycle(RequestResponseCycle):
         )
         self.connection = connection
         self.turn = turn
+        self._asked = False
 
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
         """Take an ASGI message, or a response in one (`server.http1.whole`)."""
@@ -83,7 +84,18 @@ class Cycle(RequestResponseCycle):
         await self.send({"type": "http.response.body", "body": message["body"]})
 
     async def receive(self) -> Any:
-        """Give the next ASGI message; a body that is all there without uvicorn's waiting for it."""
+        """Give the next ASGI message; a body that is all there without uvicorn's waiting for it.
+
+        A body of which nothing is there begins with an empty part, at once: whoever reads it bounds what comes after
+        a first part, and need not bound the first.
+        """
+        first, self._asked = not self._asked, True
+        if first and self.more_body and not self.message_event.is_set():
+            if self.waiting_for_100_continue and not self.transport.is_closing():
+                self.turn.flush()
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                self.waiting_for_100_continue = False
+            return {"type": "http.request", "body": b"", "more_body": True}
         if self.more_body or not self.message_event.is_set() or self.disconnected or self.response_complete:
             self.turn.flush()  # it may say 100 Continue
             return await super().receive()

@@ -4,6 +4,7 @@ python -m tests.fuzz --inputs 100000 --seed 1
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -35,12 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.print(f"✗ {error}", markup=False)
         return EXIT_FOUND
     Console(highlight=False, soft_wrap=True).print(_told(report), markup=False)
+    if not report.failures:
+        shutil.rmtree(folder)
+        return 0
     for number, found in enumerate(report.found.values(), 1):
         (folder / f"{number}.bin").write_bytes(found.data)
     for failure in report.failures:
         errors.print(f"✗ {failure}", markup=False)
-    errors.print(f"What was found first, second, …: {folder}/1.bin, 2.bin, …; beside the logs", markup=False)
-    return EXIT_FOUND if report.failures else 0
+    errors.print(
+        f"The inputs are in {folder}, as 1.bin for the first of these and so on, beside the logs.", markup=False
+    )
+    return EXIT_FOUND
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,12 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-import pytest
-
-from conftest import until
 from tests.fuzz.inputs import Pieces, feed
 from tests.fuzz.replica import Replica
 from tests.fuzz.wire import Asked, Connection, NoReply, Reply
@@ -16,7 +12,14 @@ BATCH = 500
 """Inputs between two looks at the replica."""
 
 GROWTH_MB = 10
-"""By which memory may grow in the second half of a run; see `Report.growth_mb`."""
+"""By which memory may grow in the second half of a run (see `Report.growth_mb`).
+
+Measured: from -0.1 to 5.1 MB in runs of 10,000 inputs and of 100,000, with four seeds. A leak of 4 kB for each request
+that reaches the endpoint shows with 15 MB in 10,000 inputs; one of 200 bytes takes a run of 100,000.
+"""
+
+_LEFT = 2
+"""One of so many inputs that end in the middle of a request is left to the replica, which must lose patience."""
 
 _PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -88,17 +91,21 @@ class Battery:
         self._progress = progress
         self._fuzzed, self._witness = Connection(replica.port), Connection(replica.port)
         self._batch: list[bytes] = []
+        self._left: list[tuple[Connection, bytes]] = []
+        self._left_before: list[tuple[Connection, bytes]] = []
 
     def run(self, inputs: int, seed: int) -> Report:
         """Send a number of inputs, or a few more: whole batches, each made from the seed and its own number."""
-        before = self._replica.files
+        before = self._replica.files()
         for number in range(-(-inputs // BATCH)):
             self._batch = []
             feed(self._send, self._replica.job, BATCH, seed * 1_000_003 + number)
             self._look()
+            self._await_words()
+        self._await_words()
         self._fuzzed.close()
         self._witness.close()
-        self.report.files = before, self._settled(before)
+        self.report.files = before, self._replica.files()
         self._note_mistakes(b"".join(self._batch))  # which may be written a moment after the reply
         self.report.stopped, self.report.audit = self._replica.stop(), self._replica.audit()
         return self.report
@@ -121,12 +128,28 @@ class Battery:
     def _exchange(self, pieces: Pieces, asked: Asked) -> list[Reply]:
         self._fuzzed.send(*pieces)
         replies = self._fuzzed.read(asked)
-        if asked.open or not replies:
-            # A reply on another connection means that the replica has seen all that was sent before.
-            self._witness.send(_PROBE)
-            self._witness.read(Asked(_PROBE))
-            replies += self._fuzzed.finish()
-        return replies
+        if not (asked.open or asked.upgraded) and replies:
+            return replies
+        # A reply on another connection means that the replica has seen all that was sent before.
+        self._witness.send(_PROBE)
+        self._witness.read(Asked(_PROBE))
+        if asked.open and self._fuzzed.is_silent and self.report.inputs % _LEFT == 0:
+            self._left.append((self._fuzzed, b"".join(pieces)))
+            self._fuzzed = Connection(self._replica.port)
+            return replies
+        return replies + self._fuzzed.finish()
+
+    def _await_words(self) -> None:
+        """See that the replica has given up on the requests that it waited for in the batch before."""
+        for connection, data in self._left_before:
+            try:
+                connection.await_word()
+            except NoReply as error:
+                self._note(f"Waited for: {error}", data)
+                break  # the others have had the same time
+        for connection, _ in self._left_before:
+            connection.close()
+        self._left, self._left_before = [], self._left
 
     def _judge(self, reply: Reply, data: bytes) -> None:
         self.report.statuses[reply.status] += 1
@@ -145,12 +168,6 @@ class Battery:
             self._note(f"A valid call: {type(error).__name__}: {error}", b"".join(self._batch))
         self.report.memory.append(self._replica.memory_mb)
         self._progress(self.report.inputs)
-
-    def _settled(self, before: int) -> int:
-        """How many files are open when connections that have ended are closed."""
-        with suppress(pytest.fail.Exception):
-            until(lambda: self._replica.files <= before, "no more files are open than before")
-        return self._replica.files
 
     def _note_mistakes(self, data: bytes) -> None:
         for record in self._replica.mistakes():

@@ -174,11 +174,13 @@ def _framed(dice: Dice, draft: Draft) -> Draft:
     length = len(draft.body)
     if not dice.once_in(6):
         return draft.plus((b"Content-Length", b"%d" % length)) if draft.body else draft
-    how = dice.one_of(["odd", "wrong", "more", "chunked", "both", "coding"])
+    how = dice.one_of(["odd", "wrong", "more", "none", "chunked", "both", "coding"])
     if how == "odd":
         return draft.plus((b"Content-Length", dice.one_of(odd_heads.LENGTHS) % length))
     if how == "wrong":
         return draft.plus((b"Content-Length", b"%d" % max(0, length + dice.below(60) - 30)))
+    if how == "none":
+        return replace(draft.plus((b"Content-Length", b"%d" % (length + 1))), body=b"")
     if how == "more":
         body = draft.body + dice.one_of([draft.body, b"GET /healthz HTTP/1.1\r\n\r\n", b"0\r\n\r\n"])
         return replace(draft.plus((b"Content-Length", b"%d" % length)), body=body)

@@ -14,22 +14,15 @@ from conftest import ROOT, Server, until
 from tests.fuzz import callers
 from tests.mcp import ENVELOPE, HEADERS, VERSION, request
 
-COMPONENTS = [
-    "server.tools",
-    "server.resources",
-    "server.prompts",
-    "tests.packs.results.arguments",
-    "tests.packs.state",
-]
-COMPONENTS += ["tests.fuzz.pack"]
+COMPONENTS = ["server.tools", "server.resources", "server.prompts", "tests.fuzz.pack"]
+COMPONENTS += ["tests.packs.results.arguments", "tests.packs.state"]
 
 _KEY = {"Authorization": f"Bearer {callers.KEY.decode()}"}
 _STATELESS = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
 _TELLTALE = re.compile(rb"Traceback|site-packages|\w\.py\b|\b[A-Z]\w+(?:Error|Exception)\b|" + re.escape(bytes(ROOT)))
 """What no caller is told: code, its files, the names of exceptions."""
 _MISTAKES = ("Traceback", "Unhandled error", "Fatal error")
-
-
+"""In a record of the log: an exception that nobody expected."""
 _KNOWN = "fastmcp.exceptions.PromptError: Could not convert argument"
 """In the one record that has a traceback although the caller is to blame (TODO.md, known limits)."""
 _RECORD = re.compile(r"\n(?=\S)")
@@ -48,6 +41,7 @@ class Replica:
             AUDIT_LOG=str(self._audit),
             LOG_LEVEL="INFO",
             MAX_BODY_BYTES=str(256 * 1024),
+            RECEIVE_TIMEOUT_SECONDS="1",
             JOBS_WAIT_SECONDS="0",
             **callers.settings(folder),
         )
@@ -111,10 +105,16 @@ class Replica:
         assert found is not None
         return int(found[1]) * 1024 / 1e6
 
-    @property
     def files(self) -> int:
-        """How many files it has open, connections among them."""
-        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+        """How many files it has open, once connections that have ended are closed: when two looks find as many."""
+        looks = [-1]
+
+        def settled() -> bool:
+            looks.append(len(list(Path(f"/proc/{self.pid}/fd").iterdir())))
+            return looks[-1] == looks[-2]
+
+        until(settled, "the number of open files is the same for a moment")
+        return looks[-1]
 
     def stop(self) -> int:
         """End it, if it runs; returns its exit code."""

@@ -37,7 +37,6 @@ DEPTHS = (2, 60, 127, 128, 199, 200, 201, 255, 1_000, 10_000, 100_000)
 _NUMBERS = ["NaN", "-Infinity", "1e400", "-0.0", "1E+2", "01", "+1", ".5", "0x10", "1_0", "9" * 400, "9" * 5_000]
 _NUMBERS += ["0." + "3" * 1_000, "-9223372036854775809", "18446744073709551616", "1e-400", "1e999999999"]
 
-# No whole number that a job might take for a long time's work.
 _PLAIN: list[Any] = [None, True, False, 0, -1, 1, 2, 1.5, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**30, 10**400]
 _PLAIN += ["", " ", "x" * 100, "x" * 100_000, "\x00", "\x1b[31m", "\r\nX-Forged: 1", "\ud800", "a\udfff", "ä👋\u2028"]
 _PLAIN += ["__proto__", "constructor", "__class__", "self", "ctx", "../../etc/passwd", "%00", "%s%n", "{0.__class__}"]

@@ -1,6 +1,7 @@
 """Bytes on their way to a replica, and the replies that come back."""
 
 import re
+import select
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,13 +48,15 @@ class Asked:
         """Whether what comes behind them is no HTTP."""
         self._in_body = False
         self.open = False
-        """Whether the server may wait for more of a request."""
+        """Whether the server waits for more of a request."""
+        self.upgraded = False
+        """Whether it asks for another protocol, so that nobody reads what comes behind it."""
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self.open = True  # what comes behind it is read by nobody
+            self.upgraded = True
         except httptools.HttpParserError:
             self.broken = True
 
@@ -118,6 +121,26 @@ class Connection:
                 return replies
         self.close()
         return replies
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing has come that wasn't read."""
+        return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
+
+    def await_word(self) -> None:
+        """Send nothing until the replica says something or ends the connection.
+
+        Raises:
+            NoReply: it does neither.
+        """
+        assert self._stream is not None
+        try:
+            self._stream.read(1)
+        except TimeoutError:
+            raise NoReply(f"nothing within {SECONDS} s") from None
+        except ConnectionResetError:
+            pass
+        self.close()
 
     def finish(self) -> list[Reply]:
         """Send no more, and read what else comes until the replica ends the connection, too.

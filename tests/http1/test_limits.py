@@ -183,12 +183,15 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
             assert CLOSE in answer
 
 
-def test_a_body_that_takes_too_long(start_server: StartServer) -> None:
-    """A JSON-RPC error; nothing else is said to be wrong."""
+@pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
+@pytest.mark.parametrize("sent", [0, 20])
+def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
+    """A JSON-RPC error, also where nothing of the body has come; nothing else is said to be wrong."""
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
+    head, body = post(1, b"slow").split(b"\r\n\r\n")
     with connected(server) as connection:
-        connection.sendall(post(1, b"slow")[:-3])
-        answer = rest(connection)
+        connection.sendall(head + b"\r\n" + expected + b"\r\n" + body[:sent])
+        answer = rest(connection).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"The body did not arrive within 1 s." in answer
     assert CLOSE in answer
