@@ -8,11 +8,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.audit.call import note_arguments
 from server.exchange.admission import Admission
 from server.exchange.body import Body, replay
+from server.exchange.eras import handshake_version
 from server.exchange.errors import ClientGone, Refused, send_refusal
 from server.exchange.in_flight import InFlight
 from server.exchange.message import Request, called, called_tool, parse
 from server.exchange.stateless import drop_session_id
-from server.middleware.access_lines import CALL, FAILED
+from server.middleware.access_lines import CALL, FAILED, RPC_ERROR, TOOL_ERROR, WAY
 from server.middleware.headers import headers_of
 from server.rates.gate import Gate
 
@@ -74,6 +75,7 @@ class Delegate:
         message = parse(body)
         if isinstance(message, Request):
             scope[CALL] = called(message)
+            scope[WAY] = ("stateless" if handshake_version(headers_of(scope)) is None else "handshake", "sdk")
             note_arguments(scope, message.params)
         self.in_flight.enter(message.id if isinstance(message, Request) else None)
         leave = None
@@ -111,16 +113,18 @@ class Delegate:
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_noting_failure(part: Message) -> None:
-            if part["type"] == "http.response.body" and _tells_of_failure(part.get("body", b"")):
-                scope[FAILED] = True
+            if part["type"] == "http.response.body" and (failed := _failed(part.get("body", b""))):
+                scope[FAILED] = failed
             await send(part)
 
         await self.app(scope, receive, send_noting_failure)
 
 
-def _tells_of_failure(body: bytes) -> bool:
-    """Whether a reply is a JSON-RPC error or a tool's, for the log.
+def _failed(body: bytes) -> str:
+    """Whose error a reply tells of, if any.
 
     Quotes within a JSON string are escaped, so no text matches; a structured result with such a key would.
     """
-    return b'"isError":true' in body or b'"error":{"code":' in body
+    if b'"isError":true' in body:
+        return TOOL_ERROR
+    return RPC_ERROR if b'"error":{"code":' in body else ""

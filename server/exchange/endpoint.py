@@ -16,7 +16,7 @@ from server.exchange.lanes import Lanes
 from server.exchange.message import Notification, Request, Response, called, called_tool, parse
 from server.exchange.stateless import drop_session_id
 from server.exchange.wire import error_response, send_empty
-from server.middleware.access_lines import CALL, FAILED
+from server.middleware.access_lines import CALL, FAILED, FAULT
 from server.middleware.headers import Headers, headers_of
 from server.rates.gate import Gate
 
@@ -137,7 +137,7 @@ class Exchange:
 
 async def _tell_of_the_end(call: Call) -> None:
     """Answer a call that is cancelled because the replica stops."""
-    call.scope[FAILED] = True
+    call.scope[FAILED] = FAULT
     identity, text = call.request.id, "This replica stops, and the call was cancelled; try again."
     with suppress(RuntimeError):  # it was just being answered
         if call.reply.streaming:

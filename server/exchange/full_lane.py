@@ -21,10 +21,12 @@ from server.exchange.message import Notification
 from server.exchange.reply import Reply
 from server.exchange.watch import watch
 from server.exchange.wire import error_response, response
-from server.middleware.access_lines import FAILED
+from server.middleware.access_lines import FAILED, FAULT, RPC_ERROR, TOOL_ERROR, WAY
 from server.outcome import BODY, CALL, Handover
 
 logger = logging.getLogger(__name__)
+
+_HANDSHAKE, _STATELESS = ("handshake", "full"), ("stateless", "full")
 
 
 class FullLane:
@@ -48,10 +50,12 @@ class FullLane:
         Raises:
             ClientGone: the caller closed the connection, and the call was cancelled.
         """
+        call.scope[WAY] = _STATELESS if call.modern else _HANDSHAKE
         task = task_exits.start(self._serve(call, handed))
         await watch(task, call.receive, call.reply)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled it
             logger.error("The task that served %s was cancelled from within", call.request.method)
+            call.scope[FAILED] = FAULT
             status, message = 200, error_response(call.request.id, INTERNAL_ERROR, "Internal server error")
         else:
             status, message = task.result()
@@ -66,11 +70,11 @@ class FullLane:
         try:
             result = await self.result(call, handed)
             if result.get("isError") is True:
-                call.scope[FAILED] = True
+                call.scope[FAILED] = TOOL_ERROR
             return 200, response(request.id, result)
         except Exception as error:  # noqa: BLE001  # logged there, and told in general terms
-            call.scope[FAILED] = True
             data = modern_error_data(error)
+            call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
             if isinstance(error, MCPError):
                 logger.info("%s told its caller: %.300s", request.method, " ".join(data.message.split()))
             # The handshake era reports what a handler says with HTTP 200, as its clients expect.

@@ -14,8 +14,12 @@ from server.exchange.envelope import Envelopes
 from server.exchange.fast_lane import FastLane
 from server.exchange.full_lane import FullLane
 from server.exchange.planning import Plans, plan
+from server.middleware.access_lines import WAY
 
 logger = logging.getLogger(__name__)
+
+_HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
+"""Era and lane, until the full lane takes the request over."""
 
 
 class Lanes:
@@ -52,6 +56,7 @@ class Lanes:
         """
         if self._stamp() != self._planned:
             return self._answer_anew(call)
+        call.scope[WAY] = _STATELESS if call.modern else _HANDSHAKE
         method = call.request.method
         if method == "tools/call":
             planned = self.fast.plan_for(call, self.plans)

@@ -19,7 +19,14 @@ CALL = "server.call"
 """Key of the scope under which the exchange notes what was asked: (JSON-RPC method, tool's name or "")."""
 
 FAILED = "server.failed"
-"""Key of the scope under which the exchange notes that the reply, though HTTP 200, tells of an error."""
+"""Key of the scope under which the exchange notes that the reply, though HTTP 200, tells of an error, and of whose:
+`TOOL_ERROR`, `RPC_ERROR` or `FAULT`."""
+
+TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
+"""What went wrong: a tool says so, the request wasn't good, or the server wasn't."""
+
+WAY = "server.way"
+"""Key of the scope under which the exchange notes the request's era and lane."""
 
 LONGEST = 200
 """Characters of a path or name that are logged; whoever notes a call cuts what is longer."""

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.http1.whole import WHOLE
 from server.logs import request_id
-from server.middleware.access_lines import FAILED, Write
+from server.middleware.access_lines import FAILED, FAULT, Write
 from server.middleware.headers import headers_of
 
 logger = logging.getLogger("server.access")
@@ -65,7 +65,7 @@ class AccessLog:
         except asyncio.CancelledError:
             # The grace of a shutdown is over. Answered here, since uvicorn's own reply would name no replica.
             if not status:
-                scope[FAILED] = True
+                scope[FAILED] = FAULT
                 reply = PlainTextResponse("This replica is stopping; try again.", 503, {"Retry-After": "1"})
                 await reply(scope, receive, send_with_id)
         except Exception:
