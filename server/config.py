@@ -18,11 +18,12 @@ from server.errors import StartupError
 from server.settings.access import AccessSettings
 from server.settings.audit import AuditSettings
 from server.settings.jobs import JobSettings
+from server.settings.metrics import MetricsSettings
 from server.settings.rates import RateSettings
 from server.settings.replica import ReplicaSettings
 
 
-class Settings(JobSettings, AuditSettings, RateSettings, AccessSettings, ReplicaSettings):
+class Settings(JobSettings, MetricsSettings, AuditSettings, RateSettings, AccessSettings, ReplicaSettings):
     """The server's settings; the variable is the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)

@@ -27,6 +27,11 @@ from server.http1 import limits
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build, offer_jobs
+from server.metrics.lag import Lag
+from server.metrics.page import metrics_route
+from server.metrics.queue import Queue
+from server.metrics.replica import Replica
+from server.metrics.requests import Requests
 from server.middleware.access_lines import access_lines
 from server.middleware.access_log import AccessLog
 from server.middleware.cors import Cors
@@ -84,9 +89,13 @@ def create_app(
     if desk.jobs and desk.off:
         logger.warning("No jobs are offered: %s", desk.off)
     door = gate(settings, share.redis, replica)
-    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door)
+    in_flight = InFlight(settings.max_in_flight), InFlight(settings.max_in_flight)
+    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door, in_flight[0])
     entrance = Entrance(settings, share.redis, _body(settings))
     audit = audit_log(settings, replica)
+    lag, requests = Lag(), Requests(lanes, lambda: lifecycle.state == "draining")
+    state = Replica(replica, lifecycle, in_flight, connections, door.fleet if door else None)
+    metrics = metrics_route((requests, lag, state), Queue(desk), settings.metrics_token)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -95,25 +104,28 @@ def create_app(
                 await warm_up(exchange)
             collector.settle()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
-            async with around, bounded, noted, desk.running():
+            async with around, bounded, noted, desk.running(), lag.running():
                 yield {limits.KEY: connections}
 
-    jobs = JobRoutes(desk, _admission(settings), _body(settings), InFlight(settings.max_in_flight), door)
+    jobs = JobRoutes(desk, _admission(settings), _body(settings), in_flight[1], door)
     routes = Starlette(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
             *jobs.routes(),
             *entrance.routes(),
+            metrics,
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
     )
     routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
     rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, routes)
-    rooms, write = entrance.guard(rooms), access_lines(settings, replica, buffer)
+    rooms, write = entrance.guard(rooms), requests.counting(access_lines(settings, replica, buffer))
     if audit is not None:
         rooms, write = Trail(rooms, audit), noting(audit, write)
+    if settings.metrics_token:  # which is asked for there, not a caller's key
+        rooms = Paths({metrics.path: metrics.handle}, rooms)
     if settings.cors_origins:
         rooms = Cors(rooms, settings.cors_origins)
     return AccessLog(rooms, replica, write)
@@ -129,17 +141,22 @@ def _body(settings: Settings) -> Body:
 
 
 def _exchange(
-    settings: Settings, mcp_app: McpApp, at_stop: list[Callable[[], None]], door: Gate | None
+    settings: Settings,
+    mcp_app: McpApp,
+    at_stop: list[Callable[[], None]],
+    door: Gate | None,
+    in_flight: InFlight,
 ) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[Any]], Callable[[], Mapping[str, str]]]:
     """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool.
 
     Args:
         at_stop: what is called when the replica stops; the endpoint may add to it.
         door: bounds each caller's calls.
+        in_flight: counts those that are answered.
     """
     admission = _admission(settings)
     mcp = mcp_app.mcp
-    body, in_flight = _body(settings), InFlight(settings.max_in_flight)
+    body = _body(settings)
     if settings.stateless_http:
         forget_sessions(mcp)
     if settings.stateless_http and settings.json_response != "false":

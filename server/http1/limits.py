@@ -3,6 +3,7 @@
 import logging
 import random
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from server.config import Settings
@@ -17,6 +18,10 @@ _JITTER = 0.25
 
 _FILES_BESIDE = 256
 """Open files that are no connections of callers: what tools open, a database's connections, Python's own."""
+
+
+def _unseen(requests: int) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass
@@ -35,6 +40,10 @@ class Limits:
     """Bytes of a request's head."""
     draining: bool = False
     """Whether each response is to be its connection's last."""
+    opened: int = 0
+    """How many connections there have been."""
+    closed: Callable[[int], None] = _unseen
+    """Called when a connection has ended, with the number of requests that it carried."""
 
     def drain(self) -> None:
         """Let each connection end with its next response."""

@@ -76,7 +76,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._turn = turn_of(self.loop)
         now = self._idle_since = self.loop.time()
         self._retires_at = now + self._limits.share_of_age()
-        self._requests_left = self._limits.share_of_requests()
+        self._requests_left = self._first_left = self._limits.share_of_requests()
+        self._limits.opened += 1
         if len(self.connections) == 1:
             self.loop.call_later(_SWEEP_SECONDS, self._sweep)
         elif len(self.connections) > self._limits.connections and not self._take_the_place_of_another():
@@ -211,6 +212,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, after what it sent before."""
         self._turn.run()
+        self._limits.closed(self._first_left - self._requests_left)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:

@@ -21,12 +21,12 @@ CLIENT_GONE = 499
 """Status in the log for a caller that went away before its request was complete (nginx's number; never sent)."""
 
 _BEGINNINGS = frozenset({"http.response.start", WHOLE})
-_QUIET = frozenset({"/healthz", "/health", "/readyz"})
+_QUIET = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class AccessLog:
-    """Log each request but the health checks, and mark each reply with what it can be found by.
+    """Log each request but probes, and mark each reply with what it can be found by.
 
     That is the request's id, in `X-Request-ID` and in every line that it causes, and in `X-Served-By` the replica.
 

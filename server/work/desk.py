@@ -21,6 +21,7 @@ from server.work.record import Record, canonical
 
 if TYPE_CHECKING:
     from server.work.backend import Backend
+    from server.work.store import Counts
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +194,16 @@ class Desk:
             return await self._ask(lambda backend: backend.store.of(owner, limit, after))
         except KeyError:
             raise errors.invalid("cursor: the job that it names is gone; begin with the first page.") from None
+
+    async def counts(self) -> "Counts | None":
+        """The jobs there are, of all callers; None of a queue in this process that hasn't had any yet.
+
+        Raises:
+            JobError: no queue.
+        """
+        if self.settings.jobs_in_process and not self._link.is_open:
+            return None
+        return await self._ask(lambda backend: backend.store.counts())
 
     async def finished(self, owner: str, record: Record, seconds: float) -> Record:
         """A job when it has finished, or after some time as it is then.

@@ -22,6 +22,11 @@ class Link(Generic[T]):
         self._task: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[T] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was needed already."""
+        return self._opened is not None
+
     async def get(self) -> T:
         """What it gives, opened if it isn't yet.
 

@@ -6,8 +6,9 @@ was cancelled) changes nothing, so that nothing is reported twice.
 
 import hashlib
 import time
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from docket import Docket
@@ -77,19 +78,39 @@ redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 
 return 1
 """
 
-# KEYS: record, arguments, result, unfinished, idempotency key if there is one.
-# ARGV: attempt ('' of whoever cancels), seconds to keep it, id, result, then fields to set.
+# KEYS: record, arguments, result, unfinished, how jobs ended, idempotency key if there is one.
+# ARGV: attempt ('' of whoever cancels), seconds to keep it, id, result, lifetime, then fields to set.
 _FINISH = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
-for i = 5, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', KEYS[1], ARGV[2])
+local how = redis.call('HMGET', KEYS[1], 'job', 'state')
+redis.call('HINCRBY', KEYS[5], how[1] .. ':' .. how[2], 1)
+redis.call('EXPIRE', KEYS[5], ARGV[5])
 redis.call('DEL', KEYS[2])
 if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end
 redis.call('ZREM', KEYS[4], ARGV[3])
-if KEYS[5] then redis.call('EXPIRE', KEYS[5], ARGV[2]) end
+if KEYS[6] then redis.call('EXPIRE', KEYS[6], ARGV[2]) end
 return 1
+"""
+
+# KEYS: unfinished.  ARGV: what records' keys begin with.
+# Returns how many wait, how many run, and since when the oldest waits.
+_COUNT = """
+local waiting, running, oldest = 0, 0, ''
+local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+  local state = redis.call('HGET', ARGV[1] .. found[i], 'state')
+  if state == 'running' then
+    running = running + 1
+  elseif state == 'pending' then
+    if waiting == 0 then oldest = found[i + 1] end
+    waiting = waiting + 1
+  end
+end
+return {waiting, running, oldest}
 """
 
 
@@ -104,6 +125,18 @@ class Claim:
     arguments: bytes
     given_up: bool
     """Whether too many were lost for another one."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The jobs there are, and those that there were."""
+
+    waiting: int = 0
+    running: int = 0
+    age: float = 0.0
+    """Seconds since the oldest of those that wait was submitted."""
+    ended: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How often a job, by its name, has ended in which state."""
 
 
 class Store:
@@ -232,12 +265,22 @@ class Store:
         """End a job, whoever runs it; False if it had ended."""
         return await self._finish(record, "", {"state": state, "error": error, "finished": _text(time.time())})
 
+    async def counts(self) -> Counts:
+        """How many jobs wait and run, and how jobs have ended."""
+        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], [self._key("")])
+        async with self._redis() as redis:
+            ended = await redis.hgetall(self._ended)
+        by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
+        age = max(0.0, time.time() - float(oldest)) if oldest else 0.0
+        return Counts(int(waiting), int(running), age, by_end)
+
     async def _finish(self, record: Record, attempt: str, fields: dict[str, str], result: str = "") -> bool:
         flat = [text for pair in fields.items() for text in pair]
         keys = [self._key(record.id), self._arguments(record.id), self._result(record.id), self._unfinished]
+        keys.append(self._ended)
         if record.key:
             keys.append(record.key)
-        head = [attempt, str(max(1, round(record.kept))), record.id, result]
+        head = [attempt, str(max(1, round(record.kept))), record.id, result, str(LIFETIME)]
         return bool(await self._run(_FINISH, keys, [*head, *flat]))
 
     async def _change(self, identity: str, attempt: int, **fields: str) -> bool:
@@ -267,6 +310,10 @@ class Store:
     @property
     def _unfinished(self) -> str:
         return self._docket.key("unfinished")
+
+    @property
+    def _ended(self) -> str:
+        return self._docket.key("ended")
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,1 @@
+"""What a replica tells of itself at `/metrics`."""
