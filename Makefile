@@ -38,8 +38,9 @@ check: $(READY) ## check settings and components without starting
 test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)
 	@$(BIN)/python -m pytest tests/swarm $(ARGS)
 
-test: $(READY) ## run the tests (REQUIRE=docker,browser makes their skips failures)
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(READY) ## run the tests, two at a time (REQUIRE=docker,browser makes their skips failures)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
+	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]
 
 lint: $(READY) ## check style and types
 	@$(BIN)/ruff check .

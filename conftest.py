@@ -1,14 +1,16 @@
 """What tests share: real server processes on private ports of 127.0.0.1, and the needs of a test."""
 
 import contextlib
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -29,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
+    config.addinivalue_line("markers", "alone: measures, or needs the machine for itself: not beside other tests")
     config.addinivalue_line(
         "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"
     )
@@ -43,6 +46,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"REQUIRE={name}, but {reason}")
         if reason:
             pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make what a test has logged fit for UTF-8, which is how test runs side by side tell of it."""
+    report = yield
+    report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
+    return report
 
 
 def _lacks_docker() -> str:
@@ -85,6 +96,15 @@ def _lacks_haproxy() -> str:
     return "" if shutil.which("haproxy") else "haproxy is not installed"
 
 
+def _lacks_postgres() -> str:
+    found = shutil.which("initdb") or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return "" if found else "postgresql is not installed"
+
+
+def _lacks_prometheus() -> str:
+    return "" if shutil.which("prometheus") and shutil.which("promtool") else "prometheus is not installed"
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
@@ -94,15 +114,23 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "wrk": _lacks_wrk,
     "haproxy": _lacks_haproxy,
     "redis": _lacks_redis,
+    "prometheus": _lacks_prometheus,
+    "postgres": _lacks_postgres,
 }
 
 
+_PORTS = itertools.chain(range(random.randrange(10_000, 32_000), 32_000), itertools.cycle(range(10_000, 32_000)))
+"""Below those that the kernel gives to outgoing connections, or one of these might take a port before its server does;
+from anywhere, so that two test runs side by side don't choose the same."""
+
+
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 that nobody listens on, and that wasn't given before."""
+    for port in _PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the numbers have no end")
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:

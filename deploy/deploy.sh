@@ -28,10 +28,22 @@ for overlay in ${OVERLAYS:-}; do
       echo "redis://:$(openssl rand -hex 24)@redis:6379/0" | docker secret create jobs_url - >/dev/null
     fi
   fi
+  if [ "$overlay" -ef deploy/observability.yml ]; then
+    services+=("${STACK}_prometheus" "${STACK}_grafana")
+    if lacks metrics_token; then
+      openssl rand -hex 32 | docker secret create metrics_token - >/dev/null
+    fi
+    if lacks grafana_password; then
+      password=$(openssl rand -hex 12)
+      echo "$password" | docker secret create grafana_password - >/dev/null
+      echo "Grafana's user is admin, its password $password (shown this once)."
+    fi
+  fi
 done
 # A config can't be changed, so each content has a name of its own.
 HAPROXY_CFG=$(cksum deploy/haproxy.cfg | cut -d' ' -f1)
-export IMAGE HAPROXY_CFG
+OBSERVABILITY_CFG=$(find deploy/observability -type f | LC_ALL=C sort | xargs cat | cksum | cut -d' ' -f1)
+export IMAGE HAPROXY_CFG OBSERVABILITY_CFG
 
 before=()
 for service in "${services[@]}"; do before+=("$(update "$service")"); done

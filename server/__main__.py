@@ -19,6 +19,7 @@ from server.errors import StartupError
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
+from server.traces import tracing
 
 _TOOLS = {"keys": access.main, "audit": audit.main}
 """Commands of their own, which run no server."""
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
             return _serve(settings, _folders(settings))
         if options.command == "worker":
+            tracing.check(settings)
             jobs = worker.jobs_of(settings)
             print(f"A worker for {', '.join(sorted(jobs))}; its probes are on port {settings.mcp_port}.", flush=True)
             return _serve(settings, app=worker.APP)
@@ -48,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         connect(settings)  # which only looks at the URL
         entrance.check(settings)
         trail.check(settings)
+        tracing.check(settings)
         if options.check:
             print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
             return 0

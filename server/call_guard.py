@@ -19,6 +19,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
 from pydantic import ValidationError
 
+from server import deadline
 from server.containment import ERRORS
 from server.outcome import CALL, Outcome
 
@@ -101,7 +102,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
         FastMCPError: what its caller is told: it took too long, or raised something that ends processes.
         Exception: whatever else it raised.
     """
-    task = asyncio.ensure_future(_contained(call, kind, name))
+    task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:  # the caller went away, or the replica stops
@@ -116,7 +117,8 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     return task.result()
 
 
-async def _contained(call: Awaitable[T], kind: str, name: str) -> T:
+async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+    deadline.until(seconds)  # in this call's own task
     try:
         return await call
     except (FastMCPError, NotFoundError) as error:

@@ -17,13 +17,26 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 from server.errors import StartupError
 from server.settings.access import AccessSettings
 from server.settings.audit import AuditSettings
+from server.settings.cache import CacheSettings
+from server.settings.downstream import DownstreamSettings
 from server.settings.jobs import JobSettings
 from server.settings.metrics import MetricsSettings
 from server.settings.rates import RateSettings
 from server.settings.replica import ReplicaSettings
+from server.settings.traces import TraceSettings
 
 
-class Settings(JobSettings, MetricsSettings, AuditSettings, RateSettings, AccessSettings, ReplicaSettings):
+class Settings(
+    TraceSettings,
+    MetricsSettings,
+    DownstreamSettings,
+    CacheSettings,
+    JobSettings,
+    AuditSettings,
+    RateSettings,
+    AccessSettings,
+    ReplicaSettings,
+):
     """The server's settings; the variable is the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)
@@ -86,7 +99,7 @@ def misspelt(environment: Mapping[str, str]) -> list[str]:
     found = []
     for name in sorted(environment.keys() - known):
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-        if close and not name.startswith("MAKE"):
+        if close and not name.startswith(("MAKE", "OTEL_")):  # the last are the SDK's own
             found.append(f"{name} is no setting and has no effect; did you mean {close[0]}?")
     return found
 

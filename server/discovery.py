@@ -8,22 +8,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from fastmcp.decorators import get_fastmcp_meta
 from fastmcp.prompts.function_prompt import PromptMeta
+from fastmcp.server.dependencies import without_injected_parameters
 from fastmcp.server.middleware import Middleware
 from fastmcp.server.providers.filesystem_discovery import extract_components
 from fastmcp.tools import FunctionTool
 from fastmcp.tools.function_tool import ToolMeta
 from fastmcp.utilities.components import FastMCPComponent
 
+from server.cache.cache import Cache
+from server.cache.kept import kept
+from server.cache.policy import policy_of
+from server.checks import Check, check_of
 from server.completion import is_completion
 from server.config import Settings
 from server.containment import AsyncFunction, Function, contain, mask_prompt_errors
 from server.errors import StartupError
 from server.outcome import PlannedTool
 from server.work.job import Job, JobMeta, made, meta_of
+
+T = TypeVar("T")
 
 ROOMS = ("tools", "resources", "prompts", "jobs")
 """The folders of a package that hold components."""
@@ -54,55 +61,86 @@ class Discovered:
     """What suggests values for arguments."""
     jobs: dict[str, Job]
     """By name."""
+    cache: Cache
+    """Of results that tools' authors want kept."""
+    checks: list[Check]
+    """Of what tools need, by name."""
 
 
 def discover(settings: Settings) -> Discovered:
     """Import what `MCP_COMPONENTS` names and collect what is public in it, in order of file and name.
 
-    That is components, jobs, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
+    That is components, jobs, checks, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
 
     Raises:
         DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
-            two components or jobs of one name, or two functions that complete.
+            two components, jobs or checks of one name, or two functions that complete.
     """
     found: dict[str, Found] = {}
-    middleware: dict[int, Middleware] = {}
-    completions: dict[str, Function] = {}
-    jobs: dict[str, tuple[Job, str]] = {}
+    marked = _Marked()
+    cache = Cache(settings.cache_bytes)
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for name, value in _public(module):
-                if isinstance(value, Middleware):
-                    middleware[id(value)] = value
-                elif is_completion(value) and not _imported(value, module):
-                    completions[f"{_where(module, value)}: {name}"] = value
-                elif (meta := meta_of(value)) is not None and not _imported(value, module):
-                    _collect(jobs, name, value, meta, _where(module, value))
-            for item in _components(module, settings):
+                marked.take(name, value, module)
+            for item in _components(module, settings, cache):
                 first = found.setdefault(item.component.key, item)
                 if first is not item:
                     kind, name = item.component.key.rstrip("@").split(":", 1)
                     raise DiscoveryError(f"{item.where}: {kind} {name!r} is already defined at {first.where}")
-    if len(completions) > 1:
-        one, other = list(completions)[:2]
-        raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
-    suggest = next(iter(completions.values()), None)
+    suggest = marked.completion()
     return Discovered(
         list(found.values()),
-        list(middleware.values()),
+        list(marked.middleware.values()),
         contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion") if suggest else None,
-        {name: job for name, (job, _) in jobs.items()},
+        {name: job for name, (job, _) in marked.jobs.items()},
+        cache,
+        [check for _, (check, _) in sorted(marked.checks.items())],
     )
 
 
-def _collect(jobs: dict[str, tuple[Job, str]], name: str, function: Function, meta: JobMeta, where: str) -> None:
+class _Marked:
+    """What isn't a component and is found all the same."""
+
+    def __init__(self) -> None:
+        self.middleware: dict[int, Middleware] = {}
+        self.completions: dict[str, Function] = {}
+        self.jobs: dict[str, tuple[Job, str]] = {}
+        self.checks: dict[str, tuple[Check, str]] = {}
+
+    def take(self, name: str, value: Any, module: ModuleType) -> None:
+        """Keep a module's value if it is one of these."""
+        if isinstance(value, Middleware):
+            self.middleware[id(value)] = value
+        elif not callable(value) or _imported(value, module):
+            return
+        elif is_completion(value):
+            self.completions[f"{_where(module, value)}: {name}"] = value
+        elif (check := check_of(value)) is not None:
+            _keep(self.checks, check.name, check, _where(module, value), "check")
+        elif (meta := meta_of(value)) is not None:
+            job = _job(name, value, meta, _where(module, value))
+            _keep(self.jobs, job.name, job, _where(module, value), "job")
+
+    def completion(self) -> Function | None:
+        """The one function that completes arguments, if there is one."""
+        if len(self.completions) > 1:
+            one, other = list(self.completions)[:2]
+            raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
+        return next(iter(self.completions.values()), None)
+
+
+def _keep(kept: dict[str, tuple[T, str]], name: str, value: T, where: str, kind: str) -> None:
+    _, first = kept.setdefault(name, (value, where))
+    if first != where:
+        raise DiscoveryError(f"{where}: {kind} {name!r} is already defined at {first}")
+
+
+def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:
     try:
-        job = made(function, meta)
+        return made(function, meta)
     except (ValueError, TypeError, NameError) as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
-    _, first = jobs.setdefault(job.name, (job, where))
-    if first != where:
-        raise DiscoveryError(f"{where}: job {job.name!r} is already defined at {first}")
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -145,7 +183,7 @@ def _origin(error: BaseException, blame: str) -> str:
     return blame
 
 
-def _components(module: ModuleType, settings: Settings) -> Iterator[Found]:
+def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterator[Found]:
     seen: set[int] = set()
     for name, value in _public(module):
         meta = get_fastmcp_meta(value)
@@ -156,7 +194,7 @@ def _components(module: ModuleType, settings: Settings) -> Iterator[Found]:
         if function is not None and _imported(function, module):
             continue  # its own module serves it, or keeps it to itself
         where = _where(module, function)
-        yield Found(_build(name, value, meta, where, settings), where, getattr(meta, "timeout", None))
+        yield Found(_build(name, value, meta, where, settings, cache), where, getattr(meta, "timeout", None))
 
 
 def _imported(function: Any, module: ModuleType) -> bool:
@@ -165,11 +203,11 @@ def _imported(function: Any, module: ModuleType) -> bool:
     return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function
 
 
-def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> FastMCPComponent:
+def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cache: Cache) -> FastMCPComponent:
     """Make FastMCP's component of a decorated function, contained; one that is made already stays as it is."""
     holder = ModuleType(name)
     try:
-        setattr(holder, name, _contained(value, meta, name, settings) if meta else value)
+        setattr(holder, name, _contained(value, meta, name, settings, cache) if meta else value)
         (component,) = extract_components(holder)
         if meta and isinstance(component, FunctionTool):
             component = PlannedTool(**dict(component))
@@ -178,11 +216,16 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings) -> 
     return component
 
 
-def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings) -> Callable[..., Any]:
+def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings, cache: Cache) -> Callable[..., Any]:
     what = f"{meta.type} {meta.name or name!r}"
     threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
     contained = contain(fn, threads=threads, kind=meta.type, what=what)
     if isinstance(meta, ToolMeta):
+        if (policy := policy_of(meta.meta)) is not None:
+            if without_injected_parameters(contained) is not contained:
+                raise ValueError("a tool whose results are kept takes neither Context nor dependencies")
+            seconds = meta.timeout or settings.call_timeout_seconds
+            contained = kept(contained, cache, policy, name=meta.name or name, version=meta.version, seconds=seconds)
         meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:
         contained = mask_prompt_errors(contained, what=what)

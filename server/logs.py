@@ -16,6 +16,9 @@ from server.log_buffer import BufferHandler, LogBuffer
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is being served; empty outside of one."""
 
+trace_id: ContextVar[str] = ContextVar("trace_id", default="")
+"""The id of the trace that what is being done belongs to; empty where nothing is traced."""
+
 # These say something about each request, which the access log does too, or tell of uvicorn's every step.
 _CHATTY = (
     "mcp.server.streamable_http",
@@ -34,7 +37,7 @@ _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\
 
 
 class TextFormatter(logging.Formatter):
-    """`time - logger - LEVEL - [request id] message`, with the traceback beneath.
+    """`time - logger - LEVEL - [request id trace=id] message`, with the traceback beneath.
 
     Only a record's first line begins at the margin, and no control character reaches a terminal, so that text
     from a caller can't pass for a line of its own.
@@ -45,9 +48,14 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One record as text."""
-        current = request_id.get()
+        current = marked(request_id.get(), trace_id.get())
         record.request = f"[{current}] " if current else ""
         return super().format(record).translate(_VISIBLE)
+
+
+def marked(request: str, trace: str) -> str:
+    """What a line of text is found by: the ids of the request and of the trace, either of which may be empty."""
+    return f"{request} trace={trace}".lstrip() if trace else request
 
 
 class JsonFormatter(logging.Formatter):
@@ -69,6 +77,8 @@ class JsonFormatter(logging.Formatter):
         }
         if current := request_id.get():
             line["request_id"] = current
+        if trace := trace_id.get():
+            line["trace_id"] = trace
         line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

@@ -12,7 +12,9 @@ from fastmcp.utilities.components import FastMCPComponent
 
 from server import __version__
 from server.access.visibility import Visibility
+from server.cache.cache import Cache
 from server.call_guard import CallGuard, bounded
+from server.checks import Check
 from server.config import Settings
 from server.containment import AsyncFunction
 from server.discovery import DiscoveryError, Found, discover
@@ -71,6 +73,10 @@ class McpApp:
     """Seconds that a tool's author gives its calls, by tool's name."""
     jobs: Mapping[str, Job]
     """By name; to be offered by `offer_jobs`."""
+    cache: Cache
+    """Of tools' results."""
+    checks: list[Check]
+    """Of what tools need."""
 
 
 def build(settings: Settings) -> McpApp:
@@ -102,7 +108,8 @@ def build(settings: Settings) -> McpApp:
     for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
         if name in tools:
             raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job's tool")
-    return McpApp(mcp, _catalogue(found, discovered.jobs), timeouts, discovered.jobs)
+    catalogue = _catalogue(found, discovered.jobs)
+    return McpApp(mcp, catalogue, timeouts, discovered.jobs, discovered.cache, discovered.checks)
 
 
 def offer_jobs(mcp: FastMCP, desk: Desk, settings: Settings) -> None:

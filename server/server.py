@@ -7,10 +7,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
-from server import __version__, collector, config, logs
+from server import __version__, collector, config, downstream, logs
 from server.audit.trail import Trail, audit_log, noting
+from server.cache.shared import Shared
 from server.config import Settings
 from server.entrance import Entrance
 from server.errors import StartupError
@@ -27,6 +30,8 @@ from server.http1 import limits
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build, offer_jobs
+from server.metrics.cache import Caching
+from server.metrics.downstream import Downstream
 from server.metrics.lag import Lag
 from server.metrics.page import metrics_route
 from server.metrics.queue import Queue
@@ -37,12 +42,14 @@ from server.middleware.access_log import AccessLog
 from server.middleware.cors import Cors
 from server.rates.gate import Gate, gate
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
+from server.routes.deep import Deep, needed
 from server.routes.health import health_routes
 from server.routes.home import home_route
 from server.routes.jobs import JobRoutes
 from server.routes.paths import Paths
 from server.routes.version import version_route
 from server.shared.sharing import sharing
+from server.traces.tracing import tracing
 from server.work.desk import Desk
 
 logger = logging.getLogger(__name__)
@@ -89,22 +96,27 @@ def create_app(
     if desk.jobs and desk.off:
         logger.warning("No jobs are offered: %s", desk.off)
     door = gate(settings, share.redis, replica)
+    traced = tracing(settings, replica)  # ahead of the lanes, which look once whether calls are traced
     in_flight = InFlight(settings.max_in_flight), InFlight(settings.max_in_flight)
     exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door, in_flight[0])
     entrance = Entrance(settings, share.redis, _body(settings))
     audit = audit_log(settings, replica)
+    mcp_app.cache.shared = Shared(share.redis, settings.mcp_name) if share.redis is not None else None
+    downstream.configure(settings)
     lag, requests = Lag(), Requests(lanes, lambda: lifecycle.state == "draining")
-    state = Replica(replica, lifecycle, in_flight, connections, door.fleet if door else None)
-    metrics = metrics_route((requests, lag, state), Queue(desk), settings.metrics_token)
+    state = Replica(replica, lifecycle, in_flight, connections, door.fleet if door else None, settings.mcp_replicas)
+    told = requests, lag, state, Caching(mcp_app.cache), Downstream()
+    metrics = metrics_route(told, Queue(desk), settings.metrics_token)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        async with share.running(), entrance.running(), opened():
+        async with share.running(), entrance.running(), downstream.closing(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
                 await warm_up(exchange)
             collector.settle()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
-            async with around, bounded, noted, desk.running(), lag.running():
+            sent = traced.running() if traced else nullcontext()
+            async with around, sent, bounded, noted, desk.running(), lag.running():
                 yield {limits.KEY: connections}
 
     jobs = JobRoutes(desk, _admission(settings), _body(settings), in_flight[1], door)
@@ -112,12 +124,14 @@ def create_app(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
             *health_routes(lifecycle),
+            Deep([*needed(share.redis, desk), *mcp_app.checks]).route(),
             *jobs.routes(),
             *entrance.routes(),
             metrics,
             home_route(settings.mcp_name, replica, None if settings.auth_enabled else mcp_app.catalogue),
         ],
         lifespan=lifespan,
+        middleware=[Middleware(GZipMiddleware, settings.compress_min_bytes, 1)] if settings.compress_min_bytes else [],
     )
     routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
     rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, routes)
@@ -128,7 +142,8 @@ def create_app(
         rooms = Paths({metrics.path: metrics.handle}, rooms)
     if settings.cors_origins:
         rooms = Cors(rooms, settings.cors_origins)
-    return AccessLog(rooms, replica, write)
+    served = AccessLog(rooms, replica, write)
+    return traced.around(served) if traced else served
 
 
 def _admission(settings: Settings) -> Admission:

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from server import config, logs
+from server import config, downstream, logs
 from server.config import Settings
 from server.errors import StartupError
 from server.http1 import limits
@@ -19,6 +19,7 @@ from server.middleware.access_log import AccessLog
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.shared.redis import connect
+from server.traces.tracing import Tracing, tracing
 from server.work.job import Job
 
 APP = "server.worker:app"
@@ -32,9 +33,11 @@ def app() -> ASGIApp:
         buffer = logs.configure(settings, name_of(settings))
         jobs = jobs_of(settings)
         lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
+        traced = tracing(settings, name_of(settings))
+        downstream.configure(settings)
         routes = Starlette(
             routes=health_routes(lifecycle),
-            lifespan=lambda _: _working(jobs, settings, lifecycle, process_lifespan(settings, lifecycle)),
+            lifespan=lambda _: _working(jobs, settings, lifecycle, process_lifespan(settings, lifecycle), traced),
         )
         return AccessLog(routes, name_of(settings), access_lines(settings, name_of(settings), buffer))
     except StartupError as error:
@@ -59,13 +62,18 @@ def jobs_of(settings: Settings) -> Mapping[str, Job]:
 
 @asynccontextmanager
 async def _working(
-    jobs: Mapping[str, Job], settings: Settings, lifecycle: Lifecycle, around: AbstractAsyncContextManager[None]
+    jobs: Mapping[str, Job],
+    settings: Settings,
+    lifecycle: Lifecycle,
+    around: AbstractAsyncContextManager[None],
+    traced: Tracing | None,
 ) -> AsyncIterator[dict[str, Any]]:
     from server.work.backend import opened  # noqa: PLC0415  # with Docket, which only processes with jobs import
     from server.work.worker import JobWorker  # noqa: PLC0415
 
     connections = limits.of(settings)
-    async with around, opened(settings) as backend:
+    flushed = traced.running() if traced else nullcontext()
+    async with around, flushed, downstream.closing(), opened(settings) as backend:
         worker = JobWorker(jobs, backend, settings, name_of(settings), lifecycle.cut)
         # During the drain a worker goes on with what it has. It takes no more, and has nothing else to wait for.
         lifecycle.at_drain.append(worker.take_no_more)

@@ -14,7 +14,7 @@ from conftest import ROOT, free_port, until
 from tests.mcp import call, text
 from tests.test_scripts import script
 
-pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600), pytest.mark.alone]
 
 
 def docker(*arguments: str, check: bool = True) -> str:

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import Server, StartServer, run
 
+pytestmark = pytest.mark.alone
+
 MOST = 20
 SECONDS = 0.1
 CAPACITY = MOST / SECONDS

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from fnmatch import translate
 from typing import Any
 
@@ -55,6 +56,10 @@ class Caller:
     def may_use(self, tool: str) -> bool:
         """Whether it may use a tool, or a job, of that name."""
         return self._allowed is None or self._allowed.match(tool) is not None
+
+
+CURRENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
+"""Who sent the request that is being answered, for what knows no scope; None if that isn't known."""
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller | None:

@@ -16,6 +16,7 @@ from server.exchange.stateless import drop_session_id
 from server.middleware.access_lines import CALL, FAILED, RPC_ERROR, TOOL_ERROR, WAY
 from server.middleware.headers import headers_of
 from server.rates.gate import Gate
+from server.traces.edge import TRACE
 
 
 class Delegate:
@@ -73,6 +74,8 @@ class Delegate:
             return
         body = await self.body.read(receive, headers_of(scope).get(b"content-length"))
         message = parse(body)
+        if TRACE in scope:
+            scope[TRACE].read(getattr(message, "params", None))
         if isinstance(message, Request):
             scope[CALL] = called(message)
             scope[WAY] = ("stateless" if handshake_version(headers_of(scope)) is None else "handshake", "sdk")

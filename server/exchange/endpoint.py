@@ -19,6 +19,7 @@ from server.exchange.wire import error_response, send_empty
 from server.middleware.access_lines import CALL, FAILED, FAULT
 from server.middleware.headers import Headers, headers_of
 from server.rates.gate import Gate
+from server.traces.edge import TRACE
 
 _LISTEN = "subscriptions/listen"
 
@@ -57,6 +58,8 @@ class Exchange:
             self.body.check(headers.get(b"content-length"))
             part = await receive()
             message = parse(self.body.whole(part) or await self.body.rest(part, receive))
+            if TRACE in scope:
+                scope[TRACE].read(getattr(message, "params", None))
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
                 if message.method == _LISTEN:

@@ -10,7 +10,7 @@ from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
-from server import eager
+from server import deadline, eager
 from server.access.caller import may_use
 from server.call_guard import out_of_time
 from server.exchange.call import Call
@@ -85,6 +85,7 @@ class FastLane:
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
         self.binding.bind(call)
+        deadline.until(plan.seconds)
         try:
             running = plan.call(_arguments(call))
         except BaseException:  # noqa: BLE001  # the full lane says what is wrong with the arguments
@@ -105,6 +106,7 @@ class FastLane:
         return plan.structured[call.version].fill(call.request.id, text, content)
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
+        deadline.until(plan.seconds)
         context: MiddlewareContext[Any] = MiddlewareContext(
             message=CallToolRequestParams(name=plan.tool.name, arguments=_arguments(call)),
             source="client",

@@ -23,6 +23,7 @@ from server.exchange.watch import watch
 from server.exchange.wire import error_response, response
 from server.middleware.access_lines import FAILED, FAULT, RPC_ERROR, TOOL_ERROR, WAY
 from server.outcome import BODY, CALL, Handover
+from server.traces.call_span import within
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,17 @@ class FullLane:
                 await runner.on_notify(dispatch, notification.method, notification.params)
         finally:
             await aclose_shielded(runner.connection)
+
+
+class InSpan(FullLane):
+    """The full lane as the others use it where calls are traced: within the span that they have begun."""
+
+    async def result(self, call: Call, handed: Handover = Handover()) -> dict[str, Any]:  # noqa: B008
+        """The result of a request, and a note of what goes wrong on its span; raises as `FullLane.result`."""
+        with within(handed) as look:
+            result = await super().result(call, handed)
+            look(result)
+            return result
 
 
 async def _nowhere(_: Message) -> None:

@@ -12,9 +12,12 @@ from server.exchange.call import Call
 from server.exchange.catalogue import METHODS, Catalogue
 from server.exchange.envelope import Envelopes
 from server.exchange.fast_lane import FastLane
-from server.exchange.full_lane import FullLane
+from server.exchange.full_lane import FullLane, InSpan
+from server.exchange.plan import Plan
 from server.exchange.planning import Plans, plan
 from server.middleware.access_lines import WAY
+from server.traces import call_span
+from server.traces.parent import untraced
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +33,11 @@ class Lanes:
         self.seconds = seconds
         self.timeouts = timeouts
         self.full = FullLane(mcp, state)
+        self.traced = call_span.is_on()
+        handed_over = InSpan(mcp, state) if self.traced else self.full
         envelopes = Envelopes()
-        self.fast = FastLane(mcp, state, self.full, envelopes)
-        self.catalogue = Catalogue(self.full, envelopes)
+        self.fast = FastLane(mcp, state, handed_over, envelopes)
+        self.catalogue = Catalogue(handed_over, envelopes)
         self.plans = Plans()
         self._stamp = sdk.count_changes(mcp)
         self._planned = self._stamp()
@@ -60,10 +65,18 @@ class Lanes:
         method = call.request.method
         if method == "tools/call":
             planned = self.fast.plan_for(call, self.plans)
-            return self.full.answer(call) if planned is None else self.fast.answer(call, planned)
+            if planned is None:
+                return self.full.answer(call)
+            return self._answer_traced(call, planned) if self.traced else self.fast.answer(call, planned)
         if method in METHODS and self.plans.cacheable:
-            return self.catalogue.answer(call)
+            return self._answer_traced(call, None) if self.traced else self.catalogue.answer(call)
         return self.full.answer(call)
+
+    def _answer_traced(self, call: Call, planned: Plan | None) -> Awaitable[None]:
+        """Answer by the fast lane or from what is remembered, neither of which FastMCP gets to see."""
+        if planned is None:
+            return call_span.in_list_span(self.mcp, call, lambda: self.catalogue.answer(call))
+        return call_span.in_tool_span(self.mcp, planned.tool, call, lambda: self.fast.answer(call, planned))
 
     async def _answer_anew(self, call: Call) -> None:
         await self.plan()
@@ -80,5 +93,6 @@ async def open_lanes(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]
     """
     async with sdk.lifespan_of(mcp) as state:
         lanes = Lanes(mcp, state, seconds, timeouts)
-        await lanes.plan()
+        with untraced():
+            await lanes.plan()
         yield lanes

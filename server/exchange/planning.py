@@ -12,7 +12,6 @@ from fastmcp.server.middleware import Middleware
 from fastmcp.telemetry import telemetry_mode
 from fastmcp.tools import Tool
 from mcp.shared.inbound import x_mcp_header_map
-from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
 
 from server.access.visibility import Visibility
 from server.call_guard import CallGuard
@@ -70,7 +69,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> P
     names = Counter(tool.name for tool in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
     around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
-    everywhere = sdk.why_unplannable(mcp) or _traced()
+    everywhere = sdk.why_unplannable(mcp) or _propagated()
     plans, templates = Plans(), Templates(mcp)
     for tool in tools:
         if x_mcp_header_map(tool.parameters):
@@ -98,11 +97,9 @@ def _overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
     return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
 
 
-def _traced() -> str:
-    """Why spans have to be made, if they have: the full lane makes them."""
-    if telemetry_mode() == "propagation_only":
-        return "trace contexts are propagated"
-    return "" if isinstance(get_tracer_provider(), ProxyTracerProvider) else "calls are traced"
+def _propagated() -> str:
+    """Why trace contexts have to be passed on without spans, if they have: the full lane does that."""
+    return "trace contexts are propagated" if telemetry_mode() == "propagation_only" else ""
 
 
 def _describe(plan: Plan) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from server.http1.compression import accepts_gzip, compressed
 from server.http1.turn import Turn
 from server.http1.whole import WHOLE
 
@@ -43,6 +44,8 @@ class Cycle(RequestResponseCycle):
         """Take an ASGI message, or a response in one (`server.http1.whole`)."""
         kind = message["type"]
         if kind == WHOLE:
+            if len(message["body"]) >= self.connection.compresses_from:
+                return self._send_large(message)
             return self._send_whole(message)
         if kind == "http.response.start":
             if self.connection.leaving:
@@ -76,6 +79,15 @@ class Cycle(RequestResponseCycle):
         self.message_event.set()
         self.on_response()
         return _DONE
+
+    async def _send_large(self, message: Any) -> None:
+        """Send a whole response, smaller if its caller takes that."""
+        message["headers"] = [*message["headers"], _VARY]
+        said = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
+        if accepts_gzip(said):
+            message["headers"].append(_GZIP)
+            message["body"] = await compressed(message["body"])
+        await self._send_whole(message)
 
     async def _send_parts(self, message: Any) -> None:
         """Send a whole response as uvicorn does."""
@@ -134,3 +146,5 @@ _DONE = _Done()
 
 
 _CLOSE = (b"connection", b"close")
+_GZIP = (b"content-encoding", b"gzip")
+_VARY = (b"vary", b"accept-encoding")

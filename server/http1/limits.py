@@ -38,6 +38,8 @@ class Limits:
     """Seconds that a request's head may take to arrive."""
     head: int
     """Bytes of a request's head."""
+    compresses_from: float = float("inf")
+    """Bytes from which on a response is made smaller for callers that take it so."""
     draining: bool = False
     """Whether each response is to be its connection's last."""
     opened: int = 0
@@ -66,6 +68,7 @@ def of(settings: Settings) -> Limits:
         age=settings.max_connection_age_seconds,
         receive=settings.receive_timeout_seconds,
         head=settings.max_head_bytes,
+        compresses_from=settings.compress_min_bytes or float("inf"),
     )
 
 

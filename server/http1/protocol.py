@@ -69,6 +69,11 @@ class HttpProtocol(HttpToolsProtocol):
         """Whether the next response is to be the last: not before those of requests that are here already."""
         return (self._retiring or self._limits.draining) and not self.pipeline
 
+    @property
+    def compresses_from(self) -> float:
+        """Bytes from which on a response may be made smaller."""
+        return self._limits.compresses_from
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection."""
         super().connection_made(transport)

@@ -26,6 +26,7 @@ class Replica(Collector):
         in_flight: what counts its calls.
         connections: what counts its connections; tells from now on of each that ends.
         fleet: the rates that all replicas share, if they do.
+        replicas: how many there are to be.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Replica(Collector):
         in_flight: Sequence[InFlight],
         connections: Limits,
         fleet: Fleet | None,
+        replicas: int,
     ) -> None:
         self._name = name
         self._lifecycle = lifecycle
         self._in_flight = in_flight
         self._connections = connections
         self._fleet = fleet
+        self._replicas = replicas
         self._carried = Durations(_REQUESTS)
         connections.closed = self._carried.observe
 
@@ -50,6 +53,7 @@ class Replica(Collector):
         family = GaugeMetricFamily("mcp_replica_info", "Which replica this is, and what it runs; always 1.", None, info)
         family.add_metric((self._name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
+        yield _gauge("mcp_replicas", "How many replicas there are to be, by MCP_REPLICAS.", self._replicas)
         connections = self._connections
         closed = sum(self._carried.counts)
         yield _gauge(

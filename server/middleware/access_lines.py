@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from server.config import Settings
 from server.log_buffer import LogBuffer
+from server.logs import marked, trace_id
 
 CALL = "server.call"
 """Key of the scope under which the exchange notes what was asked: (JSON-RPC method, tool's name or "")."""
@@ -48,19 +49,28 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
         failed = status >= 400 or FAILED in scope
         path = (scope.get("raw_path") or scope["path"].encode())[:LONGEST]
-        add((form, time.time(), identity, scope["method"], path, status, failed, seconds, scope.get(CALL, ())))
+        called, trace = scope.get(CALL, ()), trace_id.get()
+        add((form, time.time(), identity, trace, scope["method"], path, status, failed, seconds, called))
 
     return write
 
 
 def _text(
-    now: float, identity: str, method: str, path: bytes, status: int, failed: bool, seconds: float, called: _Called
+    now: float,
+    identity: str,
+    trace: str,
+    method: str,
+    path: bytes,
+    status: int,
+    failed: bool,
+    seconds: float,
+    called: _Called,
 ) -> str:
     second = int(now)
     return "%s,%03d - server.access - INFO - [%s] %s" % (  # noqa: UP031  # half the time of an f-string's
         _clock(second),
         (now - second) * 1000,
-        identity,
+        marked(identity, trace),
         _message(status, failed, _asked(method, path, called), seconds),
     )
 
@@ -69,6 +79,7 @@ def _json(
     replica: str,
     now: float,
     identity: str,
+    trace: str,
     method: str,
     path: bytes,
     status: int,
@@ -89,6 +100,8 @@ def _json(
         "failed": failed,
         "ms": round(seconds * 1000, 3),
     }
+    if trace:
+        fields["trace_id"] = trace
     for key, word in zip(("rpc_method", "rpc_name"), called, strict=False):
         if word:
             fields[key] = _printable(word)

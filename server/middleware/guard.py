@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.access.caller import CALLER, USER, Caller
+from server.access.caller import CALLER, CURRENT, USER, Caller
 from server.access.key_ring import KeyRing
 from server.access.refusal import Refusal
 from server.access.tokens import Tokens
@@ -85,6 +85,7 @@ class Guard:
             if caller is not None:
                 scope[CALLER] = caller
                 scope[USER] = caller.user
+                CURRENT.set(caller)  # in the request's own task
             elif scope["path"] not in OPEN_PATHS:
                 raise self._unknown(key)
         except Refusal as refusal:

@@ -77,6 +77,11 @@ class ReplicaSettings(BaseSettings):
     tool_threads: int = Field(
         16, ge=1, description="Calls of one synchronous (`def`) tool that run at once; more wait in line."
     )
+    compress_min_bytes: int = Field(
+        16 * 1024,
+        ge=0,
+        description="Bytes of a reply from which on it is compressed (gzip) for callers that accept that. 0: never.",
+    )
     max_head_bytes: int = Field(64 * 1024, ge=1024, description="Largest head of a request; beyond it: 431.")
     receive_timeout_seconds: Seconds = Field(
         30, gt=0, description="Time for a request's head to arrive, and then for its body; beyond it: 408."

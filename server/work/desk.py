@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic_core import from_json
 
 from server.config import Settings
+from server.traces import parent
 from server.work import errors
 from server.work.job import Job
 from server.work.link import Link
@@ -100,6 +101,7 @@ class Desk:
             kept=job.retention or self.settings.jobs_retention_seconds,
             key="",
             queued="",
+            traceparent=parent.current(),
         )
 
         async def create(backend: "Backend") -> Record:

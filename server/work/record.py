@@ -29,6 +29,7 @@ FIELDS = (
     "kept",
     "key",
     "queued",
+    "traceparent",
 )
 """The fields of the hash. Arguments and result have keys of their own, so that a status is quick to read."""
 
@@ -63,6 +64,8 @@ class Record:
     """The Redis key of its Idempotency-Key, if it has one."""
     queued: str
     """Not empty as soon as it is in the queue: its submission may have been interrupted before."""
+    traceparent: str
+    """The span of its submission; empty if that wasn't traced."""
 
     @property
     def is_finished(self) -> bool:
@@ -115,6 +118,7 @@ def read(values: Mapping[bytes, bytes]) -> Record | None:
         kept=float(raw["kept"] or 0),
         key=raw["key"],
         queued=raw["queued"],
+        traceparent=raw["traceparent"],
     )
 
 

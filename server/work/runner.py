@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from fastmcp.exceptions import FastMCPError
 from pydantic_core import from_json, to_json
 
+from server import deadline
 from server.config import Settings
+from server.traces.attempt_span import attempt_failed, attempt_span
 from server.work.backend import UNREACHABLE, Backend
 from server.work.job import Job, Progress
 from server.work.store import Claim
@@ -64,7 +66,8 @@ class Runner:
         elif job is not None:
             claim = await _patiently(lambda: self._store.claim(identity, self._settings.jobs_max_attempts))
             if claim is not None:
-                await self._take(job, claim)
+                with attempt_span(job.name, identity, claim.attempt, record.traceparent):
+                    await self._take(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
             # A newer version's job, or an older one's, while an update goes on: another worker knows it.
             await _patiently(lambda: self._backend.enqueue_again(identity, _UNKNOWN_PAUSE))
@@ -103,7 +106,7 @@ class Runner:
             return
         seconds = job.timeout or self._settings.jobs_timeout_seconds
         logger.info("Job %s %s: attempt %d", job.name, claim.record.id, claim.attempt)
-        task = asyncio.ensure_future(_contained(job.run(arguments, Report(self._backend, claim))))
+        task = asyncio.ensure_future(_contained(job.run(arguments, Report(self._backend, claim)), seconds))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
@@ -142,11 +145,12 @@ class Runner:
         logger.warning("Job %s %s failed", job.name, claim.record.id, exc_info=error)
         failures = claim.failures + 1
         if failures <= job.retries:
+            attempt_failed("it is tried again", error)
             await self._give_back(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
         else:
             # As with a tool: only what an author says on purpose is for callers.
             said = isinstance(error, FastMCPError) or self._settings.debug_errors
-            await self._fail(claim, str(error) if said else "it failed")
+            await self._fail(claim, str(error) if said else "it failed", error)
 
     async def _complete(self, job: Job, claim: Claim, value: Any) -> None:
         most = self._settings.jobs_max_result_bytes
@@ -162,8 +166,9 @@ class Runner:
         elif await _patiently(lambda: self._store.finish(claim, "completed", result=result.decode())):
             logger.info("Job %s %s: completed", job.name, claim.record.id)
 
-    async def _fail(self, claim: Claim, why: str) -> None:
+    async def _fail(self, claim: Claim, why: str, raised: BaseException | None = None) -> None:
         why = _sayable(why)
+        attempt_failed(why, raised)
         if await _patiently(lambda: self._store.finish(claim, "failed", error=why)):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
@@ -202,7 +207,9 @@ class Report(Progress):
             raise asyncio.CancelledError("the job is another attempt's, or was cancelled")
 
 
-async def _contained(call: Awaitable[T]) -> T:
+async def _contained(call: Awaitable[T], seconds: float) -> T:
+    deadline.until(None)  # a submission's, where the worker is in its replica
+    deadline.until(seconds)
     try:
         return await call
     except (Exception, asyncio.CancelledError):

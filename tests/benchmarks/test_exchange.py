@@ -12,6 +12,8 @@ from benchmarks.scenarios import SCENARIOS
 from conftest import run
 from tests.benchmarks.stopping import leaves_nothing
 
+pytestmark = pytest.mark.alone
+
 script = partial(run, sys.executable, "-m", "benchmarks.exchange")
 brief = partial(script, "--quick", "--seconds", "0.1")
 

@@ -10,6 +10,8 @@ from benchmarks.generators import Agreement
 from benchmarks.senders import Figures, Job, split
 from conftest import run
 
+pytestmark = pytest.mark.alone
+
 script = partial(run, sys.executable, "-m", "benchmarks.generators")
 
 

@@ -10,6 +10,8 @@ import pytest
 from conftest import run
 from tests.benchmarks.stopping import leaves_nothing
 
+pytestmark = pytest.mark.alone
+
 script = partial(run, sys.executable, "-m", "benchmarks.jobs")
 
 

@@ -10,6 +10,8 @@ import pytest
 from benchmarks.plan import Plan
 from benchmarks.process import ProcessError
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:

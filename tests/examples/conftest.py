@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from tests.examples.upstream import TOKEN, Api
+from server import downstream
+from server.settings.downstream import DownstreamSettings
+from tests.examples.upstream import TOKEN, Gateway
 
 SECRET = "hunter2 is outside"
 LONG = "aé€😀\n" * 20_000
@@ -61,18 +63,21 @@ def files(top: Path) -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
+def gateway() -> Iterator[Gateway]:
     """The pack, for an API that runs in this process."""
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
-        api = Api(runner)
-        servers = [runner.run(server.start()) for server in (api.upstream, api.elsewhere)]
-        patch.setenv("NO_PROXY", "127.0.0.1")
-        patch.setenv("API_BASE_URL", f"http://{api.upstream.host}/v1/")
-        patch.setenv("API_TOKEN", TOKEN)
-        api.module = importlib.import_module("examples.api.tools")
-        yield api
-        runner.run(api.module._CLIENT.aclose())
+        gateway = Gateway(runner)
+        servers = [runner.run(server.start()) for server in (gateway.upstream, gateway.elsewhere)]
+        patch.setenv("GATEWAY_APIS", f"{gateway.base}/, http://{gateway.upstream.host}/v1/open")
+        patch.setenv("GATEWAY_TOKENS", f"{gateway.base}/ {TOKEN}")
+        gateway.module = importlib.import_module("examples.gateway.tools")
+        # What is tried again, and when a host is left alone, is tested elsewhere.
+        given = {"downstream_retries": 0, "downstream_breaker_failures": 1_000_000, "downstream_concurrency": 100}
+        downstream.configure(DownstreamSettings.model_validate(given))
+        yield gateway
+        downstream.configure(DownstreamSettings.model_construct())
+        runner.run(downstream.close())
         for server in servers:
             server.close()
             runner.run(asyncio.wait_for(server.wait_closed(), 5))
-    del sys.modules["examples.api.tools"]
+    del sys.modules["examples.gateway.tools"]

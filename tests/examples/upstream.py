@@ -1,6 +1,7 @@
-"""The pack `examples.api`, and an HTTP API that keeps what it is asked and answers what a test says."""
+"""The pack `examples.gateway`, and an HTTP API that keeps what it is asked and answers what a test says."""
 
 import asyncio
+import ssl
 from types import ModuleType
 from typing import Any
 
@@ -30,9 +31,9 @@ class Upstream:
         self.asked: list[str] = []
         self.answer, self.endless = b"", b""
 
-    async def start(self) -> asyncio.Server:
+    async def start(self, tls: ssl.SSLContext | None = None) -> asyncio.Server:
         """Listen; the caller closes it."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
         self.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return server
 
@@ -53,7 +54,7 @@ class Upstream:
             writer.close()
 
 
-class Api:
+class Gateway:
     """The pack, the API that it asks, and another server, which it must not."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
@@ -61,16 +62,21 @@ class Api:
         self.upstream, self.elsewhere = Upstream(), Upstream()
         self.module: ModuleType
 
-    def get(self, *arguments: Any, answer: bytes = b"", endless: bytes = b"") -> Any:
+    @property
+    def base(self) -> str:
+        """The API's URL."""
+        return f"http://{self.upstream.host}/v1"
+
+    def get(self, path: str, *arguments: Any, answer: bytes = b"", endless: bytes = b"") -> Any:
         """What the tool gives when the API answers so; the API keeps what it was asked by this call."""
         self.upstream.asked.clear()
         self.upstream.answer, self.upstream.endless = answer, endless
-        return self.runner.run(self.module.get_json(*arguments))
+        return self.runner.run(self.module.call_external_api(f"{self.base}/{path}", *arguments))
 
-    def refusal(self, *arguments: Any, **answers: bytes) -> str:
+    def refusal(self, path: str, *arguments: Any, **answers: bytes) -> str:
         """What the tool tells its caller."""
         with pytest.raises(ToolError) as error:
-            self.get(*arguments, **answers)
+            self.get(path, *arguments, **answers)
         return str(error.value)
 
     @property

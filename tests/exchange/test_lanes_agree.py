@@ -37,6 +37,7 @@ from server import containment, discovery, task_exits
 from server.config import Settings
 from server.exchange import eras, sdk
 from server.exchange.endpoint import Exchange
+from server.exchange.in_flight import InFlight
 from server.exchange.lanes import Lanes
 from server.http1.whole import WHOLE
 from server.logs import _CHATTY
@@ -147,7 +148,7 @@ class Side:
             app.mcp.add_middleware(each)
         self.context = contextvars.copy_context()
         self.context.run(sdk.serve_over_http, app.mcp)
-        exchange, self._opened, _ = _exchange(given, app, [], None)
+        exchange, self._opened, _ = _exchange(given, app, [], None, InFlight(100))
         assert isinstance(exchange, Exchange)
         self.exchange = exchange
         self._closing = asyncio.Event()

@@ -1,0 +1,13 @@
+-- What the tools ask, for PostgreSQL and SQLite alike.
+CREATE TABLE customers (
+    id integer PRIMARY KEY,
+    name text NOT NULL,
+    region text NOT NULL
+);
+CREATE TABLE sales (
+    id integer PRIMARY KEY,
+    customer_id integer NOT NULL REFERENCES customers (id),
+    sold_on date NOT NULL,
+    cents bigint NOT NULL
+);
+CREATE INDEX sales_by_day ON sales (sold_on);

@@ -1,0 +1,1 @@
+"""Texts in common formats, to convert and to check; `tools.py` says which. It takes no variables."""

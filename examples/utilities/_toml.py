@@ -1,0 +1,80 @@
+"""TOML 1.0."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from datetime import date, time
+from typing import Any
+
+from examples.utilities._document import DEEPEST, Malformed, Unfit
+
+_BARE = r"[A-Za-z0-9_-]"
+_LONG_KEY = re.compile(
+    rf"""(?<!{_BARE})(?:(?:{_BARE}++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
+)
+"""More names with dots in between than may be nested. The memory that Python's reader takes grows with their square."""
+
+
+def read(text: str) -> dict[str, Any]:
+    """A value from its text.
+
+    Raises:
+        Malformed: it is no TOML.
+        Unfit: a number is too large, or a key too long.
+    """
+    if _LONG_KEY.search(text):
+        raise Unfit(f"it has {DEEPEST} names and more with dots in between")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Malformed(str(error)) from None
+    except ValueError:  # as of an integer of more digits than Python reads
+        raise Unfit("a number is too large") from None
+
+
+def write(value: Any) -> str:
+    """The text of a value.
+
+    Raises:
+        Unfit: it is no object, or something in it has no place in TOML.
+    """
+    if not isinstance(value, dict):
+        raise Unfit("TOML is an object at the top, and this is none")
+    return "".join(f"{line}\n" for line in _section(value, ()))
+
+
+def _section(table: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    inner = {key: value for key, value in table.items() if isinstance(value, dict)}
+    if path and not (inner and len(inner) == len(table)):
+        yield f"[{'.'.join(path)}]"
+    for key, value in table.items():
+        if key not in inner:
+            yield f"{_key(key)} = {_written(value)}"
+    for key, value in inner.items():
+        yield from _section(value, (*path, _key(key)))
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(f"{_BARE}+", key) else _quoted(key)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_written(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(_written(each) for each in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise Unfit("an integer has more than the 64 bits that TOML gives it")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if value is None:
+        raise Unfit("TOML has no null")
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    # A basic string is written as JSON writes it, but for one control character.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,88 @@
+"""A circuit breaker: what has failed again and again is left alone, and tried by one call at a time.
+
+The states are those of M. Nygard's "Release It!", chapter "Stability Patterns".
+"""
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+State = Literal["closed", "open", "half-open"]
+
+
+class Open(Exception):
+    """No call may be made.
+
+    Attributes:
+        seconds: after which one may; 0 while one finds out.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
+class Breaker:
+    """Closed: calls pass. Open: none does. Half-open: one passes, and what becomes of it decides.
+
+    Args:
+        failures: in a row, after which it opens.
+        seconds: that it is open.
+        clock: seconds.
+    """
+
+    def __init__(self, failures: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.state: State = "closed"
+        self._most = failures
+        self._seconds = seconds
+        self._clock = clock
+        self._failed = 0
+        self._until = 0.0
+        self._turn = 0
+
+    def check(self) -> None:
+        """Do nothing, if a call may be made.
+
+        Raises:
+            Open: it may not.
+        """
+        if self.state == "half-open":
+            raise Open(0)
+        if self.state == "open" and (left := self._until - self._clock()) > 0:
+            raise Open(left)
+
+    def enter(self) -> int:
+        """Make a call; `leave` when it has ended, however that was. Returns what `leave` needs.
+
+        Raises:
+            Open: it may not be made.
+        """
+        self.check()
+        if self.state == "open":
+            self._turn_to("half-open")
+        return self._turn
+
+    def leave(self, turn: int, good: bool | None) -> None:
+        """Say what became of a call.
+
+        Args:
+            turn: what `enter` gave. What was begun before the state changed says nothing about how things are now.
+            good: None if the call tells nothing, as when its caller went away.
+        """
+        if turn != self._turn:
+            return
+        if good:
+            self._failed = 0
+            if self.state == "half-open":
+                self._turn_to("closed")
+        elif good is False:
+            self._failed += 1
+            if self.state == "half-open" or self._failed >= self._most:
+                self._until = self._clock() + self._seconds
+                self._turn_to("open")
+        elif self.state == "half-open":
+            self._turn_to("open")  # the time is over already, so that the next call finds out
+
+    def _turn_to(self, state: State) -> None:
+        self.state = state
+        self._turn += 1

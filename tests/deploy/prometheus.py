@@ -1,0 +1,126 @@
+"""Prometheus itself, with the configuration that `deploy/observability.yml` gives it."""
+
+import contextlib
+import math
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from conftest import ROOT, Server, free_port, until
+
+FOLDER = ROOT / "deploy" / "observability"
+RULES = FOLDER / "alerts.yml"
+
+
+def configuration() -> dict[str, Any]:
+    """As it is shipped."""
+    found: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
+    return found
+
+
+def rules(kind: str) -> dict[str, dict[str, Any]]:
+    """All rules of a kind, `alert` or `record`, by name."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule[kind]: rule for group in groups for rule in group["rules"] if kind in rule}
+
+
+def uncompared(expression: str) -> str:
+    """An alert's expression that has a result whether or not it would alert, as long as all that it compares is there.
+
+    With `bool` a comparison's result is 0 or 1 rather than what is left after it.
+    """
+    return re.sub(r" (==|>|<) ", r" \1 bool ", expression).replace("absent(", "(")
+
+
+@dataclass
+class Series:
+    """One of a query's results."""
+
+    labels: dict[str, str]
+    value: float
+
+
+class Prometheus:
+    """It scrapes replicas of this machine twice a second, by the shipped configuration but for that.
+
+    Args:
+        folder: for its files.
+        token: METRICS_TOKEN of the replicas.
+    """
+
+    def __init__(self, folder: Path, replicas: list[Server], token: str) -> None:
+        address = f"127.0.0.1:{free_port()}"
+        self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=10)
+        (folder / "metrics_token").write_text(f"{token}\n")  # as openssl writes it
+        shipped = configuration()
+        shipped["global"] = dict.fromkeys(shipped["global"], "500ms")
+        shipped["rule_files"] = [str(RULES)]
+        del shipped["alerting"]
+        (job,) = shipped["scrape_configs"]
+        del job["dns_sd_configs"]
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{each.port}" for each in replicas]}]
+        job["authorization"]["credentials_file"] = str(folder / "metrics_token")
+        file, self._log = folder / "prometheus.yml", folder / "prometheus.log"
+        file.write_text(yaml.safe_dump(shipped))
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [
+                    "prometheus",
+                    f"--config.file={file}",
+                    f"--storage.tsdb.path={folder / 'data'}",
+                    f"--web.listen-address={address}",
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, replicas: int) -> None:
+        """Until it has scraped so many."""
+
+        def ready() -> bool:
+            assert self.process.poll() is None, self._log.read_text()
+            with contextlib.suppress(httpx.TransportError):
+                return len(self.query("up == 1")) == replicas
+            return False
+
+        until(ready, f"{replicas} replicas are scraped")
+
+    def query(self, expression: str) -> list[Series]:
+        """What an expression is now, without what isn't a number."""
+        answer = self._client.get("/api/v1/query", params={"query": expression})
+        if answer.status_code == 503:
+            return []  # it starts
+        assert answer.status_code == 200, f"{expression}: {answer.text}"
+        data = answer.json()["data"]
+        results = [{"metric": {}, "value": data["result"]}] if data["resultType"] == "scalar" else data["result"]
+        found = [Series(result["metric"], float(result["value"][1])) for result in results]
+        return [series for series in found if not math.isnan(series.value)]
+
+    def wait(self, expression: str) -> list[Series]:
+        """What an expression is, as soon as it is anything."""
+        until(lambda: bool(self.query(expression)), f"a result of {expression}")
+        return self.query(expression)
+
+    def stop(self) -> None:
+        """End it."""
+        self._client.close()
+        self.process.terminate()
+        self.process.wait(20)
+
+
+@contextlib.contextmanager
+def scraping(folder: Path, replicas: list[Server], token: str) -> Iterator[Prometheus]:
+    """It, after the first scrape of each replica."""
+    made = Prometheus(folder, replicas, token)
+    try:
+        made.wait_ready(len(replicas))
+        yield made
+    finally:
+        made.stop()

@@ -1,0 +1,71 @@
+"""The alert rules: that they are rules, when they fire, and that who is woken by one reads what to do."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from tests.deploy.prometheus import FOLDER, RULES, configuration, rules
+
+needs_prometheus = pytest.mark.needs("prometheus")
+HERE = Path(__file__).parent
+
+
+def promtool(*arguments: str | Path) -> str:
+    """What it prints; it must find nothing wrong."""
+    done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_prometheus
+def test_configuration_and_rules_are_valid() -> None:
+    """As Prometheus itself says; its secret is where Docker mounts it, so that only the syntax is looked at."""
+    promtool("check", "config", "--syntax-only", "--lint-fatal", FOLDER / "prometheus.yml")
+    promtool("check", "rules", "--lint-fatal", RULES)
+
+
+@needs_prometheus
+@pytest.mark.parametrize("file", ["alerts.yml", "error_budget.yml"])
+def test_alerts_fire_when_they_should(file: str) -> None:
+    """And only then, and only those."""
+    promtool("test", "rules", HERE / file)
+
+
+def test_every_alert_is_made_to_fire() -> None:
+    """By one of these files."""
+    texts = [(HERE / file).read_text() for file in ("alerts.yml", "error_budget.yml")]
+    tests = [test for text in texts for test in yaml.safe_load(text)["tests"]]
+    labels = " ".join(
+        sample["labels"] for test in tests for each in test["promql_expr_test"] for sample in each["exp_samples"]
+    )
+    assert {name for name in rules("alert") if f'"{name}"' not in labels} == set()
+
+
+@pytest.mark.parametrize("alert", rules("alert").values(), ids=rules("alert"))
+def test_an_alert_says_what_to_do(alert: dict[str, Any]) -> None:
+    """What is the matter and what helps, each in sentences, and how soon."""
+    assert alert["labels"]["severity"] in ("page", "ticket")
+    assert alert["annotations"].keys() == {"summary", "runbook"}
+    assert all(text.endswith((".", "…).")) for text in alert["annotations"].values())
+
+
+def test_memory_is_measured_by_the_limit_of_the_stack() -> None:
+    """Of stack.yml."""
+    limit = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["deploy"]["resources"]["limits"]
+    assert limit["memory"] == "512M"
+    assert rules("alert")["MemoryNearLimit"]["expr"].endswith(f"0.85 * {512 * 1024**2}")
+
+
+def test_replicas_are_found_one_by_one() -> None:
+    """By the name that leads to each of them, on the port that the stack gives them; not by the virtual address."""
+    (job,) = configuration()["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    (port,) = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["ports"]
+    assert (found["names"], found["type"], found["port"]) == (["tasks.mcp"], "A", port["target"])
+    assert {rule["expr"].partition("job=")[2][:5] for rule in rules("alert").values() if "job=" in rule["expr"]} == {
+        f'"{job["job_name"]}"'
+    }

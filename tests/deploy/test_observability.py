@@ -1,0 +1,164 @@
+"""Prometheus and Grafana in a stack: what `deploy/observability.yml` and `deploy/traces.yml` merge to."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import ROOT, run
+from tests.deploy.prometheus import FOLDER, configuration
+from tests.deploy.test_jobs import merged, secrets_of
+
+needs_docker = pytest.mark.needs("docker")
+OVERLAY, TRACES = "deploy/observability.yml", "deploy/traces.yml"
+COLLECTED = {"TRACES_ENDPOINT": "https://traces.example.com:4318"}
+
+
+def read(overlay: str) -> dict[str, Any]:
+    """An overlay by itself."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / overlay).read_text())
+    return found
+
+
+def mounted(service: dict[str, Any]) -> set[str]:
+    """Where a service has its configs."""
+    return {config["target"] for config in service["configs"]}
+
+
+@needs_docker
+def test_replicas_get_a_secret_and_nothing_else() -> None:
+    """Which is the setting METRICS_TOKEN, and what Prometheus shows."""
+    alone, with_metrics = merged()["services"]["mcp"], merged(OVERLAY)["services"]["mcp"]
+    assert {name for name in with_metrics if with_metrics[name] != alone.get(name)} == {"secrets"}
+    services = merged(OVERLAY)["services"]
+    assert secrets_of(services["mcp"]) == {"request_state_keys", "metrics_token"}
+    assert secrets_of(services["prometheus"]) == {"metrics_token"}
+    (job,) = configuration()["scrape_configs"]
+    assert job["authorization"] == {"credentials_file": "/run/secrets/metrics_token"}
+
+
+@needs_docker
+def test_it_goes_with_the_other_overlays() -> None:
+    """Nothing of theirs is lost."""
+    others = ["deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml"]
+    services = merged(*others, OVERLAY, TRACES, **COLLECTED)["services"]
+    assert services.keys() == {"mcp", "edge", "worker", "redis", "prometheus", "grafana", "collector"}
+    assert secrets_of(services["mcp"]) == {"request_state_keys", "jobs_url", "api_keys", "metrics_token"}
+
+
+@needs_docker
+def test_grafana_alone_has_a_port() -> None:
+    """Which one may choose."""
+    services = merged(OVERLAY, GRAFANA_PORT="3001")["services"]
+    assert "ports" not in services["prometheus"]
+    (port,) = services["grafana"]["ports"]
+    assert (port["target"], port["published"]) == (3000, 3001)
+
+
+@needs_docker
+def test_both_are_bounded_and_stay_with_their_volumes() -> None:
+    """One of each, gone before the next begins, on a node that one may name."""
+    services = merged(OVERLAY, OBSERVABILITY_NODE="node.hostname==tower")["services"]
+    for name, folder in (("prometheus", "/prometheus"), ("grafana", "/var/lib/grafana")):
+        service = services[name]
+        assert service["volumes"] == [{"type": "volume", "source": f"{name}-data", "target": folder}]
+        deploy = service["deploy"]
+        assert (deploy["replicas"], deploy["update_config"]["order"]) == (1, "stop-first")
+        assert deploy["placement"] == {"constraints": ["node.hostname==tower"]}
+        assert deploy["resources"]["limits"].keys() == {"cpus", "memory"}
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert merged(OVERLAY)["services"]["grafana"]["deploy"]["placement"] == {"constraints": ["node.role==manager"]}
+
+
+@pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
+def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
+    """A config can't be changed, so a number that `make deploy` makes from all of them is part of its name."""
+    stack = read(overlay)
+    for config in stack["configs"].values():
+        assert (ROOT / config["file"]).is_file()
+        assert config["name"].endswith("-${OBSERVABILITY_CFG:-0}")
+    used = {config["source"] for service in stack["services"].values() for config in service.get("configs", [])}
+    assert used == stack["configs"].keys()
+
+
+def test_every_file_is_deployed() -> None:
+    """By one of the two overlays."""
+    configs = [config["file"] for overlay in (OVERLAY, TRACES) for config in read(overlay)["configs"].values()]
+    assert {ROOT / file for file in configs} == {path for path in FOLDER.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
+def test_images_are_pinned(overlay: str) -> None:
+    """To a version, and yet to be replaced by another."""
+    images = [service["image"] for service in read(overlay)["services"].values() if "image" in service]
+    assert images
+    for image in images:
+        assert re.fullmatch(r"\$\{[A-Z]+_IMAGE:-[a-z-]+/[a-z-]+:v?\d+\.\d+\.\d+\}", image), image
+
+
+def test_files_are_where_programs_look_for_them() -> None:
+    """What Prometheus and Grafana are told of their files is where the overlay puts them."""
+    services = read(OVERLAY)["services"]
+    prometheus, grafana = mounted(services["prometheus"]), services["grafana"]
+    assert {*configuration()["rule_files"], "/etc/prometheus/prometheus.yml"} == prometheus
+    (option,) = [each for each in services["prometheus"]["command"] if each.startswith("--config.file=")]
+    assert option.partition("=")[2] in prometheus
+    provider = yaml.safe_load((FOLDER / "grafana" / "provisioning" / "dashboards" / "files.yml").read_text())
+    folder = Path(provider["providers"][0]["options"]["path"])
+    dashboards = {str(folder / path.name) for path in (FOLDER / "grafana" / "dashboards").glob("*.json")}
+    assert dashboards == {target for target in mounted(grafana) if target.endswith(".json")}
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] in dashboards
+    assert grafana["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{grafana['secrets'][0]}"
+
+
+@needs_docker
+def test_traces_go_through_the_collector() -> None:
+    """To where one says, or there is no stack."""
+    services = merged(TRACES, **COLLECTED)["services"]
+    assert services["mcp"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
+    assert services["collector"]["environment"] == COLLECTED
+    assert "ports" not in services["collector"]
+    done = run("docker", "stack", "config", "-c", "stack.yml", "-c", TRACES)
+    assert done.returncode != 0
+    assert "required variable TRACES_ENDPOINT is missing a value" in done.stderr
+
+
+def test_the_collector_s_parts_fit_together() -> None:
+    """Each that a pipeline names is there, and none is in vain; memory is looked after first."""
+    config = yaml.safe_load((FOLDER / "collector.yml").read_text())
+    (pipeline,) = config["service"]["pipelines"].values()
+    for part in ("receivers", "processors", "exporters"):
+        assert set(pipeline[part]) == config[part].keys()
+    assert pipeline["processors"][0] == "memory_limiter"
+    assert config["receivers"]["otlp"]["protocols"] == {"http": {"endpoint": "0.0.0.0:4318"}}
+
+
+DOCKER = """#!/bin/sh
+case "$*" in
+  "secret inspect "*) test -e "$NOTES/$3" ;;
+  "secret create "*) cat >"$NOTES/$3" ;;
+  "stack deploy "*) echo "$OBSERVABILITY_CFG" >"$NOTES/number" ;;
+esac
+"""
+"""Stands for docker: keeps secrets, and what configs' names end with."""
+
+
+def test_make_deploy_makes_the_secrets_once(tmp_path: Path) -> None:
+    """And tells Grafana's password, which nobody could read any more; the same files have the same number."""
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    settings = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "NOTES": str(tmp_path)}
+    assert run("make", "deploy", **settings).returncode == 0
+    assert not (tmp_path / "metrics_token").exists()
+    done = run("make", "deploy", f"OVERLAYS={OVERLAY}", **settings)
+    assert done.returncode == 0, done.stderr
+    made = {name: (tmp_path / name).read_text() for name in ("metrics_token", "grafana_password", "number")}
+    assert len(bytes.fromhex(made["metrics_token"])) == 32
+    assert f"password {made['grafana_password'].strip()} " in done.stdout
+    assert int(made["number"])
+    again = run("make", "deploy", f"OVERLAYS=./{OVERLAY}", **settings)
+    assert "password" not in again.stdout
+    assert {name: (tmp_path / name).read_text() for name in made} == made

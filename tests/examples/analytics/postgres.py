@@ -1,0 +1,98 @@
+"""A PostgreSQL of the tests' own, on a private port of 127.0.0.1, run by a user who isn't root."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+
+from conftest import free_port, until
+
+PASSWORD = "hunter2/@:%"
+QUOTED = "hunter2%2F%40%3A%25"
+_SUPERUSERS = "owner's-own"
+
+
+class PostgresServer:
+    """A PostgreSQL; stopped and started again, it has what it had."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+        self.log = self.folder / "log"
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+        # It refuses to run as root; pytest's own folders are root's alone then.
+        self._user: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            self._user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+            shutil.chown(self.folder, "nobody", "nogroup")
+        secret = self.folder / "password"
+        secret.write_text(_SUPERUSERS)
+        secret.chmod(0o644)
+        options = ["--username=owner", f"--pwfile={secret}", "--auth=scram-sha-256", "--no-sync"]
+        initdb = [_binary("initdb"), f"--pgdata={self.folder}/data", "--no-locale", "--encoding=UTF8", *options]
+        done = subprocess.run(initdb, capture_output=True, check=False, cwd=self.folder, timeout=60, **self._user)
+        assert done.returncode == 0, done.stderr
+
+    def url(self, user: str = "analytics_reader", password: str = QUOTED, database: str = "postgres") -> str:
+        """Where a user reaches it."""
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def owners_url(self) -> str:
+        """Where the superuser reaches it."""
+        return self.url("owner", "owner%27s-own")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "autovacuum=off"]
+        with self.log.open("ab") as stream:
+            self.process = subprocess.Popen(
+                [
+                    _binary("postgres"),
+                    *("-D", f"{self.folder}/data"),
+                    *("-p", str(self.port)),
+                    *(word for option in options for word in ("-c", option)),
+                ],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+                **self._user,
+            )
+        ready = [_binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        until(lambda: subprocess.run(ready, check=False).returncode == 0, f"it answers:\n{self.log.read_text()}")
+
+    def kill(self) -> None:
+        """End it and all connections at once."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(30)
+            self.process = None
+
+    def remove(self) -> None:
+        """End it, and leave nothing of it."""
+        self.kill()
+        shutil.rmtree(self.folder)
+
+    def ask(self, statement: str) -> list[Any]:
+        """The first column of what the superuser is answered."""
+
+        async def ask() -> list[Any]:
+            connection = await asyncpg.connect(self.owners_url)
+            try:
+                return [row[0] for row in await connection.fetch(statement)]
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+
+def _binary(name: str) -> str:
+    newest = max(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]), default=None)
+    return shutil.which(name) or str(newest)

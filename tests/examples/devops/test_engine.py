@@ -1,0 +1,123 @@
+"""An engine that misbehaves, isn't one, or isn't there: callers are told in plain words, and wait for none."""
+
+import asyncio
+import gzip
+import importlib
+import json
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import free_port
+from examples.devops import _docker
+from server.errors import StartupError
+from tests.examples.devops.conftest import Devops, opened
+from tests.examples.upstream import Upstream, response
+
+CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    """What answers in an engine's place."""
+    return Upstream()
+
+
+@pytest.fixture
+def devops(upstream: Upstream) -> Iterator[Devops]:
+    """The pack, for what isn't an engine."""
+    with asyncio.Runner() as runner:
+        server = runner.run(upstream.start())
+        with opened(f"tcp://{upstream.host}") as found:
+            # One loop for both: the pack's own runs only while it is asked.
+            yield Devops(runner, found.module)
+            runner.run(found.module._DOCKER.close())
+        server.close()
+        runner.run(asyncio.wait_for(server.wait_closed(), 5))
+
+
+@pytest.mark.parametrize(
+    ("answer", "endless", "why"),
+    [
+        (response('{"message": "internal"}', status="503 internal"), b"", "the engine that DOCKER_HOST names manages"),
+        (response("internal", status="403 internal"), b"", "Docker answered 403 Forbidden"),
+        (response("internal", status="400 internal"), b"", "Docker answered 400 Bad Request"),
+        (response("", "Location: http://internal/", status="301 internal"), b"", "Docker answered 301 Moved"),
+        (response("[]", status="204 internal"), b"", "Docker answered 204"),
+        (response("<html>internal"), b"", "none of its lists"),
+        (response('{"message": "internal"}'), b"", "none of its lists"),
+        (response("[null]"), b"", "none of its lists"),
+        (response(json.dumps([{"ID": "internal", "Spec": {"Name": ["internal"]}}])), b"", "none of its lists"),
+        (response("[" + "1," * 1_000_000 + "1]"), b"", "none of its lists"),
+        (response("[" * 100_000), b"", "none of its lists"),
+        (response(gzip.compress(b"[]"), "Content-Encoding: gzip"), b"", "none of its lists"),
+        (response(" " * 8_388_609), b"", "larger than 8388608 bytes"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "larger than 8388608 bytes"),
+        (response("[", length=9), b"", "broke off"),
+        (b"internal garbage\r\n\r\n", b"", "broke off"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_engine(devops: Devops, upstream: Upstream, answer: bytes, endless: bytes, why: str) -> None:
+    """The caller learns what happened, and nothing that was said."""
+    upstream.answer, upstream.endless = answer, endless
+    said = devops.refusal()
+    assert why in said
+    assert "internal" not in said
+    upstream.answer, upstream.endless = response("[]"), b""
+    assert devops.ask("list_deployments").deployments == []
+
+
+def test_an_engine_that_hangs(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Byte by byte, or with nothing."""
+    monkeypatch.setattr(_docker, "_SECONDS", 0.2)
+    upstream.answer, upstream.endless = response("[", length=9999), b" "
+    assert devops.refusal() == "Docker did not answer within 0.2 s"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with opened(f"tcp://127.0.0.1:{silent.getsockname()[1]}") as other:
+            assert other.refusal() == "Docker did not answer within 0.2 s"
+
+
+@pytest.mark.parametrize("host", ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:PORT", f"unix:///{'a' * 200}"])
+def test_an_engine_that_is_not_there(caplog: pytest.LogCaptureFixture, host: str) -> None:
+    """The operator reads why."""
+    with opened(host.replace("PORT", str(free_port()))) as devops:
+        assert devops.refusal() == "Docker can't be reached, or its answer broke off"
+    assert "Docker can't be reached: " in caplog.text
+
+
+def test_no_proxy_is_asked(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although the environment names one."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    upstream.answer = response("[]")
+    assert devops.ask("list_deployments").deployments == []
+    (head,) = upstream.asked
+    assert head.startswith("GET /v1.44/services?")
+    assert f"\r\nHost: {upstream.host}\r\n" in head
+
+
+NO_HOSTS = ["docker", "unix://", "unix:///", "unix://docker.sock", "ssh://me@host", "npipe:////./pipe/docker", "tcp://"]
+NO_HOSTS += ["tcp://me:hunter2@host", "tcp://host/path", "tcp://host?a", "tcp://host#a", "tcp://host:a", "tcp://host:0"]
+NO_HOSTS += ["http://host:2375", "tcp://host:70000", "tcp://[", "unix:///a\n"]
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_no_start_without_an_engine(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """The variable is named, and no password shown."""
+    monkeypatch.setenv("DOCKER_HOST", host)
+    monkeypatch.delitem(sys.modules, "examples.devops.tools", raising=False)
+    with pytest.raises(StartupError, match="DOCKER_HOST: unix:///path/of/socket or tcp://host:port") as error:
+        importlib.import_module("examples.devops.tools")
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("host", ["", "tcp://proxy", "tcp://[::1]:2375/", "unix:///run/a"])
+def test_where_an_engine_may_be(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """Nothing is asked before the first call."""
+    with opened(host) as devops:
+        assert devops.module._DOCKER is not None

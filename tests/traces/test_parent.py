@@ -1,0 +1,53 @@
+"""What callers say of their spans, which may be anything."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.context import Context
+from opentelemetry.trace import get_current_span
+
+from server.traces.parent import links_to, of_headers, of_meta
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+def named(context: Context | None) -> str:
+    """The span that a context names."""
+    if context is None:
+        return ""
+    span = get_current_span(context).get_span_context()
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
+def test_a_span_is_named() -> None:
+    """In a header, in `_meta`, in a job's record."""
+    assert named(of_headers({b"traceparent": TRACEPARENT.encode()})) == TRACEPARENT
+    assert named(of_meta({"_meta": {"traceparent": TRACEPARENT, "tracestate": "a=b"}})) == TRACEPARENT
+    (link,) = links_to(TRACEPARENT)
+    assert (link.context.trace_id, link.context.span_id) == (0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331)
+
+
+@given(st.dictionaries(st.sampled_from([b"traceparent", b"tracestate", b"baggage"]), st.binary(max_size=2000)))
+def test_any_header_is_taken_or_left(headers: dict[bytes, bytes]) -> None:
+    """Nothing that a caller sends raises."""
+    of_headers(headers)
+    of_headers({**headers, b"traceparent": TRACEPARENT.encode()})
+
+
+@given(JSON, JSON)
+def test_any_meta_is_taken_or_left(meta: Any, value: Any) -> None:
+    """Nor in a message, of which only `params` is known to be an object."""
+    assert of_meta({"_meta": meta}) is None
+    of_meta({"_meta": {"traceparent": value, "tracestate": value, "baggage": value}})
+    assert named(of_meta({"_meta": {"traceparent": TRACEPARENT, "tracestate": value}})) == TRACEPARENT
+
+
+@given(st.text())
+def test_any_record_is_linked_or_not(text: str) -> None:
+    """A job's record is Redis's to keep; what stands there doesn't stop the job."""
+    links_to(text)
