@@ -9,6 +9,7 @@ STACK ?= mcp-swarm
 OVERLAYS ?=
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
+EXTRAS ?=
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -52,8 +53,8 @@ format: $(READY) ## put the code into the agreed format
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-image: ## build the Docker image
-	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) -f server/Dockerfile -t $(IMAGE) .
+image: ## build the Docker image (EXTRAS="traces examples" adds what these need)
+	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
 	@IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) STACK=$(STACK) OVERLAYS="$(OVERLAYS)" DEPLOY_FLAGS="$(DEPLOY_FLAGS)" \
@@ -80,9 +81,12 @@ $(SUITE): tests/conformance/package-lock.json
 	@npm ci --prefix tests/conformance --silent --no-audit --no-fund
 	@touch $@
 
-lock: $(READY) ## renew requirements.lock and requirements-dev.lock from pyproject.toml
+lock: $(READY) ## renew the requirements*.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --upgrade $(LOCK_FLAGS) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --upgrade --extra dev -c requirements.lock $(LOCK_FLAGS) -o requirements-dev.lock
+	@for extra in traces examples; do \
+	  $(BIN)/uv pip compile pyproject.toml --upgrade --extra $$extra -c requirements-dev.lock $(LOCK_FLAGS) -o requirements-$$extra.lock; \
+	done
 
 # One lock for every Python and platform that the project runs on; versions and hashes, no addresses.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --quiet

@@ -88,6 +88,8 @@ SCENARIOS = (
     _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", era=Era.STATELESS, target=1.6),
     # The echo's target and 25 µs, as multiples of a floor of 28 µs.
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
+    # One and a half times the echo's.
+    _call("cached", "tool whose result is kept", "kept", "kept", target=2.4),
     _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
     _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
     _call("model", "tool that returns a model", "model", "model", text=_MODEL_TEXT, structured=_MODEL),

@@ -49,6 +49,7 @@ from server.routes.jobs import JobRoutes
 from server.routes.paths import Paths
 from server.routes.version import version_route
 from server.shared.sharing import sharing
+from server.traces.parent import untraced
 from server.traces.tracing import tracing
 from server.work.desk import Desk
 
@@ -112,7 +113,8 @@ def create_app(
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         async with share.running(), entrance.running(), downstream.closing(), opened():
             if settings.stateless_http:  # else each of its requests would open a session
-                await warm_up(exchange)
+                with untraced():
+                    await warm_up(exchange)
             collector.settle()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
             sent = traced.running() if traced else nullcontext()

@@ -85,7 +85,10 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
     assert not (tmp_path / "venv").exists()
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock", "requirements-examples.lock"]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
     """No address of a registry, and nothing unpinned."""
     for line in (ROOT / lock).read_text().splitlines():
@@ -95,9 +98,10 @@ def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
 
 
 def test_the_image_and_the_tests_have_the_same_versions() -> None:
-    """requirements-dev.lock only adds: packages, and extras of them."""
+    """The others only add to requirements.lock, packages and extras of them, and requirements-dev.lock has them all."""
 
     def pins(lock: str) -> set[tuple[str, str]]:
         return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
 
-    assert pins("requirements.lock") <= pins("requirements-dev.lock")
+    for lock in LOCKS:
+        assert pins("requirements.lock") <= pins(lock) <= pins("requirements-dev.lock")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from conftest import ROOT, Server, StartServer, environment, run
@@ -61,12 +62,25 @@ def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
 
 def test_the_first_tool_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Copied as it stands."""
-    (source,) = blocks("python", "from fastmcp.tools")
+    source, _ = blocks("python", "from fastmcp.tools")
     (tmp_path / "first_tool_pack.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     (found,) = discover(Settings(mcp_components=("first_tool_pack",))).components
     assert found.component.name == "word_count"
     del sys.modules["first_tool_pack"]
+
+
+def test_what_a_tool_may_count_on(tmp_path: Path, start_server: StartServer) -> None:
+    """Copied as it stands: a cache that fits the tool, a check that says what is missing."""
+    _, source = blocks("python", "from fastmcp.tools")
+    (tmp_path / "counting_on.py").write_text(source.replace("https://api.example.com", "http://127.0.0.1:9"))
+    server = start_server(MCP_COMPONENTS="counting_on", PYTHONPATH=str(tmp_path))
+    told = call(server.url, "exchange_rate", {"currency": "SEK"})
+    assert told["isError"]
+    assert "127.0.0.1:9" in told["content"][0]["text"]
+    deep = httpx.get(f"{server.url}/health/deep")
+    assert deep.status_code == 503
+    assert deep.json()["checks"]["rates"]["status"] == "failing"
 
 
 def test_every_make_target_exists() -> None:

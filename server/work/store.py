@@ -86,8 +86,8 @@ if state ~= 'pending' and state ~= 'running' then return 0 end
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
 for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 redis.call('EXPIRE', KEYS[1], ARGV[2])
-local how = redis.call('HMGET', KEYS[1], 'job', 'state')
-redis.call('HINCRBY', KEYS[5], how[1] .. ':' .. how[2], 1)
+local how = redis.call('HGET', KEYS[1], 'job') .. ':' .. redis.call('HGET', KEYS[1], 'state')
+redis.call('HINCRBY', KEYS[5], how, 1)
 redis.call('EXPIRE', KEYS[5], ARGV[5])
 redis.call('DEL', KEYS[2])
 if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end

@@ -95,7 +95,9 @@ def test_no_proxy_is_asked(devops: Devops, upstream: Upstream, monkeypatch: pyte
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     upstream.answer = response("[]")
-    assert devops.ask("list_deployments").deployments == []
+    docker = _docker.Docker(f"tcp://{upstream.host}")
+    assert devops.runner.run(docker.services()) == []
+    devops.runner.run(docker.close())
     (head,) = upstream.asked
     assert head.startswith("GET /v1.44/services?")
     assert f"\r\nHost: {upstream.host}\r\n" in head
