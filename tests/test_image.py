@@ -76,7 +76,7 @@ def test_it_holds_only_what_it_needs(image: str) -> None:
     assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/server/probe.py"]
     assert docker("run", "--rm", image, "id", "-u") == "10001"
     assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
-    assert docker("run", "--rm", image, "ls", "/app") == "server"
+    assert docker("run", "--rm", image, "ls", "/app").split() == ["examples", "server"]
 
 
 WHAT_IS_IN_IT = """
@@ -98,7 +98,7 @@ def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
     locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     assert {canonicalize_name(name) for name in found.pop("distributions")} <= {*map(canonicalize_name, locked)}
-    assert found == {"writable": [], "privileged": [], "app": ["server"], "left over": []}
+    assert found == {"writable": [], "privileged": [], "app": ["examples", "server"], "left over": []}
 
 
 def test_it_needs_no_shell(image: str) -> None:
@@ -162,3 +162,15 @@ def test_compose_serves_and_reloads() -> None:
     finally:
         edited.unlink(missing_ok=True)
         run_compose("down", "--volumes", "--timeout", "5")
+
+
+def test_an_image_with_extras_serves_packs_and_traces() -> None:
+    """What `make image EXTRAS=…` adds is enough for both."""
+    name = "mcp-swarm:test-extras"
+    subprocess.run(["make", "image", f"IMAGE={name}", "EXTRAS=traces examples"], cwd=ROOT, check=True)
+    packs = ",".join(f"examples.{pack}" for pack in ("analytics", "devops", "utilities"))
+    settings = [f"MCP_COMPONENTS=server,{packs}", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"]
+    options = [option for setting in settings for option in ("--env", setting)]
+    told = docker("run", "--rm", *options, name, "python", "-m", "server", "--check")
+    assert "get_sales_by_region" in told
+    assert "convert_format" in told

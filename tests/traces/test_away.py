@@ -13,7 +13,7 @@ LOST, FOUND = "No traces can be sent", "Traces can be sent again"
 def test_a_collector_that_comes_later(start_server: StartServer, tmp_path: Path) -> None:
     """The log says that spans are lost, and when they aren't any more."""
     collector = Collector(tmp_path)
-    server = start_server(OTEL_EXPORTER_OTLP_TIMEOUT="1", **collector.settings)
+    server = start_server(**collector.settings)
     for _ in range(3):
         for number in range(5):
             assert call(server.url, "add", {"a": number, "b": 1})["structuredContent"] == {"result": number + 1}

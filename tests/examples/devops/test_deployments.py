@@ -1,17 +1,15 @@
 """Services for agents to look at: what runs and what failed, and nothing else that the engine tells."""
 
-import os
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from fastmcp.exceptions import ToolError
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from conftest import StartServer
-from tests.examples.devops.conftest import Devops, Engine, opened
+from tests.examples.devops.conftest import Devops, Engine
 from tests.examples.devops.swarm import SECRET, SWARM, service, task
 from tests.mcp import call, legacy, text
 
@@ -137,21 +135,6 @@ def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) ->
     assert SECRET not in str(replies) + replica.output
     assert "Traceback" not in replica.output
     assert {line.split("?")[0] for line in engine.asked()} == {"GET /v1.44/services", "GET /v1.44/tasks"}
-
-
-@pytest.mark.needs("docker")
-def test_a_real_engine() -> None:
-    """Lists its services, or says that it manages no Swarm."""
-    with opened(os.environ.get("DOCKER_HOST", "")) as devops:
-        try:
-            names = [each.name for each in devops.ask("list_deployments").deployments]
-        except ToolError as error:
-            names, said = [], str(error)
-        else:
-            said = ""
-        assert said in ("", "the engine that DOCKER_HOST names manages no Swarm")
-        for name in names:
-            assert devops.ask("check_service_status", service=name).name == name
 
 
 def test_the_swarm_of_these_tests_is_full_of_secrets() -> None:

@@ -1,0 +1,23 @@
+"""The engine that `docker` reaches; in a file of its own, beside no other that would be reached instead."""
+
+import os
+
+import pytest
+from fastmcp.exceptions import ToolError
+
+from tests.examples.devops.conftest import opened
+
+
+@pytest.mark.needs("docker")
+def test_a_real_engine() -> None:
+    """Lists its services, or says that it manages no Swarm."""
+    with opened(os.environ.get("DOCKER_HOST", "")) as devops:
+        try:
+            names = [each.name for each in devops.ask("list_deployments").deployments]
+        except ToolError as error:
+            names, said = [], str(error)
+        else:
+            said = ""
+        assert said in ("", "the engine that DOCKER_HOST names manages no Swarm")
+        for name in names:
+            assert devops.ask("check_service_status", service=name).name == name
