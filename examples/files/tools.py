@@ -65,7 +65,7 @@ class Part(BaseModel):
 
 
 @tool(annotations={"readOnlyHint": True})
-def list_files(folder: str = ".") -> Found:
+def list_directory(folder: str = ".") -> Found:
     """List a folder: the paths of its first 1000 files and folders in order of name; those of folders end with "/".
 
     Args:
@@ -79,11 +79,11 @@ def list_files(folder: str = ".") -> Found:
 
 
 @tool(annotations={"readOnlyHint": True})
-def read_file(path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Part:
-    """Read a text file (UTF-8); of one larger than 64 KiB a part.
+def read_config(path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Part:
+    """Read a configuration, or any other text file (UTF-8); of one larger than 64 KiB a part.
 
     Args:
-        path: Its path, as in "reports/2026/sales.csv".
+        path: Its path, as in "services/web.yml".
         offset: The byte to begin at: 0, or the next_offset of the part before.
 
     Raises:
@@ -96,8 +96,10 @@ def read_file(path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Part:
 
 
 @tool(annotations={"readOnlyHint": True})
-def search_files(words: Annotated[str, Field(min_length=1, max_length=200)], folder: str = ".") -> Found:
-    """Find lines with these words, in upper or lower case, as "path:line: the line". Large files are searched in part.
+def search_logs(words: Annotated[str, Field(min_length=1, max_length=200)], folder: str = ".") -> Found:
+    """Find lines of logs, and of other text files, with these words, in upper or lower case.
+
+    Each is given as "path:line: the line". Large files are searched in part.
 
     Args:
         words: What to look for, to the letter.

@@ -15,14 +15,14 @@ def test_folders_are_listed_without_links(files: ModuleType) -> None:
     """Nor what is no file, nor names that JSON can't carry."""
     everything = [".hidden", "a.txt", "back\\slash", "binary", "docs/", "long.txt"]
     for folder in (".", "", ".//"):
-        assert files.list_files(folder).model_dump() == {"found": everything, "complete": True}
-    assert files.list_files("./docs//").found == ["docs/..name", "docs/deep/"]
+        assert files.list_directory(folder).model_dump() == {"found": everything, "complete": True}
+    assert files.list_directory("./docs//").found == ["docs/..name", "docs/deep/"]
 
 
 def test_a_large_folder_is_listed_in_part(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so."""
     monkeypatch.setattr(files, "_MOST_FOUND", 2)
-    assert files.list_files().model_dump() == {"found": [".hidden", "a.txt"], "complete": False}
+    assert files.list_directory().model_dump() == {"found": [".hidden", "a.txt"], "complete": False}
 
 
 def test_files_are_read(files: ModuleType) -> None:
@@ -33,7 +33,7 @@ def test_files_are_read(files: ModuleType) -> None:
         "docs/..name": "gamma",
         "back\\slash": "delta",
     }.items():
-        assert files.read_file(path).model_dump() == {
+        assert files.read_config(path).model_dump() == {
             "text": content,
             "size": len(content.encode()),
             "next_offset": None,
@@ -42,35 +42,35 @@ def test_files_are_read(files: ModuleType) -> None:
 
 def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
     """No character is torn, and none is lost."""
-    parts = [files.read_file("long.txt")]
+    parts = [files.read_config("long.txt")]
     while parts[-1].next_offset is not None:
-        parts.append(files.read_file("long.txt", parts[-1].next_offset))
+        parts.append(files.read_config("long.txt", parts[-1].next_offset))
     assert len(parts) > 3
     assert "".join(part.text for part in parts) == LONG
-    assert files.read_file("long.txt", 10**30).model_dump(exclude={"size"}) == {"text": "", "next_offset": None}
+    assert files.read_config("long.txt", 10**30).model_dump(exclude={"size"}) == {"text": "", "next_offset": None}
 
 
 def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """In all files beneath a folder but those behind links; what doesn't fit is said to be missing."""
-    found = files.search_files("bEtA")
+    found = files.search_logs("bEtA")
     assert sorted(found.found) == [".hidden:1: BETA", "a.txt:2: Beta", "docs/deep/b ü%2e.txt:1: beta"]
     assert found.complete
-    assert files.search_files("beta", "docs/deep/").found == ["docs/deep/b ü%2e.txt:1: beta"]
-    assert files.search_files("hunter2").found == []
+    assert files.search_logs("beta", "docs/deep/").found == ["docs/deep/b ü%2e.txt:1: beta"]
+    assert files.search_logs("hunter2").found == []
     for name, least in {"_MOST_FOUND": 2, "_SEARCHED_BYTES": 1, "_SEARCHED_BYTES_OF_A_FILE": 10}.items():
         with monkeypatch.context() as patch:
             patch.setattr(files, name, least)
-            assert not files.search_files("beta").complete
+            assert not files.search_logs("beta").complete
 
 
 def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None:
     """Files as structured results, faults as the tool's errors."""
     url = start_server(MCP_COMPONENTS="server,examples.files", FILES_ROOT=str(top / "root")).url
-    assert "docs/" in call(url, "list_files")["structuredContent"]["found"]
-    assert call(url, "read_file", {"path": "a.txt"})["structuredContent"]["text"] == "alpha\nBeta\n"
-    assert call(url, "search_files", {"words": "alpha"})["structuredContent"]["found"] == ["a.txt:1: alpha"]
+    assert "docs/" in call(url, "list_directory")["structuredContent"]["found"]
+    assert call(url, "read_config", {"path": "a.txt"})["structuredContent"]["text"] == "alpha\nBeta\n"
+    assert call(url, "search_logs", {"words": "alpha"})["structuredContent"]["found"] == ["a.txt:1: alpha"]
     for path in ("../secret.txt", str(top / "secret.txt"), "folder/secret.txt", "file", "fifo", "a.txt\0", "binary"):
-        reply = call(url, "read_file", {"path": path})
+        reply = call(url, "read_config", {"path": path})
         assert reply["isError"]
         assert text(reply).startswith(repr(path))
         assert SECRET not in str(reply)

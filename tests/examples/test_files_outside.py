@@ -52,11 +52,11 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
 )
 def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, why: str) -> None:
     """In the words of the request, and without the folder's place on this machine."""
-    said = refusal(files.read_file, path)
+    said = refusal(files.read_config, path)
     assert why in said
     assert str(top) not in said
     if path not in ("docs", ".", "docs/../a.txt"):
-        assert str(top) not in refusal(files.list_files, path) + refusal(files.search_files, "x", path)
+        assert str(top) not in refusal(files.list_directory, path) + refusal(files.search_logs, "x", path)
 
 
 def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.Mon
 
     real = os.open
     monkeypatch.setattr(os, "open", refuse)
-    assert refusal(files.read_file, "a.txt") == "'a.txt': the server may not read it"
+    assert refusal(files.read_config, "a.txt") == "'a.txt': the server may not read it"
 
 
 WORDS = [*("..", ".", "", "~", "...", "%2e%2e", "..%2f", "\0", "..;", ".. ", "．．", "secret.txt", "outside", "a.txt")]
@@ -87,7 +87,7 @@ def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separ
     """Whatever it is made of; and no descriptor stays open."""
     path = front.replace("TOP", str(top)) + separator.join(names)
     open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    for function, arguments in ((files.read_file, ()), (files.list_files, ()), (files.search_files, ("hunter2",))):
+    for function, arguments in ((files.read_config, ()), (files.list_directory, ()), (files.search_logs, ("hunter2",))):
         try:
             said = function(*arguments, path).model_dump_json()
         except ToolError as error:
@@ -124,7 +124,7 @@ def test_what_becomes_a_link_meanwhile(files: ModuleType, top: Path, kind: str) 
     def read() -> bool:
         for _ in range(3000):
             try:
-                seen.add(files.read_file(path).text)
+                seen.add(files.read_config(path).text)
             except ToolError as error:
                 seen.add(str(error))
         return "fine" in seen and any("symbolic link" in said for said in seen)
@@ -133,7 +133,7 @@ def test_what_becomes_a_link_meanwhile(files: ModuleType, top: Path, kind: str) 
     swapping.start()
     try:
         until(read, "it is read both as a file and as a link")
-        assert files.search_files("hunter2").found == []
+        assert files.search_logs("hunter2").found == []
     finally:
         stop.set()
         swapping.join()
