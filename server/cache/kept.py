@@ -106,12 +106,13 @@ class _Kept:
         except orjson.JSONEncodeError:
             return None
 
-    async def _renew(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Make a result that no call waits for."""
+    async def _renew(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a result that no call waits for; or none yet: one that comes when the old result is too old does."""
         try:
-            await self._make(key, args, kwargs)
+            return await self._make(key, args, kwargs)
         except Exception:
             logger.warning("tool %r: the result that is kept could not be renewed", self._name, exc_info=True)
+            raise
 
     async def _make(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         deadline.until(None)  # which was the first caller's, and who waits has another
