@@ -64,8 +64,11 @@ def test_the_sdk_s_own_way_is_counted_too(start_server: StartServer) -> None:
     server = start_server(JSON_RESPONSE="false")
     asked = request("tools/call", {"name": "echo", "arguments": {"message": "x"}})
     post(server.url, json=asked, headers={**HEADERS, "Accept": "application/json, text/event-stream"})
-    found = Scrape(server.url)
-    assert found.value(TOTAL, tool="echo", era="handshake", lane="sdk", outcome="ok") == 1
+
+    def counted() -> float:
+        return Scrape(server.url).value(TOTAL, tool="echo", era="handshake", lane="sdk", outcome="ok")
+
+    until(lambda: counted() == 1, "it is counted, a moment after the end of its stream")
 
 
 def test_who_is_refused_is_counted(start_server: StartServer) -> None:
