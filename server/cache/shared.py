@@ -6,7 +6,7 @@ While Redis can't be reached it is as if it had none: no call waits for it more 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -46,7 +46,7 @@ class Shared:
 
     async def get(self, key: str, adapter: TypeAdapter[Any]) -> Entry | None:
         """A result, if there is one that is of its tool's type."""
-        found = await self._ask(self._redis.get(self._prefix + key))
+        found = await self._ask(lambda: self._redis.get(self._prefix + key))
         if not isinstance(found, bytes):
             return None
         try:
@@ -59,7 +59,7 @@ class Shared:
         """Keep a result, given as it is and as JSON."""
         text = b"[%b,%b,%b]" % (to_json(entry.fresh), to_json(entry.stale), written)
         left = max(1, round((entry.stale - time.time()) * 1000))
-        await self._ask(self._redis.set(self._prefix + key, text, px=left))
+        await self._ask(lambda: self._redis.set(self._prefix + key, text, px=left))
 
     async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> Entry | None:
         """Become the one replica that makes a result; `end` when it is made.
@@ -72,7 +72,7 @@ class Shared:
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:
-            begun = await self._ask(self._redis.set(making, b"1", nx=True, px=left))
+            begun = await self._ask(lambda: self._redis.set(making, b"1", nx=True, px=left))
             if self.away:
                 return None
             entry = await self.get(key, adapter)
@@ -86,16 +86,16 @@ class Shared:
 
     async def end(self, key: str) -> None:
         """Let others begin."""
-        await self._ask(self._redis.delete(f"{self._prefix}{key}:making"))
+        await self._ask(lambda: self._redis.delete(f"{self._prefix}{key}:making"))
 
-    async def _ask(self, question: Awaitable[T]) -> T | None:
+    async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T | None:
         from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
 
+        if self.away:
+            return None
         try:
-            if self.away:
-                return None
             async with asyncio.timeout(_ANSWER_SECONDS):
-                return await question
+                return await ask()
         except (RedisError, OSError, TimeoutError) as error:
             self._away_until = time.monotonic() + _AWAY_SECONDS
             logger.warning("The cache does without Redis: %s", str(error) or type(error).__name__)

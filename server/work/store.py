@@ -8,7 +8,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from docket import Docket
@@ -131,11 +131,11 @@ class Claim:
 class Counts:
     """The jobs there are, and those that there were."""
 
-    waiting: int = 0
-    running: int = 0
-    age: float = 0.0
+    waiting: int
+    running: int
+    age: float
     """Seconds since the oldest of those that wait was submitted."""
-    ended: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    ended: Mapping[tuple[str, str], int]
     """How often a job, by its name, has ended in which state."""
 
 

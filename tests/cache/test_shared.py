@@ -50,6 +50,7 @@ def test_without_redis_tools_run(replicas: list[Server], redis_server: RedisServ
     found = Scrape(replicas[0].url)
     assert found.value("mcp_cache_requests_total", tool="public", result="bypassed") == 1
     assert found.value("mcp_cache_requests_total", tool="public", result="hit") == 1
+    assert all("never awaited" not in each.output for each in replicas)
     redis_server.start()
 
     def shared() -> bool:
