@@ -17,7 +17,8 @@ HERE = Path(__file__).parent
 NODE = HERE / "node_modules" / "node" / "bin" / "node"
 SUITE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
-pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis")]
+# The suite gives a reply 0.6 or 1 s, by its own clock: beside other tests that is not always enough.
+pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
 
 @pytest.mark.parametrize(("requirements", "scenarios"), [("2026-07-28", 40), ("2025-11-25", 30)])
@@ -45,11 +46,16 @@ def test_requirements(fleet_with_redis: Fleet, tmp_path: Path, requirements: str
         check=False,
         timeout=110,
     )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    reports = list(tmp_path.glob("server-*/checks.json"))
-    assert len(reports) >= scenarios, sorted(report.parent.name for report in reports)
-    statuses = Counter(check["status"] for report in reports for check in json.loads(report.read_text()))
-    assert statuses["SUCCESS"] > scenarios
+    checks = {report.parent.name: json.loads(report.read_text()) for report in tmp_path.glob("server-*/checks.json")}
+    failed = "\n".join(
+        f"{name}: {check['id']}: {check.get('errorMessage')}"
+        for name, all_of_it in checks.items()
+        for check in all_of_it
+        if check["status"] == "FAILURE"
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-2000:]}\n{failed}"
+    assert len(checks) >= scenarios, sorted(checks)
+    assert sum(check["status"] == "SUCCESS" for all_of_it in checks.values() for check in all_of_it) > scenarios
 
 
 def test_the_suite_reaches_every_replica(fleet_with_redis: Fleet) -> None:
