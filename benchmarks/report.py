@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.results import Figure, LoadFigures, Results, ScenarioFigures, Spread
+from benchmarks.results import Figure, LoadFigures, Results, ScenarioFigures
+from benchmarks.spread import Spread
 
 _NONE = "–"
 _DIGITS = {"s": 2, "ms": 2, "MB": 1}

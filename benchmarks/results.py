@@ -5,7 +5,6 @@ counts, ratios, names. Each figure that was measured in several rounds is a `Spr
 null: a target that isn't set, a figure of what was not measured.
 """
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -13,26 +12,13 @@ from typing import Any, Self
 from benchmarks.machine import Machine
 from benchmarks.sample import Sample
 from benchmarks.scenarios import Scenario
+from benchmarks.spread import Spread
 
 SCHEMA = 1
 """Raised when a member changes its meaning or goes."""
 
 JUDGED = 32
 """Connections under which a ratio is held against its target: the server is busy, so that its speed follows from it."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """One figure over several rounds."""
-
-    median: float
-    min: float
-    max: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Self:
-        """The spread of one value or more."""
-        return cls(*(float(f"{value:.6g}") for value in (statistics.median(values), min(values), max(values))))
 
 
 @dataclass(frozen=True)

@@ -1,54 +1,11 @@
-"""Charts of a run as SVG that stretches to whatever room it has; labels are the page's text, which doesn't stretch."""
+"""The charts of a run."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from loadtest.report.drawing import HEIGHT, WIDTH, Chart, Shape, Tick, colour, scale_of
 from loadtest.slices import Slice
 from loadtest.summary import Summary
-
-WIDTH, HEIGHT = 1000, 300
-"""Of the drawing, in units of its own."""
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A label on an axis."""
-
-    at: float
-    """Percent of the axis' length, from its start."""
-    label: str
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A polygon or a line."""
-
-    css: str
-    """Its class: what it is, and with that its colour."""
-    points: list[tuple[float, float]]
-    title: str = ""
-    """What is shown where the pointer rests."""
-
-    @property
-    def path(self) -> str:
-        """Its points as SVG has them."""
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart."""
-
-    title: str
-    unit: str
-    """Of the upright axis."""
-    across: list[Tick]
-    upright: list[Tick]
-    areas: list[Shape] = field(default_factory=list)
-    lines: list[Shape] = field(default_factory=list)
-    legend: list[tuple[str, str]] = field(default_factory=list)
-    """Class and words."""
 
 
 def charts(summary: Summary) -> list[Chart]:
@@ -57,15 +14,10 @@ def charts(summary: Summary) -> list[Chart]:
     return [*shown, _failures(summary)] if summary.failed else shown
 
 
-def colour(number: int) -> str:
-    """The class of a replica's colour; there are eight."""
-    return f"c{number % 8}"
-
-
 def _replicas(summary: Summary) -> Chart:
     slices, names = summary.slices, [replica.name for replica in summary.replicas]
     tops = [sum(each.replicas.values()) / each.seconds for each in slices]
-    scale, upright = _scale(max(tops, default=0))
+    scale, upright = scale_of(max(tops, default=0))
     areas = []
     below = [0.0] * len(slices)
     for number, name in enumerate(names):
@@ -78,7 +30,7 @@ def _replicas(summary: Summary) -> Chart:
 
 def _latencies(summary: Summary) -> Chart:
     slices = summary.slices
-    scale, upright = _scale(max((each.p99 or 0 for each in slices), default=0))
+    scale, upright = scale_of(max((each.p99 or 0 for each in slices), default=0))
 
     def line(css: str, value: Callable[[Slice], float | None]) -> Shape:
         shown = [(each, figure) for each in slices if (figure := value(each)) is not None]
@@ -91,7 +43,7 @@ def _latencies(summary: Summary) -> Chart:
 
 def _histogram(summary: Summary) -> Chart:
     buckets = summary.histogram
-    scale, upright = _scale(max((bucket.count for bucket in buckets), default=0))
+    scale, upright = scale_of(max((bucket.count for bucket in buckets), default=0))
     width = WIDTH / max(1, len(buckets))
     bars = [
         Shape(
@@ -112,25 +64,13 @@ def _histogram(summary: Summary) -> Chart:
 
 def _failures(summary: Summary) -> Chart:
     slices = summary.slices
-    scale, upright = _scale(max((each.failed / each.seconds for each in slices), default=0))
+    scale, upright = scale_of(max((each.failed / each.seconds for each in slices), default=0))
     bars = []
     for each in slices:
         if each.failed:
             left, right = _edges(slices, each)
             bars.append(Shape("failed", _box(left, right, 0, each.failed / each.seconds * scale)))
     return Chart("Failed requests", "per second", _time(slices), upright, [*bars, *_hover(slices)])
-
-
-def _scale(most: float) -> tuple[float, list[Tick]]:
-    """Units of the drawing for each unit of the axis, and its ticks at round numbers."""
-    if most <= 0:
-        return 0.0, [Tick(0, "0")]
-    rough = most / 4
-    decade = 10.0 ** math.floor(math.log10(rough))
-    step = next(decade * factor for factor in (1, 2, 2.5, 5, 10) if decade * factor >= rough * 0.999)
-    count = math.ceil(round(most / step, 6))
-    ticks = [Tick(100 * number / count, f"{number * step:,.12g}") for number in range(count + 1)]
-    return HEIGHT / (count * step), ticks
 
 
 def _time(slices: Sequence[Slice]) -> list[Tick]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import jinja2
 
-from loadtest.report.charts import HEIGHT, WIDTH, charts, colour
+from loadtest.report.charts import charts
+from loadtest.report.drawing import HEIGHT, WIDTH, colour
 from loadtest.summary import Summary
 
 
@@ -15,8 +16,24 @@ def render(summary: Summary, figures: dict[str, Any]) -> str:
     Args:
         figures: as `files.as_json` gives them.
     """
+    return (
+        templates()
+        .get_template("page.html")
+        .render(
+            run=summary,
+            figures=figures,
+            charts=charts(summary) if summary.requests else [],
+            width=WIDTH,
+            height=HEIGHT,
+            colour=colour,
+        )
+    )
+
+
+def templates(*folders: Path) -> jinja2.Environment:
+    """The templates in these folders, then the load test's: `frame.html` and `chart.html` are for every page."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -24,11 +41,4 @@ def render(summary: Summary, figures: dict[str, Any]) -> str:
     )
     environment.filters["ms"] = lambda value: "–" if value is None else f"{value:,.1f} ms"
     environment.filters["count"] = lambda value: f"{value:,}"
-    return environment.get_template("page.html").render(
-        run=summary,
-        figures=figures,
-        charts=charts(summary) if summary.requests else [],
-        width=WIDTH,
-        height=HEIGHT,
-        colour=colour,
-    )
+    return environment

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.machine import choose_cores
-from benchmarks.results import Figure, LoadFigures, ScenarioFigures, Spread
+from benchmarks.results import Figure, LoadFigures, ScenarioFigures
 from benchmarks.sample import Sample
 from benchmarks.scenarios import ECHO, SCENARIOS, choose
+from benchmarks.spread import Spread
 
 
 def _sample(cpu_seconds: float, *, errors: int = 0) -> Sample:

@@ -1,0 +1,1 @@
+"""What the measured choices have in common: one form for figures, one command line, one page, BENCHMARKS.md."""

@@ -1,0 +1,151 @@
+"""The command line that every study has, and its run from the first process to the last file."""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import interruption
+from benchmarks.load import LoadError
+from benchmarks.machine import Machine, this_machine
+from benchmarks.process import ProcessError, stop_all
+from benchmarks.progress import progress
+from benchmarks.study.page import render
+from benchmarks.study.study import SCHEMA, Findings, Study
+from benchmarks.study.terminal import show
+from loadtest.arguments import new_file, positive
+
+EXIT_REFUSED = 2
+EXIT_FAILED = 3
+STDOUT = "-"
+
+
+class Missing(Exception):
+    """What the whole study needs isn't there; `str()` says what, and how to get it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a study is given to measure with."""
+
+    given: argparse.Namespace
+    """Its own options, and `quick`."""
+    rounds: int
+    machine: Machine
+    folder: Path
+    """For files; it goes away at the end."""
+    step: Callable[[str], None]
+    """Says what is done next."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A study as its script defines it."""
+
+    name: str
+    """The module below `benchmarks`."""
+    title: str
+    claim: str
+    description: str
+    """For `--help`: what is done, in a paragraph."""
+    rounds: tuple[int, int]
+    """Unless said otherwise: with `--quick`, and without."""
+    steps: Callable[[argparse.Namespace, int], int]
+    """How often `Run.step` will be called, for so many rounds."""
+    measure: Callable[[Run], Findings]
+    """Measures.
+
+    Raises:
+        Missing, ProcessError, LoadError: nothing can be said.
+    """
+    options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+    """Adds its own."""
+
+
+def main(script: Script, arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    given = _parser(script).parse_args(arguments)
+    rounds = given.rounds or script.rounds[0 if given.quick else 1]
+    command = shlex.join(["python", "-m", f"benchmarks.{script.name}", *(arguments or sys.argv[1:])])
+    machine = this_machine()
+    os.sched_setaffinity(0, {machine.load_core})
+    interruption.install()
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
+            progress(errors, script.steps(given, rounds)) as step,
+        ):
+            findings = script.measure(Run(given, rounds, machine, Path(folder), step))
+    except Missing as error:
+        errors.print(f"{script.name}: {error}", markup=False)
+        return EXIT_REFUSED
+    except (ProcessError, LoadError) as error:
+        errors.print(f"✗ failed: {error}", markup=False)
+        return EXIT_FAILED
+    finally:
+        with interruption.held():
+            stop_all()
+    seconds = round(time.perf_counter() - clock, 1)
+    study = Study(
+        schema=SCHEMA,
+        name=script.name,
+        title=script.title,
+        claim=script.claim,
+        command=command,
+        began=began,
+        seconds=seconds,
+        machine=machine,
+        quick=given.quick,
+        rounds=rounds,
+        findings=findings,
+    )
+    _write(study, given, errors)
+    return EXIT_FAILED if study.failures else 0
+
+
+def _parser(script: Script) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{script.name}",
+        description=f"{script.claim} {script.description}".replace("%", "%%"),
+        epilog="Exit codes: 0 measured; 2 wrong arguments, or something that all of it needs isn't installed; "
+        "3 a process did not start, or gave a wrong reply. benchmarks/study/study.py documents what --json writes.",
+    )
+    quick, usual = script.rounds
+    parser.add_argument(
+        "--rounds", type=positive, metavar="N", help=f"rounds, in turns (default: {usual}; with --quick {quick})"
+    )
+    parser.add_argument("--quick", action="store_true", help="in less than half a minute; the figures are rough")
+    script.options(parser)
+    parser.add_argument("--json", type=_file, metavar="FILE", help="write the figures as JSON; - for stdout")
+    parser.add_argument("--html", type=new_file, metavar="FILE", help="write a page with plots that needs no network")
+    return parser
+
+
+def _write(study: Study, given: argparse.Namespace, errors: Console) -> None:
+    text = json.dumps(study.as_json(), indent=1, ensure_ascii=False) + "\n"
+    if given.html:
+        Path(given.html).write_text(render(study))
+    if given.json == STDOUT:
+        sys.stdout.write(text)
+        for line in study.failures:
+            errors.print(f"✗ {line}", markup=False)
+        return
+    if given.json:
+        Path(given.json).write_text(text)
+    show(study, Console(width=200))  # rather a line that the terminal breaks than figures cut off
+
+
+def _file(text: str) -> Any:
+    return text if text == STDOUT else new_file(text)
