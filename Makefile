@@ -10,6 +10,7 @@ OVERLAYS ?=
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
+TESTS_AT_ONCE ?= 2
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -20,7 +21,7 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench-exchange bench-generators bench-jobs conformance lock
+.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench bench-exchange bench-generators bench-jobs conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
@@ -40,7 +41,7 @@ test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reac
 	@$(BIN)/python -m pytest tests/swarm $(ARGS)
 
 test: $(READY) ## run the tests, two at a time (REQUIRE=docker,browser makes their skips failures)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
+	@$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
 	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]
 
 lint: $(READY) ## check style and types
@@ -53,7 +54,7 @@ format: $(READY) ## put the code into the agreed format
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-image: ## build the Docker image (EXTRAS="traces examples" adds what these need)
+image: ## build the Docker image (EXTRAS="traces examples servers" adds what these need)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
 
 deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
@@ -63,6 +64,9 @@ deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)
 	@deploy/gone.sh $(STACK)
+
+bench: $(READY) ## measure what the README claims (half an hour; ARGS=--quick: three minutes, roughly)
+	@$(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
@@ -84,7 +88,7 @@ $(SUITE): tests/conformance/package-lock.json
 lock: $(READY) ## renew the requirements*.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --upgrade $(LOCK_FLAGS) -o requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --upgrade --extra dev -c requirements.lock $(LOCK_FLAGS) -o requirements-dev.lock
-	@for extra in traces examples; do \
+	@for extra in traces examples servers; do \
 	  $(BIN)/uv pip compile pyproject.toml --upgrade --extra $$extra -c requirements-dev.lock $(LOCK_FLAGS) -o requirements-$$extra.lock; \
 	done
 

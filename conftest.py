@@ -92,6 +92,10 @@ def _lacks_wrk() -> str:
     return "" if shutil.which("wrk") else "wrk is not installed"
 
 
+def _lacks_h2load() -> str:
+    return "" if shutil.which("h2load") else "h2load is not installed (Debian's nghttp2-client)"
+
+
 def _lacks_haproxy() -> str:
     return "" if shutil.which("haproxy") else "haproxy is not installed"
 
@@ -113,6 +117,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "browser": _lacks_browser,
     "wrk": _lacks_wrk,
     "haproxy": _lacks_haproxy,
+    "h2load": _lacks_h2load,
     "redis": _lacks_redis,
     "prometheus": _lacks_prometheus,
     "postgres": _lacks_postgres,

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import interruption
+from benchmarks.cost_study import study_of
 from benchmarks.machine import Machine, this_machine
 from benchmarks.options import STDOUT, Options, parse
 from benchmarks.plan import Plan
@@ -23,6 +24,7 @@ from benchmarks.progress import progress
 from benchmarks.report import markdown, show
 from benchmarks.results import SCHEMA, Figure, Results, ScenarioFigures
 from benchmarks.rounds import measure_rounds, steps
+from benchmarks.study.page import render
 from benchmarks.whole import measure_memory, measure_start_up
 
 EXIT_MISSED = 1
@@ -92,6 +94,8 @@ def _measure(options: Options, machine: Machine, command: str, console: Console)
 def _write(results: Results, options: Options, errors: Console) -> None:
     if options.json:
         _put(options.json, json.dumps(results.as_json(), indent=2, ensure_ascii=False) + "\n")
+    if options.html:
+        Path(options.html).write_text(render(study_of(results)))
     if options.markdown:
         _put(options.markdown, markdown(results))
     if not options.takes_stdout:

@@ -4,29 +4,20 @@ python -m benchmarks.generators --rounds 20
 """
 
 import argparse
-import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
-from rich.console import Console
-from rich.table import Table
-
-from benchmarks import interruption
-from benchmarks.machine import Machine, this_machine
-from benchmarks.process import Process, ProcessError, stop_all
-from benchmarks.progress import progress
-from benchmarks.senders import CLIENTS, Figures, Job, SenderError, client, load_test, wrk
+from benchmarks.process import Process
+from benchmarks.senders import CLIENTS, Figures, Job, client, load_test, wrk
+from benchmarks.spread import Spread
+from benchmarks.study.command import Missing, Run, Script, main
+from benchmarks.study.study import Column, Findings, Row, Table, row_of
 from loadtest.arguments import positive
-
-EXIT_MISSED = 1
-EXIT_REFUSED = 2
-EXIT_FAILED = 3
 
 AGREE = 0.10
 """Most that the load test's figures may be off wrk's."""
@@ -40,10 +31,17 @@ _CLIENTS_TIMES = 3
 _OFFICIAL = 8
 """Most connections of the official client, which takes a second to make fifty."""
 
-_TOOLS = {
-    "slow": "a tool that takes 10 ms: the same for every generator, whatever else the machine does",
-    "echo": "echo, as fast as it goes: the replica is busy all the time",
-}
+_TOOLS = {"slow": "a tool that takes 10 ms", "echo": "echo, as fast as it goes"}
+_OURS = "the load test's own"
+
+_FIGURES = [Column("rate", "requests", "/s"), Column("p50", "p50", "ms"), Column("p99", "p99", "ms")]
+_NOTE = "The load test counts the making of a connection into the first call over it, wrk doesn't: hence its p99."
+_OFF = [Column("rate", "requests/s", "%"), Column("p50", "p50", "%")]
+_COSTS = [
+    Column("cpu", "CPU per request", "µs", "less", drawn=True),
+    Column("most", "requests of a core", "/s", "more"),
+]
+_CLIENTS_NOTE = "By the CPU time of the client; wrk checks the status only."
 
 
 @dataclass
@@ -65,39 +63,7 @@ class Agreement:
         return all(abs(self.off(figure)) <= AGREE for figure in (lambda run: run.rate, lambda run: run.p50))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    given = _parser().parse_args(arguments)
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    for program in ("wrk", "taskset"):
-        if shutil.which(program) is None:
-            errors.print(f"{program} is not installed: apt-get install {program.replace('taskset', 'util-linux')}")
-            return EXIT_REFUSED
-    machine = this_machine()
-    os.sched_setaffinity(0, {machine.load_core})
-    interruption.install()
-    try:
-        agreements, clients = _measure(machine, given, errors)
-    except (ProcessError, SenderError) as error:
-        errors.print(f"✗ failed: {error}", markup=False)
-        return EXIT_FAILED
-    finally:
-        with interruption.held():
-            stop_all()
-    met = _show(machine, given, agreements, clients)
-    return EXIT_MISSED if given.check and not met else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.generators",
-        description="Load one replica, on a core of its own, with wrk and with test_swarm_load.py in turns, and "
-        "compare what they say; then see what each client of HTTP costs, each reply checked.",
-        epilog=f"Exit codes: 0 measured; 1 the figures differ by more than {AGREE:.0%}, or the load test's client "
-        f"can't send {LEAST:,.0f} requests/s from one core, with --check; 2 wrong arguments, or no wrk; "
-        "3 a program failed.".replace("%", "%%"),
-    )
-    parser.add_argument("--rounds", type=positive, default=20, metavar="N", help="rounds (default: %(default)s)")
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=positive,
@@ -108,37 +74,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--connections", type=positive, default=50, metavar="N", help="connections (default: %(default)s)"
     )
-    parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
-    return parser
 
 
-def _measure(
-    machine: Machine, given: argparse.Namespace, errors: Console
-) -> tuple[list[Agreement], dict[str, Figures | None]]:
-    rounds = range(given.rounds)
-    with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
-        folder = Path(name)
-        packs = "benchmarks.packs.echo,benchmarks.packs.slow"
-        settings = {"MCP_COMPONENTS": packs, "REPLICA_NAME": "benchmark"}
-        with (
-            Process("server", core=machine.server_core, folder=folder, **settings) as server,
-            progress(errors, len(rounds) * 2 * len(_TOOLS) + len(CLIENTS) + 3) as step,
-        ):
-            server.wait_ready()
-            url = f"http://127.0.0.1:{server.port}/mcp"
-            jobs = {
-                tool: Job(url, tool, given.connections, given.seconds, machine.load_core, folder) for tool in _TOOLS
-            }
-            agreements = []
-            for tool, job in jobs.items():
-                agreement = Agreement(tool)
-                agreements.append(agreement)
-                for number in rounds:
-                    turn = [(wrk, agreement.wrk), (load_test, agreement.load_test)]
-                    for generator, runs in reversed(turn) if number % 2 else turn:
-                        step(f"{tool}: {generator.__name__}, round {number + 1} of {given.rounds}")
-                        runs.append(generator(job))
-            return agreements, _clients(jobs["echo"], step)
+def _measure(run: Run) -> Findings:
+    for program, package in (("wrk", "wrk"), ("taskset", "util-linux")):
+        if shutil.which(program) is None:
+            raise Missing(f"{program} is not installed: apt-get install {package}")
+    packs = "benchmarks.packs.echo,benchmarks.packs.slow"
+    settings = {"MCP_COMPONENTS": packs, "REPLICA_NAME": "benchmark"}
+    with Process("server", core=run.machine.server_core, folder=run.folder, **settings) as server:
+        server.wait_ready()
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        given, core = run.given, run.machine.load_core
+        jobs = {tool: Job(url, tool, given.connections, given.seconds, core, run.folder) for tool in _TOOLS}
+        agreements = []
+        for tool, job in jobs.items():
+            agreement = Agreement(tool)
+            agreements.append(agreement)
+            for number in range(run.rounds):
+                turn = [(wrk, agreement.wrk), (load_test, agreement.load_test)]
+                for generator, runs in reversed(turn) if number % 2 else turn:
+                    run.step(f"{tool}: {generator.__name__}, round {number + 1} of {run.rounds}")
+                    runs.append(generator(job))
+        return _findings(agreements, _clients(jobs["echo"], run.step))
 
 
 def _clients(job: Job, step: Callable[[str], None]) -> dict[str, Figures | None]:
@@ -148,7 +106,7 @@ def _clients(job: Job, step: Callable[[str], None]) -> dict[str, Figures | None]
     step("client: wrk")
     found["wrk"] = wrk(job)
     step("client: the load test's own")
-    found["the load test's own"] = load_test(job)
+    found[_OURS] = load_test(job)
     for name in CLIENTS:
         step(f"client: {name}")
         found[name] = client(job, name) if find_spec(name) else None
@@ -157,36 +115,69 @@ def _clients(job: Job, step: Callable[[str], None]) -> dict[str, Figures | None]
     return found
 
 
-def _show(
-    machine: Machine, given: argparse.Namespace, agreements: list[Agreement], clients: dict[str, Figures | None]
-) -> bool:
-    """Print what was found; whether every target is met."""
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-    rounds = f"median of {given.rounds} rounds of {given.seconds} s" if given.rounds > 1 else f"{given.seconds} s"
-    console.print(f"{machine}\n{given.connections} connections, {rounds}, in turns\n", soft_wrap=True)
-    for agreement in agreements:
-        console.print(_TOOLS[agreement.tool])
-        table = Table("", "requests/s", "p50 ms", "p99 ms", box=None)
-        for name, runs in (("wrk", agreement.wrk), ("load test", agreement.load_test)):
-            rate, p50, p99 = (median(getattr(run, figure) for run in runs) for figure in ("rate", "p50", "p99"))
-            table.add_row(name, f"{rate:,.0f}", f"{p50:.2f}", f"{p99:.2f}")
-        console.print(table)
-        rate, p50 = agreement.off(lambda run: run.rate), agreement.off(lambda run: run.p50)
-        console.print(f"{_mark(agreement.agrees)} requests/s {rate:+.1%}, p50 {p50:+.1%} (within ±{AGREE:.0%})\n")
-    table = Table("client", "CPU µs per request", "requests/s and core", box=None)
-    for name, figures in clients.items():
-        cells = ("not installed", "") if figures is None else (f"{figures.cpu_us:,.0f}", f"{1e6 / figures.cpu_us:,.0f}")
-        table.add_row(name, *cells)
-    console.print(table)
-    ours = clients["the load test's own"]
-    enough = ours is not None and 1e6 / ours.cpu_us >= LEAST
-    console.print(f"{_mark(enough)} the load test's own sends {LEAST:,.0f} requests/s from one core, or more")
-    return enough and all(agreement.agrees for agreement in agreements)
+def _findings(agreements: list[Agreement], clients: dict[str, Figures | None]) -> Findings:
+    rows = [
+        _row(f"{agreement.tool}-{name}", f"{_TOOLS[agreement.tool]}: {title}", runs)
+        for agreement in agreements
+        for name, title, runs in (("wrk", "wrk", agreement.wrk), ("load-test", "load test", agreement.load_test))
+    ]
+    off = [
+        Row(
+            agreement.tool,
+            _TOOLS[agreement.tool],
+            {
+                name: Spread.of([100 * agreement.off(figure)])
+                for name, figure in (("rate", lambda run: run.rate), ("p50", lambda run: run.p50))
+            },
+        )
+        for agreement in agreements
+    ]
+    costs = [
+        row_of(name, name, {"cpu": [found.cpu_us], "most": [1e6 / found.cpu_us]})
+        if found
+        else Row(name, name, skipped="not installed")
+        for name, found in clients.items()
+    ]
+    tables = [
+        Table("generators", "wrk and the load test, in turns", _FIGURES, rows, _NOTE),
+        Table("off", "How far the load test is off, round against round", _OFF, off),
+        Table("clients", "What it costs to send a request and to check the reply", _COSTS, costs, _CLIENTS_NOTE),
+    ]
+    ours = clients[_OURS]
+    most = 1e6 / ours.cpu_us if ours else 0
+    missed = [
+        f"{_TOOLS[agreement.tool]}: further off wrk's figures than {AGREE:.0%}"
+        for agreement in agreements
+        if not agreement.agrees
+    ]
+    if most < LEAST:
+        missed.append(f"the load test's own client sends {most:,.0f} requests/s from one core, not {LEAST:,.0f}")
+    furthest = max(abs(spread.median) for row in off for spread in row.figures.values())
+    sentence = (
+        f"The load test's rate and median latency are at most {furthest:.1f} % off wrk's, though it checks every reply."
+    )
+    meaning = f"{sentence} One core of it could send {most:,.0f} requests/s; its verdict says when it was the limit."
+    return Findings(tables, sentence, meaning, versions={"httptools": version("httptools")}, missed=missed)
 
 
-def _mark(met: bool) -> str:
-    return "✓" if met else "✗"
+def _row(name: str, title: str, runs: list[Figures]) -> Row:
+    columns = ("rate", "p50", "p99")
+    return row_of(name, title, {column: [getattr(run, column) for run in runs] for column in columns})
+
+
+SCRIPT = Script(
+    name="generators",
+    title="Whether the load test tells the truth",
+    claim="The load test finds what wrk finds, and is seldom the limit itself.",
+    description="Loads one replica, on a core of its own, with wrk and with test_swarm_load.py in turns, and compares "
+    "what they say; then sees what each client of HTTP costs, each reply checked.",
+    rounds=(1, 20),
+    steps=lambda _, rounds: rounds * 2 * len(_TOOLS) + len(CLIENTS) + 3,
+    measure=_measure,
+    options=_options,
+    targets=True,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SCRIPT))

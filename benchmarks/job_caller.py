@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from benchmarks.load import LoadError
 from loadtest.connection import Connection, ConnectionEnded
 
 _PATIENCE = 120.0
@@ -18,7 +19,7 @@ _PATIENCE = 120.0
 _ANSWER_SECONDS = 30.0
 
 
-class CallerError(Exception):
+class CallerError(LoadError):
     """A reply was wrong, or there was none; `str()` says which in one line."""
 
 

@@ -4,37 +4,28 @@ python -m benchmarks.jobs --rounds 5
 """
 
 import argparse
-import shlex
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
-from rich.console import Console
-
 from benchmarks import interruption
-from benchmarks.job_caller import CallerError
 from benchmarks.job_fleet import Fleet, RedisServer, serving
 from benchmarks.job_phases import CALLERS, latencies, once, throughput, waiting
-from benchmarks.machine import this_machine
-from benchmarks.process import ProcessError, stop_all
-from benchmarks.progress import progress
-from benchmarks.report import cells, table
 from benchmarks.results import Figure
+from benchmarks.spread import Spread
+from benchmarks.study.command import Missing, Run, Script, main
+from benchmarks.study.study import Column, Findings, Row, Table
 from loadtest.arguments import positive
 from loadtest.latency import percentile
-
-EXIT_MISSED = 1
-EXIT_REFUSED = 2
-EXIT_FAILED = 3
 
 STATUS_MS = 3.0
 """Most that a look at a job's status may take, at the median."""
 
+_COLUMNS = [Column("figure", "measured"), Column("target", "at most")]
 _WARM_UP = 100
 _PHASES = 2
 """In each round."""
@@ -58,59 +49,23 @@ class Plan:
     """Jobs of each submitter."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    given = _parser().parse_args(arguments)
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    if shutil.which("redis-server") is None:
-        errors.print("redis-server is not installed: apt-get install redis-server")
-        return EXIT_REFUSED
-    interruption.install()
-    try:
-        figures = _measure(_plan(given), errors)
-    except (ProcessError, CallerError) as error:
-        errors.print(f"✗ failed: {error}", markup=False)
-        return EXIT_FAILED
-    finally:
-        with interruption.held():
-            stop_all()
-    command = shlex.join(["python", "-m", "benchmarks.jobs", *(sys.argv[1:] if arguments is None else arguments)])
-    sys.stdout.write(_report(command, _plan(given), quick=given.quick, figures=figures))
-    return EXIT_MISSED if given.check and any(figure.met is False for figure in figures) else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.jobs",
-        description="Start a Redis, replicas and workers on private ports of 127.0.0.1, submit long jobs over "
-        "POST /jobs, and measure: jobs per second from their submission to their result, latency of a submission and "
-        "of a look at the status, what a waiting job takes in Redis, and whether each of many jobs, submitted by many "
-        "at once with an Idempotency-Key, is done once. Every result is checked. The report is Markdown.",
-        epilog="Exit codes: 0 measured; 1 a target was missed, with --check; 2 wrong arguments, or no redis-server; "
-        "3 a process did not start, or gave a wrong reply or none.",
-    )
-    parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (default: 5; with --quick 1)")
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, choices=(1, 2), default=2, help="replicas (default: %(default)s)")
     parser.add_argument("--workers", type=positive, default=2, metavar="N", help="workers (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="everything in less than half a minute, with fewer jobs")
-    parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
-    return parser
 
 
-def _plan(given: argparse.Namespace) -> Plan:
+def _plan(given: argparse.Namespace, rounds: int) -> Plan:
     if given.quick:
-        return Plan(given.rounds or 1, given.replicas, given.workers, 100, 200, waiting=200, submitters=10, each=10)
-    return Plan(given.rounds or 5, given.replicas, given.workers, 1_000, 500, waiting=2_000, submitters=50, each=100)
+        return Plan(rounds, given.replicas, given.workers, 100, 200, waiting=200, submitters=10, each=10)
+    return Plan(rounds, given.replicas, given.workers, 1_000, 500, waiting=2_000, submitters=50, each=100)
 
 
-def _measure(plan: Plan, errors: Console) -> list[Figure]:
-    with (
-        tempfile.TemporaryDirectory(prefix="benchmark-") as name,
-        progress(errors, 3 + plan.rounds * _PHASES) as step,
-    ):
-        folder = Path(name)
-        memory = _waiting(plan, folder, step)
-        return _working(plan, folder, step) + memory
+def _measure(run: Run) -> Findings:
+    if shutil.which("redis-server") is None:
+        raise Missing("redis-server is not installed: apt-get install redis-server")
+    plan = _plan(run.given, run.rounds)
+    memory = _waiting(plan, run.folder, run.step)
+    return _findings(plan, _working(plan, run.folder, run.step) + memory)
 
 
 def _waiting(plan: Plan, folder: Path, step: Callable[[str], None]) -> list[Figure]:
@@ -185,24 +140,53 @@ def _redis(folder: Path) -> Iterator[RedisServer]:
         yield server
 
 
-def _report(command: str, plan: Plan, *, quick: bool, figures: Sequence[Figure]) -> str:
-    shared = (
-        f"Redis, {_count(plan.replicas, 'replica')}, {_count(plan.workers, 'worker')} and the load share the cores."
+def _findings(plan: Plan, figures: list[Figure]) -> Findings:
+    note = (
+        f"Redis, {_count(plan.replicas, 'replica')}, {_count(plan.workers, 'worker')} and the load share the cores. "
+        f"A round has {plan.jobs:,} jobs and {plan.calls:,} calls of each kind; what they do is count to 100."
     )
-    figured = f"Medians (least–most) of {_count(plan.rounds, 'round')} with {plan.jobs:,} jobs and {plan.calls:,} calls"
-    rough = " Quick: the figures are rough." if quick else ""
-    parts = [
-        f"```bash\n{command}\n```",
-        f"{this_machine().hardware}; {datetime.now(UTC):%Y-%m-%d}.",
-        f"{shared} {figured} of each kind.{rough}",
-        table(("jobs", "measured", "target", ""), [cells(figure) for figure in figures]),
-    ]
-    return "\n\n".join(parts) + "\n"
+    table = Table("jobs", "Long jobs", _COLUMNS, [_row(figure) for figure in figures], note)
+    rate, wrong, status, size = (table.median(name, "figure") for name in ("rate", "once", "status-p50", "waiting"))
+    sentence = (
+        f"{_count(plan.workers, 'worker')} carried {rate or 0:.0f} jobs a second, a look at a status took "
+        f"{status or 0:.1f} ms, and of {plan.submitters * plan.each:,} jobs {wrong or 0:.0f} were lost or done twice."
+    )
+    meaning = (
+        f"{sentence} A job is for what takes seconds: what takes milliseconds is better a plain tool. A caller that "
+        "got no reply may send its submission again with the same Idempotency-Key. Each job that waits takes "
+        f"{size or 0:,.0f} bytes of Redis. What a dying worker or a lost Redis costs is shown by tests, not here."
+    )
+    missed = [f"{figure.title}: more than {figure.target:g} {figure.unit}" for figure in figures if figure.met is False]
+    return Findings([table], sentence, meaning, versions={"pydocket": version("pydocket")}, missed=missed)
+
+
+def _row(figure: Figure) -> Row:
+    figures = {"figure": figure.value} if figure.value else {}
+    if figure.target is not None:
+        figures["target"] = Spread.of([figure.target])
+    return Row(figure.name, f"{figure.title}, {figure.unit}", figures, failure=figure.failure)
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+SCRIPT = Script(
+    name="jobs",
+    title="Long jobs",
+    claim="Jobs are accepted at once by any replica, and each is done once.",
+    description="Starts a Redis, replicas and workers on private ports of 127.0.0.1, submits long jobs over POST "
+    "/jobs, and measures: jobs per second from their submission to their result, latency of a submission and of a look "
+    "at the status, what a waiting job takes in Redis, and whether each of many jobs, submitted by many at once with "
+    "an Idempotency-Key, is done once. Every result is checked.",
+    rounds=(1, 5),
+    steps=lambda _, rounds: 3 + rounds * _PHASES,
+    measure=_measure,
+    options=_options,
+    pinned=False,
+    targets=True,
+)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SCRIPT))

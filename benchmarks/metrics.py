@@ -4,29 +4,39 @@ python -m benchmarks.metrics
 """
 
 import argparse
+import sys
 import time
 from functools import partial
-from statistics import median
+from importlib.metadata import version
 
 from starlette.types import Scope
 
+from benchmarks.study.command import Run, Script, main
+from benchmarks.study.study import Column, Findings, Table, row_of
+from loadtest.arguments import positive
 from server.metrics.requests import Requests
 from server.middleware.access_lines import CALL, WAY, Write
 
 _SCOPE: Scope = {CALL: ("tools/call", "echo"), WAY: ("stateless", "fast")}
 
 
-def main() -> None:
-    """Measure in turns, and print the difference."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=200_000, help="calls of each round (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds (default: %(default)s)")
-    options = parser.parse_args()
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--calls", type=positive, default=200_000, metavar="N", help="calls of each round (default: %(default)s)"
+    )
+
+
+def _measure(run: Run) -> Findings:
+    """In turns with a line that nobody writes."""
     counting = Requests(lambda: {"echo": ""}, lambda: False).counting(_nothing)
-    cost = [
-        _microseconds(counting, options.calls) - _microseconds(_nothing, options.calls) for _ in range(options.rounds)
-    ]
-    print(f"counted: {median(cost):.2f} µs a call ({min(cost):.2f}–{max(cost):.2f})")  # noqa: T201
+    cost = []
+    for number in range(run.rounds):
+        run.step(f"round {number + 1} of {run.rounds}")
+        cost.append(_microseconds(counting, run.given.calls) - _microseconds(_nothing, run.given.calls))
+    row = row_of("counting", "a call that is counted, beside one that isn't", {"cpu": cost})
+    table = Table("counting", "Counting", [Column("cpu", "CPU per call", "µs", "less")], [row])
+    sentence = f"Counting costs a call {row.figures['cpu'].median:.1f} µs."
+    return Findings([table], sentence, sentence, versions={"prometheus-client": version("prometheus-client")})
 
 
 def _nothing(identity: str, scope: Scope, status: int, seconds: float) -> None:
@@ -41,5 +51,17 @@ def _microseconds(write: Write, calls: int) -> float:
     return (time.process_time() - began) / calls * 1e6
 
 
+SCRIPT = Script(
+    name="metrics",
+    title="Counting for /metrics",
+    claim="Being watched costs a call next to nothing.",
+    description="Runs what counts a call, and what doesn't, in this process.",
+    rounds=(3, 7),
+    steps=lambda _, rounds: rounds,
+    measure=_measure,
+    options=_options,
+)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main(SCRIPT))

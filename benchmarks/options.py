@@ -28,6 +28,8 @@ class Options:
     """A file's path, `-` for stdout, or None."""
     markdown: str | None
     """Likewise."""
+    html: str | None
+    """A file's path, or None."""
 
     @property
     def takes_stdout(self) -> bool:
@@ -61,6 +63,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         log_level=given.log_level,
         json=given.json,
         markdown=given.markdown,
+        html=given.html,
     )
 
 
@@ -92,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=_file, metavar="FILE", help="write the figures as JSON; - for stdout")
     parser.add_argument("--markdown", type=_file, metavar="FILE", help="write the tables as Markdown; - for stdout")
+    parser.add_argument("--html", type=new_file, metavar="FILE", help="write a page with plots that needs no network")
     # For the tests: what each reply should say instead.
     parser.add_argument("--expect", help=argparse.SUPPRESS)
     return parser

@@ -16,6 +16,9 @@ ROOT = Path(__file__).parent.parent
 
 _running: list["Program"] = []
 
+_CORES = os.sched_getaffinity(0)
+"""Before a script chose one of them for itself."""
+
 _POLL = 0.005
 _START = 60.0
 _STOP = 15.0
@@ -46,8 +49,7 @@ class Program:
         with self._log.open("ab") as log, held():  # appending, so that it can be emptied while it is written
             self._process = subprocess.Popen(command, cwd=ROOT, env=inherited | settings, stdout=log, stderr=log)
             _running.append(self)
-        if core is not None:
-            os.sched_setaffinity(self._process.pid, {core})
+        os.sched_setaffinity(self._process.pid, _CORES if core is None else {core})
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +87,11 @@ class Program:
     def is_ready(self) -> bool:
         """Whether it serves."""
         raise NotImplementedError
+
+    def pin(self, core: int) -> None:
+        """Let all of its threads run on one CPU core only, from now on."""
+        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {core})
 
     @property
     def pid(self) -> int:

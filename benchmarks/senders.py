@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.load import LoadError
 from benchmarks.process import ROOT
 from loadtest.message import Era, Request, Writer
 from loadtest.target import Target
@@ -19,7 +20,7 @@ CLIENTS = ("httpx", "aiohttp")
 _MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
-class SenderError(Exception):
+class SenderError(LoadError):
     """A program found a wrong reply, or did not run; `str()` says which, and what it said."""
 
 

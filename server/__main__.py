@@ -1,6 +1,7 @@
 """`python -m server`: run a replica, several of them, a worker, or check that one would start."""
 
 import argparse
+import importlib
 import importlib.util
 import os
 import secrets
@@ -12,10 +13,12 @@ import uvicorn
 
 from server import __version__, config, entrance, local, logs, worker
 from server.access import command as access
+from server.asgi import run as asgi
 from server.audit import command as audit
 from server.audit import trail
 from server.config import Settings
 from server.errors import StartupError
+from server.listening import refuse_taken
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
@@ -48,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _serve(settings, app=worker.APP)
         mcp_app = build(settings)
         connect(settings)  # which only looks at the URL
+        asgi.check(settings)
         entrance.check(settings)
         trail.check(settings)
         tracing.check(settings)
@@ -97,7 +101,11 @@ def _positive(text: str) -> int:
 
 
 def _serve(settings: Settings, watched: list[str] | None = None, app: str = APP) -> int:
-    local.refuse_taken(settings)
+    refuse_taken(settings)
+    if app == APP and settings.asgi_server in asgi.SERVERS:
+        if watched:
+            raise StartupError(f"ASGI_SERVER={settings.asgi_server}: only uvicorn starts anew; unset it, or --reload")
+        return asgi.run(settings, importlib.import_module("server.server").app)
     # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)

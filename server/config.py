@@ -25,6 +25,9 @@ from server.settings.rates import RateSettings
 from server.settings.replica import ReplicaSettings
 from server.settings.traces import TraceSettings
 
+_OF_UVICORN = {"compress_min_bytes", "max_connection_age_seconds", "max_connections", "max_requests_per_connection"}
+"""Settings that `server.http1` sees to."""
+
 
 class Settings(
     TraceSettings,
@@ -111,6 +114,9 @@ def doubts(settings: Settings, replicas: int) -> list[str]:
         found.append(f"{settings.asks_who} set, but nobody is asked who they are: AUTH_ENABLED is false.")
     if not settings.stateless_http and replicas > 1:
         found.append("STATELESS_HTTP=false with several replicas: a session is known to one of them only.")
+    if settings.asgi_server != "uvicorn" and (unheard := sorted(_OF_UVICORN & settings.model_fields_set)):
+        names = ", ".join(name.upper() for name in unheard)
+        found.append(f"{names}: no effect with ASGI_SERVER={settings.asgi_server}; only uvicorn is held to it here.")
     return found
 
 

@@ -1,6 +1,5 @@
 """Several replicas on one port of this machine, as `make up` runs them: real processes, no Docker."""
 
-import errno
 import logging
 import signal
 import socket
@@ -13,15 +12,12 @@ from uvicorn.supervisors import Multiprocess
 
 from server.config import Settings
 from server.errors import StartupError
+from server.listening import refuse_taken
 from server.replica import EXIT_REFUSED, uvicorn_options
 
 logger = logging.getLogger(__name__)
 
 _READY_SECONDS = 30
-_HINTS = {
-    errno.EADDRINUSE: "choose another, like PORT=8151 make up",
-    errno.EACCES: "a port below 1024 is root's, choose a higher one",
-}
 
 
 class OwnSocket(socket.socket):
@@ -101,29 +97,14 @@ def run(settings: Settings, replicas: int, ready: Callable[[], None]) -> int:
         The exit code: 0, or a replica's that refused to start.
 
     Raises:
-        StartupError: the port is taken, or the address can't be bound.
+        StartupError: the port is taken, the address can't be bound, or there is no port for all of them.
     """
+    for name, value in (("MCP_UDS", settings.mcp_uds), ("ASGI_SERVER", settings.asgi_server)):
+        if value not in ("", "uvicorn"):
+            raise StartupError(f"{name}={value}: serves one replica; unset it, or leave --replicas out")
     refuse_taken(settings)
     options: dict[str, Any] = {**uvicorn_options(settings), "workers": replicas}
     supervisor = Replicas(uvicorn.Config(**options), [bind(settings.mcp_host, settings.mcp_port)], ready)
     supervisor.run()
     refused = any(process.exitcode == EXIT_REFUSED for process in supervisor.processes)
     return EXIT_REFUSED if refused else 0
-
-
-def refuse_taken(settings: Settings) -> None:
-    """Refuse to start where another server listens.
-
-    SO_REUSEPORT would let two of these run on one port and share its connections, which nobody wants.
-
-    Raises:
-        StartupError: in one line, with what to do.
-    """
-    with socket.socket(socket.AF_INET6 if ":" in settings.mcp_host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last run may linger
-        try:
-            probe.bind((settings.mcp_host, settings.mcp_port))
-        except OSError as error:
-            where = f"{settings.mcp_host}:{settings.mcp_port}"
-            hint = _HINTS.get(error.errno or 0, "MCP_HOST has to be an address of this machine")
-            raise StartupError(f"Can't listen on {where}: {error.strerror or error}; {hint}.") from None

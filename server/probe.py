@@ -9,26 +9,28 @@ import socket
 import sys
 
 
-def alive(port: int, timeout: float = 8) -> bool:
-    """Whether 127.0.0.1:port answers GET /healthz with 200 within `timeout` seconds."""
+def alive(port: int, uds: str = "", timeout: float = 8) -> bool:
+    """Whether the Unix socket, or 127.0.0.1:port, answers GET /healthz with 200 within `timeout` seconds."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+        with socket.socket(socket.AF_UNIX if uds else socket.AF_INET) as connection:
+            connection.settimeout(timeout)
+            connection.connect(uds or ("127.0.0.1", port))
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return connection.recv(16).startswith(b"HTTP/1.1 200")
     except OSError:
         return False
 
 
-def port() -> int:
-    """The port that the server has from its variable, its secret or by default, as `server.config` reads it."""
-    value = os.environ.get("MCP_PORT")
+def setting(variable: str, default: str) -> str:
+    """A setting's value from its variable, its secret or by default, as `server.config` reads it."""
+    value = os.environ.get(variable)
     folder = os.environ.get("SECRETS_DIR") or "/run/secrets"
     for name in () if value or not os.path.isdir(folder) else os.listdir(folder):  # noqa: PTH112, PTH208
-        if name.lower() == "mcp_port":
+        if name.upper() == variable:
             with open(f"{folder}/{name}") as file:  # noqa: PTH123
                 value = file.read().strip()
-    return int(value or "8000")
+    return value or default
 
 
 if __name__ == "__main__":
-    sys.exit(0 if alive(port()) else 1)
+    sys.exit(0 if alive(int(setting("MCP_PORT", "8000")), setting("MCP_UDS", "")) else 1)

@@ -28,7 +28,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
         "help", "up", "dev", "check", "test", "test-swarm", "lint", "format", "image", "deploy", "undeploy",
-        "bench-exchange", "bench-generators", "bench-jobs", "conformance", "lock",
+        "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "lock",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
 
@@ -86,6 +86,7 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
 
 
 LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock", "requirements-examples.lock"]
+LOCKS += ["requirements-servers.lock"]
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -25,6 +25,7 @@ from benchmarks.study.study import SCHEMA, Findings, Study
 from benchmarks.study.terminal import show
 from loadtest.arguments import new_file, positive
 
+EXIT_MISSED = 1
 EXIT_REFUSED = 2
 EXIT_FAILED = 3
 STDOUT = "-"
@@ -70,15 +71,22 @@ class Script:
     """
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     """Adds its own."""
+    pinned: bool = True
+    """Whether this process stays on the load's core."""
+    targets: bool = False
+    """Whether it may miss one."""
 
 
 def main(script: Script, arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     given = _parser(script).parse_args(arguments)
     rounds = given.rounds or script.rounds[0 if given.quick else 1]
-    command = shlex.join(["python", "-m", f"benchmarks.{script.name}", *(arguments or sys.argv[1:])])
+    command = shlex.join(
+        ["python", "-m", f"benchmarks.{script.name}", *(sys.argv[1:] if arguments is None else arguments)]
+    )
     machine = this_machine()
-    os.sched_setaffinity(0, {machine.load_core})
+    if script.pinned:
+        os.sched_setaffinity(0, {machine.load_core})
     interruption.install()
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
@@ -112,14 +120,17 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
         findings=findings,
     )
     _write(study, given, errors)
-    return EXIT_FAILED if study.failures else 0
+    if study.failures:
+        return EXIT_FAILED
+    return EXIT_MISSED if script.targets and given.check and findings.missed else 0
 
 
 def _parser(script: Script) -> argparse.ArgumentParser:
+    missed = "1 a target was missed, with --check; " if script.targets else ""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{script.name}",
-        description=f"{script.claim} {script.description}".replace("%", "%%"),
-        epilog="Exit codes: 0 measured; 2 wrong arguments, or something that all of it needs isn't installed; "
+        description=f"{script.claim} {script.description}",
+        epilog=f"Exit codes: 0 measured; {missed}2 wrong arguments, or something that all of it needs isn't installed; "
         "3 a process did not start, or gave a wrong reply. benchmarks/study/study.py documents what --json writes.",
     )
     quick, usual = script.rounds
@@ -128,6 +139,8 @@ def _parser(script: Script) -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="in less than half a minute; the figures are rough")
     script.options(parser)
+    if script.targets:
+        parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
     parser.add_argument("--json", type=_file, metavar="FILE", help="write the figures as JSON; - for stdout")
     parser.add_argument("--html", type=new_file, metavar="FILE", help="write a page with plots that needs no network")
     return parser
@@ -139,7 +152,8 @@ def _write(study: Study, given: argparse.Namespace, errors: Console) -> None:
         Path(given.html).write_text(render(study))
     if given.json == STDOUT:
         sys.stdout.write(text)
-        for line in study.failures:
+        missed = study.findings.missed if getattr(given, "check", False) else []
+        for line in (*study.failures, *missed):
             errors.print(f"✗ {line}", markup=False)
         return
     if given.json:

@@ -3,7 +3,7 @@
 Every figure is a `Spread` over rounds in the unit of its column. What could not be measured has a reason in its place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -127,6 +127,8 @@ class Findings:
     versions: dict[str, str] = field(default_factory=dict)
     """Of what was measured and of what measured, by name."""
     model: Model | None = None
+    missed: list[str] = field(default_factory=list)
+    """Targets that were measured and missed; a line each."""
 
 
 @dataclass(frozen=True)
@@ -153,12 +155,16 @@ class Study:
     @property
     def failures(self) -> list[str]:
         """What could not be measured, or not rightly; a line each."""
-        return [f"{row.title}: {row.failure}" for table in self.findings.tables for row in table.rows if row.failure]
+        return self._lines("failure")
 
     @property
     def skipped(self) -> list[str]:
         """What was not tried; a line each."""
-        return [f"{row.title}: {row.skipped}" for table in self.findings.tables for row in table.rows if row.skipped]
+        return self._lines("skipped")
+
+    def _lines(self, member: str) -> list[str]:
+        rows = [row for table in self.findings.tables for row in table.rows if getattr(row, member)]
+        return list(dict.fromkeys(f"{row.title}: {getattr(row, member)}" for row in rows))
 
     def as_json(self) -> dict[str, Any]:
         """What `read` takes."""
@@ -177,6 +183,6 @@ def read(text: str) -> Study:
     return study
 
 
-def row_of(name: str, title: str, rounds: dict[str, Sequence[float]], failure: str = "") -> Row:
+def row_of(name: str, title: str, rounds: Mapping[str, Sequence[float]], failure: str = "") -> Row:
     """A case by the values that its rounds gave, by column."""
     return Row(name, title, {column: Spread.of(values) for column, values in rounds.items() if values}, "", failure)

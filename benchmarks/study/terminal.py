@@ -33,6 +33,8 @@ def show(study: Study, console: Console) -> None:
     console.print(f"\n{study.findings.meaning}", markup=False, highlight=False, soft_wrap=True)
     for line in study.failures:
         console.print(Text(f"✗ failed: {line}", style="red"), soft_wrap=True)
+    for line in study.findings.missed:
+        console.print(Text(f"✗ missed: {line}", style="red"), soft_wrap=True)
 
 
 def _model(model: Model, console: Console) -> None:

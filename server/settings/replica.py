@@ -20,6 +20,17 @@ class ReplicaSettings(BaseSettings):
         "127.0.0.1",
         description="Address that a replica binds: by default only this machine can connect. The image sets `0.0.0.0`.",
     )
+    mcp_uds: str = Field(
+        "",
+        max_length=100,  # of the 107 that Linux takes
+        description="Unix socket to listen on, in place of `MCP_HOST` and `MCP_PORT`: the path of a file that the "
+        "replica makes. For callers and proxies on this machine.",
+    )
+    asgi_server: Literal["uvicorn", "hypercorn", "granian"] = Field(
+        "uvicorn",
+        description="What speaks HTTP. Limits of connections, heads and requests, and their recycling, are only "
+        "uvicorn's here; the others need the extra `servers`, and run one replica.",
+    )
     mcp_name: str = Field(
         "template-mcp",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",

@@ -50,12 +50,12 @@ def test_how_near_is_near(rate: float, p50: float, agrees: bool) -> None:
 @pytest.mark.needs("wrk")
 def test_it_runs() -> None:
     """Both servers' tables, every client that is installed; the figures of one short round are no verdict."""
-    done = script("--rounds", "1", "--connections", "8")
+    done = script("--quick", "--connections", "8")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
-    for expected in ("a tool that takes 10 ms", "echo, as fast as it goes", "within ±10%", "wrk", "httpx", "(--sdk)"):
+    for expected in ("a tool that takes 10 ms: wrk", "echo, as fast as it goes: load test", "httpx", "(--sdk)"):
         assert expected in done.stdout
-    assert "✓ the load test's own sends 8,000 requests/s from one core, or more" in done.stdout
+    assert "requests/s from one core, not" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_wrong_arguments(arguments: list[str], says: str) -> None:
 def test_without_wrk(tmp_path: Path) -> None:
     """Exit code 2, and what to do."""
     done = script("--rounds", "1", PATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (2, "wrk is not installed: apt-get install wrk\n")
+    assert (done.returncode, done.stderr) == (2, "generators: wrk is not installed: apt-get install wrk\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.study.study import read
 from conftest import run
 from tests.benchmarks.stopping import leaves_nothing
 
@@ -17,25 +18,24 @@ script = partial(run, sys.executable, "-m", "benchmarks.jobs")
 
 @pytest.mark.needs("redis")
 def test_it_runs() -> None:
-    """A row for each figure, alone on stdout, with figures that can be; what was submitted with a key is done once."""
-    done = script("--quick")
+    """Figures that can be, as JSON alone on stdout; what was submitted with a key is done once."""
+    done = script("--quick", "--json", "-")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
-    assert done.stdout.startswith("```bash\npython -m benchmarks.jobs --quick\n```\n")
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][2:]
-    figures = [float(row[1].split()[0].replace(",", "")) for row in rows]
-    assert [row[1].split()[1] for row in rows] == ["jobs/s", *["ms"] * 7, "s", "jobs", "bytes", "bytes"]
-    rate, worker, replica, submit, submit_p99, poll, poll_p99, whole, seconds, wrong, waiting, own = figures
-    assert 5 < rate < 100_000
-    assert 0 < worker < 1_000
-    assert 0 < replica < 1_000
-    assert 0 < submit <= submit_p99 < 10_000
-    assert 0 < poll <= poll_p99 < 10_000
-    assert 0 < whole < 10_000
-    assert 0 < seconds < 60
-    assert wrong == 0
-    assert 200 < own < waiting < 20_000
-    assert ["✓" in row for row in rows if "done twice" in row[0]] == [True]
+    study = read(done.stdout)
+    assert study.command == "python -m benchmarks.jobs --quick --json -"
+    (table,) = study.findings.tables
+    figures = {row.name: row.figures["figure"].median for row in table.rows}
+    assert 5 < figures["rate"] < 100_000
+    assert 0 < figures["workers"] < 1_000
+    assert 0 < figures["replicas"] < 1_000
+    assert 0 < figures["submit-p50"] <= figures["submit-p99"] < 10_000
+    assert 0 < figures["status-p50"] <= figures["status-p99"] < 10_000
+    assert 0 < figures["alone-p50"] < 10_000
+    assert 0 < figures["once-seconds"] < 60
+    assert figures["once"] == 0
+    assert 200 < figures["waiting-keys"] < figures["waiting"] < 20_000
+    assert "100 jobs 0 were lost or done twice" in study.findings.sentence
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_wrong_arguments(arguments: list[str], says: str) -> None:
 def test_without_redis(tmp_path: Path) -> None:
     """Exit code 2, and what to do."""
     done = script("--quick", PATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (2, "redis-server is not installed: apt-get install redis-server\n")
+    assert (done.returncode, done.stderr) == (2, "jobs: redis-server is not installed: apt-get install redis-server\n")
 
 
 @pytest.mark.needs("redis")

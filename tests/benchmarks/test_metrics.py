@@ -1,13 +1,15 @@
 """What counting costs, as a person asks for it."""
 
-import re
-import sys
+import pytest
 
-from conftest import run
+from benchmarks.metrics import SCRIPT
+from benchmarks.study.command import main
+from benchmarks.study.study import read
 
 
-def test_a_line_tells() -> None:
-    """And nothing else does."""
-    done = run(sys.executable, "-m", "benchmarks.metrics", "--calls", "1000", "--rounds", "1")
-    assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"counted: -?[\d.]+ µs a call \(-?[\d.]+–-?[\d.]+\)\n", done.stdout)
+def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """One figure, some microseconds at most."""
+    assert main(SCRIPT, ["--calls", "2000", "--rounds", "3", "--json", "-"]) == 0
+    study = read(capsys.readouterr().out)
+    cost = study.findings.tables[0].rows[0].figures["cpu"]
+    assert -10 < cost.min <= cost.median <= cost.max < 100

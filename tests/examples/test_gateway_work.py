@@ -64,7 +64,7 @@ def test_documents_are_reshaped(expression: str, expected: Any) -> None:
         ("sum(users)", "the expression can't be used"),
         ('`"\\ud800"`', "can't be written as JSON"),
         ("(" * 100_000, "nested too deep"),
-        ("[@,@]|" * 17 + "@", "larger than 1048576 bytes"),
+        ("[@,@]|" * 13 + "@", "larger than 1048576 bytes"),
         ("[@,@]|" * 300 + "@", "too much"),
         ("[@,@]|[]|" * 60 + "@", "too much"),
         ("[@,@]|to_string(@)|" * 60 + "@", "too much"),

@@ -1,0 +1,68 @@
+"""One run of h2load, which speaks HTTP/1.1 and HTTP/2, with and without TLS, and is in no way Python's."""
+
+import re
+import statistics
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.asgi.calls import HEADERS, Calls
+from benchmarks.load import LoadError
+from loadtest.latency import percentile
+
+_DATA = re.compile(r"traffic: .*\((\d+)\) data")
+_TOTAL = re.compile(r"traffic: [^(]*\((\d+)\) total")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What came of it; times in ms."""
+
+    requests: int
+    failed: int
+    """Without a 2xx."""
+    seconds: float
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    wire_bytes: float
+    """Bytes that came for each request, heads and framing among them."""
+    body_bytes: float
+
+
+def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folder: Path) -> Loaded:
+    """Send for so long.
+
+    Args:
+        core: the CPU core that it runs on.
+        folder: for the request's body and the log.
+
+    Raises:
+        LoadError: it failed, or got no reply.
+    """
+    body, log = folder / f"{calls.name}.json", folder / "h2load.log"
+    body.write_bytes(calls.body)
+    log.unlink(missing_ok=True)
+    connections, streams = (1, calls.clients) if calls.one_client and http2 else (calls.clients, 1)
+    command = ["taskset", "-c", str(core), "h2load", "-t1", f"-c{connections}", f"-m{streams}"]
+    command += [f"-D{max(1, round(seconds * 1000))}ms", f"-d{body}", f"--log-file={log}", *([] if http2 else ["--h1"])]
+    command += [f"-H{name}: {value}" for name, value in HEADERS.items()]
+    done = subprocess.run([*command, url], capture_output=True, text=True, check=False, timeout=seconds + 30)
+    data, total = _DATA.search(done.stdout), _TOTAL.search(done.stdout)
+    rows = [line.split("\t") for line in log.read_text().splitlines()] if log.exists() else []
+    # It reads no status from a status line without words, which hypercorn writes; what has a length is counted then.
+    good = sorted(int(row[2]) for row in rows if row[1].startswith("2") or row[1] == "0")
+    if done.returncode or not (data and total) or not good:
+        raise LoadError(f"h2load: {(done.stderr or done.stdout).strip()[-300:] or 'no reply came'}")
+    return Loaded(
+        requests=len(rows),
+        failed=len(rows) - len(good),
+        seconds=seconds,
+        mean=statistics.fmean(good) / 1000,
+        p50=percentile(good, 50) / 1000,
+        p95=percentile(good, 95) / 1000,
+        p99=percentile(good, 99) / 1000,
+        wire_bytes=int(total[1]) / len(rows),
+        body_bytes=int(data[1]) / len(rows),
+    )

@@ -1,0 +1,111 @@
+"""BENCHMARKS.md, written from the figures in `benchmarks/figures/`: a table for each claim, and a sentence.
+
+python -m benchmarks.book --check
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from benchmarks.cost_study import study_of
+from benchmarks.process import ROOT
+from benchmarks.results import Results
+from benchmarks.study.study import Study, read
+from benchmarks.study.words import cells, heading
+
+FIGURES = Path(__file__).parent / "figures"
+BOOK = ROOT / "BENCHMARKS.md"
+ORDER = (
+    "exchange",
+    "peers",
+    "transports",
+    "asgi_servers",
+    "session_flood",
+    "modes",
+    "scaling",
+    "generators",
+    "jobs",
+    "metrics",
+)
+"""Of the chapters."""
+
+EXIT_STALE = 1
+
+_PREFACE = """\
+# Benchmarks
+
+`make bench ARGS=--quick` runs the studies behind the README's claims in three minutes, roughly; without `--quick` \
+they take about half an hour, and `--all` runs what else is here. This page is made of `benchmarks/figures/*.json` by \
+`python -m benchmarks.book`. Each command below takes `--html FILE` for a page with plots and all tables, \
+`--json FILE`, and `--help`. A figure is the median of rounds in turns, with the least and the most in parentheses. \
+A shared machine's speed changes by half within seconds: compare figures of one table, not of two. CPU time is user \
+and system time of the server's process.
+"""
+
+_FILES = re.compile(r" --(json|html) \S+")
+
+
+def book() -> str:
+    """The page, of all the figures there are."""
+    studies = {path.stem: _study(path) for path in FIGURES.glob("*.json")}
+    chapters = [_chapter(studies[name]) for name in ORDER if name in studies]
+    return "\n".join([_PREFACE, *chapters])
+
+
+def _study(path: Path) -> Study:
+    text = path.read_text()
+    return study_of(TypeAdapter(Results).validate_json(text)) if path.stem == "exchange" else read(text)
+
+
+def _chapter(study: Study) -> str:
+    table = study.findings.tables[0]
+    rounds = "1 round" if study.rounds == 1 else f"{study.rounds} rounds"
+    versions = "".join(f"; {name} {version}" for name, version in study.findings.versions.items())
+    rough = "; a quick run, rough" if study.quick else ""
+    lines = [
+        f"## {study.title}",
+        f"{study.claim} {study.findings.sentence}",
+        f"```bash\n{_FILES.sub('', study.command)}\n```",
+        "\n".join([_row(["", *map(heading, table.columns)]), _rule(len(table.columns)), *_rows(study)]),
+        *([table.note] if table.note else []),
+        f"<sub>{study.began[:10]}, {study.seconds / 60:.0f} min, {rounds}{rough}; {study.machine}{versions}.</sub>",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _rows(study: Study) -> list[str]:
+    table = study.findings.tables[0]
+    return [_row(cells(row, table.columns)) for row in table.rows]
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _rule(figures: int) -> str:
+    return _row(["---", *["---:"] * figures])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.book",
+        description="Write BENCHMARKS.md from benchmarks/figures/*.json.",
+        epilog=f"Exit codes: 0 written, or what there is is right; {EXIT_STALE} it isn't, with --check.",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; say whether the page is of these figures")
+    given = parser.parse_args(arguments)
+    if not given.check:
+        BOOK.write_text(book())
+        return 0
+    if BOOK.read_text() == book():
+        return 0
+    sys.stderr.write("BENCHMARKS.md is not of benchmarks/figures: python -m benchmarks.book writes it\n")
+    return EXIT_STALE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

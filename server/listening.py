@@ -1,0 +1,56 @@
+"""Whether a replica can listen where it is told to."""
+
+import errno
+import socket
+import stat
+from pathlib import Path
+
+from server.config import Settings
+from server.errors import StartupError
+
+_HINTS = {
+    errno.EADDRINUSE: "choose another, like PORT=8151 make up",
+    errno.EACCES: "a port below 1024 is root's, choose a higher one",
+}
+
+
+def refuse_taken(settings: Settings) -> None:
+    """Refuse to start where another server listens.
+
+    SO_REUSEPORT would let two of these run on one port and share its connections, and a Unix socket's file would be
+    replaced; nobody wants either.
+
+    Raises:
+        StartupError: in one line, with what to do.
+    """
+    if settings.mcp_uds:
+        _refuse_file(Path(settings.mcp_uds))
+    else:
+        _refuse_port(settings.mcp_host, settings.mcp_port)
+
+
+def _refuse_port(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last run may linger
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            hint = _HINTS.get(error.errno or 0, "MCP_HOST has to be an address of this machine")
+            raise StartupError(f"Can't listen on {host}:{port}: {error.strerror or error}; {hint}.") from None
+
+
+def _refuse_file(path: Path) -> None:
+    try:
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            raise StartupError(f"MCP_UDS={path}: a file that is no socket is there; choose another path.")
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(path))
+    except FileNotFoundError:
+        if not path.parent.is_dir():
+            raise StartupError(f"MCP_UDS={path}: there is no folder {path.parent}; make it first.") from None
+    except ConnectionRefusedError:
+        pass  # left by a process that is gone; it is replaced
+    except OSError as error:
+        raise StartupError(f"MCP_UDS={path}: {error.strerror or error}; choose another path.") from None
+    else:
+        raise StartupError(f"MCP_UDS={path}: another server listens there; choose another path.")

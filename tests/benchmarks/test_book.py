@@ -1,0 +1,38 @@
+"""BENCHMARKS.md."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import book
+from tests.benchmarks.study.example import PLAIN
+
+
+@pytest.fixture
+def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one study."""
+    monkeypatch.setattr(book, "FIGURES", tmp_path)
+    monkeypatch.setattr(book, "BOOK", tmp_path / "BENCHMARKS.md")
+    (tmp_path / "modes.json").write_text(json.dumps(PLAIN.as_json()))
+    return tmp_path
+
+
+def test_a_chapter_for_each_claim(figures: Path) -> None:
+    """Its claim and one sentence, the command without its files, one table, when and on what."""
+    assert book.main([]) == 0
+    text = (figures / "BENCHMARKS.md").read_text()
+    assert "## An example\n\nIt shows. HTTP is quick.\n\n```bash\npython -m benchmarks.example --rounds 3\n```" in text
+    assert "|  | p50, ms | calls, /s |\n| --- | ---: | ---: |\n| stdio, <a process> | 19.6 (18–22) | 51 |" in text
+    assert "| HTTP / TCP |" in text
+    assert "2026-11-22, 1 min, 3 rounds; " in text
+    assert "uvicorn 0.54." in text
+
+
+def test_a_page_of_other_figures(figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, and what to do."""
+    book.main([])
+    assert book.main(["--check"]) == 0
+    (figures / "BENCHMARKS.md").write_text("faster than all others")
+    assert book.main(["--check"]) == 1
+    assert "python -m benchmarks.book" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""Where a replica listens, and where it doesn't."""
+
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import StartServer, run, until
+from server.probe import alive
+from tests.mcp import HEADERS, request
+
+CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a Unix socket may be."""
+    return tmp_path / "mcp.sock"
+
+
+def _start(*arguments: str, **settings: str) -> tuple[int, str]:
+    done = run(sys.executable, "-m", "server", *arguments, **settings)
+    return done.returncode, done.stderr
+
+
+def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Path) -> None:
+    """Everything is as over TCP, and the container's health check finds it."""
+    server = start_server(ready=False, MCP_UDS=str(path))
+    until(lambda: alive(0, str(path)), "it serves")
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as client:
+        answer = client.post("/mcp", json=CALL, headers=HEADERS)
+        assert answer.json()["result"]["content"][0]["text"] == "hi"
+        assert client.get("/readyz").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(server.url)
+    assert run("python3", "-I", "-S", "server/probe.py", MCP_UDS=str(path)).returncode == 0
+    other = run("python3", "-I", "-S", "server/probe.py", MCP_UDS=f"{path}.other")
+    assert other.returncode == 1
+    assert server.stop() == 0
+    assert not path.exists()
+
+
+def test_a_socket_in_use_is_left_alone(start_server: StartServer, path: Path) -> None:
+    """The second replica says so; the first serves on."""
+    start_server(ready=False, MCP_UDS=str(path))
+    until(lambda: alive(0, str(path)), "it serves")
+    second = start_server(ready=False, MCP_UDS=str(path))
+    assert second.process.wait(30) == 3
+    assert second.output == f"MCP_UDS={path}: another server listens there; choose another path.\n"
+    transport = httpx.HTTPTransport(uds=str(path))
+    with httpx.Client(transport=transport, base_url="http://localhost") as client:
+        assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("server", ["uvicorn", "hypercorn", "granian"])
+def test_a_socket_that_was_left_behind_is_replaced(start_server: StartServer, path: Path, server: str) -> None:
+    """By a process that was killed, say."""
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    replica = start_server(ready=False, MCP_UDS=str(path), ASGI_SERVER=server)
+
+    until(lambda: alive(0, str(path)), "it serves")
+    assert replica.stop() == 0
+    assert not path.exists()
+
+
+def test_paths_that_can_not_be(tmp_path: Path) -> None:
+    """One line with the variable's name."""
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for path, reason in (
+        (file, "a file that is no socket is there"),
+        (tmp_path / "none" / "mcp.sock", f"there is no folder {tmp_path / 'none'}; make it first"),
+        (tmp_path / ("long" * 30), "at most 100 characters"),
+    ):
+        code, said = _start(MCP_UDS=str(path))
+        assert code == 3
+        assert said.startswith(f"MCP_UDS={path}: ")
+        assert reason in said
+        assert said.count("\n") == 1
+    assert file.read_text() == "precious"
+
+
+def test_replicas_need_a_port() -> None:
+    """A Unix socket can't be shared by hash, as ports can."""
+    code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
+    assert (code, said) == (3, "MCP_UDS=mcp.sock: serves one replica; unset it, or leave --replicas out\n")
