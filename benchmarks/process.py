@@ -134,17 +134,12 @@ class Process(Program):
         return _ready(self.port)
 
     def cpu_seconds(self) -> float:
-        """User and system time since it was started, of all its threads, those that have ended too.
-
-        The same sum as in `/proc/<pid>/stat`, but to the nanosecond rather than to the tick of 10 ms.
-        """
-        return time.clock_gettime((~self._process.pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+        """User and system time since it was started, of all its threads, those that have ended too."""
+        return cpu_seconds_of(self._process.pid)
 
     def rss_mb(self) -> float:
-        """Resident memory in MB (10⁶ bytes), exact: the figure in `/proc/<pid>/status` may lag behind."""
-        rollup = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text()
-        (kibibytes,) = (line.split()[1] for line in rollup.splitlines() if line.startswith("Rss:"))
-        return int(kibibytes) * 1024 / 1e6
+        """Resident memory in MB (10⁶ bytes)."""
+        return rss_mb_of(self._process.pid)
 
     def empty_log(self) -> None:
         """Forget what it has logged."""
@@ -153,6 +148,21 @@ class Process(Program):
     def requests_logged(self) -> int:
         """How many lines of the access log tell of a request, since the log was emptied."""
         return self._log.read_bytes().count(b"POST /mcp")
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """A process's user and system time, of all its threads, those that have ended too.
+
+    The same sum as in `/proc/<pid>/stat`, but to the nanosecond rather than to the tick of 10 ms.
+    """
+    return time.clock_gettime((~pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+
+
+def rss_mb_of(pid: int) -> float:
+    """A process's resident memory in MB (10⁶ bytes), exact: the figure in `/proc/<pid>/status` may lag behind."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    (kibibytes,) = (line.split()[1] for line in rollup.splitlines() if line.startswith("Rss:"))
+    return int(kibibytes) * 1024 / 1e6
 
 
 def stop_all() -> None:

@@ -41,6 +41,7 @@ def _value(node: ast.expr, values: Mapping[str, float]) -> float:
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
             return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
         case ast.Call(func=ast.Name(id="ceil"), args=[argument], keywords=[]):
-            return float(math.ceil(_value(argument, values)))
+            value = _value(argument, values)
+            return float(math.ceil(value)) if math.isfinite(value) else value
         case _:
             raise ValueError(f"{ast.unparse(node)!r} is neither a known name nor arithmetic")

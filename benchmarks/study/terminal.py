@@ -21,11 +21,13 @@ def show(study: Study, console: Console) -> None:
         shown.add_column("", no_wrap=True)
         for column in table.columns:
             shown.add_column(heading(column), justify="right", no_wrap=True)
-        for row in table.rows:
+        for row in (row for row in table.rows if row.figures):
             texts = [Text(cell, style="red" if cell.startswith("✗") else "") for cell in cells(row, table.columns)]
             shown.add_row(*texts)
         console.print(f"\n[bold]{table.title}[/]", highlight=False)
         console.print(shown, soft_wrap=True)
+        for row in (row for row in table.rows if row.skipped):
+            console.print(Text(f"{row.title}: skipped: {row.skipped}"), highlight=False, soft_wrap=True)
         if table.note:
             console.print(Text(table.note), highlight=False, soft_wrap=True)
     if study.findings.model:

@@ -1,0 +1,49 @@
+"""The ways to keep what a client said, which are compared."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loadtest.message import Era
+
+STORE_URL = "BENCHMARK_SESSION_STORE"
+"""The environment variable that names the Redis of `benchmarks.mode.shared_sessions`."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row."""
+
+    name: str
+    title: str
+    door: Literal["turns", "affinity"] = "turns"
+    """Of the proxy's."""
+    era: Era = Era.LEGACY
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Replicas that are run alike, and the cases that are measured on them: what happens to them happens to all."""
+
+    name: str
+    module: str
+    settings: dict[str, str]
+    cases: list[Case]
+    stores: bool = False
+    """Whether they need a Redis."""
+
+
+ALONE = Case("sessions", "sessions, no affinity")
+AFFINITY = Case("affinity", "sessions, affinity in the proxy", "affinity")
+STORE = Case("store", "sessions, shared in Redis")
+STATELESS = Case("stateless", "stateless, handshake era")
+MODERN = Case("stateless-2026", "stateless, 2026-07-28", era=Era.MODERN)
+
+CASES = [ALONE, AFFINITY, STORE, STATELESS, MODERN]
+
+_SESSIONS = {"STATELESS_HTTP": "false"}
+
+KINDS = [
+    Kind("sessions", "server", _SESSIONS, [ALONE, AFFINITY]),
+    Kind("shared sessions", "benchmarks.mode.shared_sessions", _SESSIONS, [STORE], stores=True),
+    Kind("stateless", "server", {}, [STATELESS, MODERN]),
+]

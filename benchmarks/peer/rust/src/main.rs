@@ -1,0 +1,42 @@
+//! The echo on the official Rust SDK, stateless, with JSON replies; it listens on MCP_PORT.
+
+use std::env;
+
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{schemars, tool, tool_router};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Arguments {
+    /// Any text.
+    message: String,
+}
+
+struct Peer;
+
+#[tool_router(server_handler)]
+impl Peer {
+    #[tool(description = "Give a message back.")]
+    async fn echo(&self, Parameters(given): Parameters<Arguments>) -> String {
+        given.message
+    }
+}
+
+// It has one core: more threads would only cost it switches between them.
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true);
+    let service: StreamableHttpService<Peer, LocalSessionManager> =
+        StreamableHttpService::new(|| Ok(Peer), Default::default(), config);
+    let app = axum::Router::new()
+        .nest_service("/mcp", service)
+        .route("/readyz", axum::routing::get(|| async {}));
+    let port = env::var("MCP_PORT").expect("MCP_PORT");
+    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}"))
+        .await
+        .expect("a free port");
+    axum::serve(listener, app).await.expect("a server");
+}

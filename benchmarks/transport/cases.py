@@ -1,0 +1,59 @@
+"""The transports, in both eras of the protocol."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.transport.in_memory import InMemory
+from benchmarks.transport.over_http import over_tcp, over_unix
+from benchmarks.transport.over_stdio import OverStdio
+from benchmarks.transport.place import Place
+from benchmarks.wire import Era
+
+
+@dataclass(frozen=True)
+class Transport:
+    """One way for a message from a client to a server."""
+
+    name: str
+    title: str
+    open: Callable[[int, Path], AbstractContextManager[Place]]
+    """On a CPU core, with a folder for files."""
+    alone: bool = True
+    """Whether a client that is connected is like no other's; one kind of stdio is then like the other."""
+
+
+TRANSPORTS = (
+    Transport("memory", "in memory", lambda _core, _folder: nullcontext(InMemory())),
+    Transport(
+        "stdio-fresh",
+        "stdio, a process for each client",
+        lambda core, folder: OverStdio(core, folder, shared=False),
+        alone=False,
+    ),
+    Transport("stdio-kept", "stdio, one process kept", lambda core, folder: OverStdio(core, folder, shared=True)),
+    Transport("tcp", "Streamable HTTP, TCP", over_tcp),
+    Transport("unix", "Streamable HTTP, Unix socket", over_unix),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transport in an era."""
+
+    transport: Transport
+    era: Era
+
+    @property
+    def name(self) -> str:
+        """For machines."""
+        return f"{self.transport.name}-{self.era.value}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether sizes and other clients are measured, too: once for each that differs."""
+        return self.transport.alone and self.era is Era.HANDSHAKE
+
+
+CASES = [Case(transport, era) for era in Era for transport in TRANSPORTS]

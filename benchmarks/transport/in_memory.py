@@ -1,0 +1,29 @@
+"""In memory: client and server in one process."""
+
+from typing import Any
+
+import fastmcp
+from mcp import Client
+
+from benchmarks.transport.echo import server
+from benchmarks.transport.place import MODES, Place
+from benchmarks.wire import Era
+from server.exchange.sdk import low_level
+
+
+class InMemory(Place):
+    """A FastMCP server among this process's objects."""
+
+    def __init__(self) -> None:
+        self._server = server()
+
+    def client(self, era: Era) -> Client:
+        """The official SDK's client, which takes the SDK's server below FastMCP's."""
+        return Client(low_level(self._server), mode=MODES[era])
+
+    def fastmcp_client(self, era: Era) -> "fastmcp.Client[Any]":
+        """FastMCP's client."""
+        return fastmcp.Client(self._server, mode=MODES[era])
+
+    def by_hand(self, era: Era) -> None:
+        """Nothing is written."""
