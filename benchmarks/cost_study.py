@@ -78,7 +78,7 @@ def _words(scenarios: list[ScenarioFigures]) -> tuple[str, str]:
     if "secured" in ratios:
         parts.append(f"A caller's key, its rate and an audit log make it {ratios['secured']:.2f}.")
     if "full-lane" in ratios:
-        parts.append(f"The full lane, by a progress token say, costs {ratios['full-lane']:.0f} times the floor.")
+        parts.append(f"The full lane costs {ratios['full-lane']:.0f} times the floor.")
     parts.append(
         "The floor parses and writes JSON, checks nothing, and logs nothing; the access log is on in all others."
     )

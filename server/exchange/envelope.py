@@ -22,7 +22,14 @@ class Envelopes:
 
         Args:
             size: bytes of the request that it is from.
+
+        Returns:
+            False for an unusual progress token, too, which may be one that the SDK refuses later.
         """
+        if "progressToken" in meta:
+            if not _is_usual(meta["progressToken"]):
+                return False
+            meta = {name: value for name, value in meta.items() if name != "progressToken"}  # each request's is another
         try:
             key = method, version, orjson.dumps(meta)  # as text, since to Python 1 and true are equal
         except TypeError:
@@ -39,3 +46,10 @@ class Envelopes:
                 self._known.clear()
             self._known[key] = None
         return True
+
+
+def _is_usual(token: Any) -> bool:
+    """Whether it is a progress token as clients make them: a number that counts, or a plain text."""
+    if type(token) is int:
+        return 0 <= token < 2**53
+    return type(token) is str and len(token) < 256 and token.isascii()

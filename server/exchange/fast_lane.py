@@ -42,8 +42,8 @@ class FastLane:
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
         """The plan of the tool that a call is for; None if this call is one for the full lane.
 
-        A progress token, a version of the tool and another round's answers are such; what isn't valid; and a tool that
-        the caller may not use.
+        A version of the tool and another round's answers are such; what isn't valid; and a tool that the caller may not
+        use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:
@@ -57,7 +57,7 @@ class FastLane:
         meta = params.get("_meta")
         if meta is None:
             return plan
-        if type(meta) is not dict or "progressToken" in meta or "fastmcp" in meta:
+        if type(meta) is not dict or "fastmcp" in meta:
             return None
         return plan if self.envelopes.is_valid("tools/call", meta, call.version, call.request.size) else None
 

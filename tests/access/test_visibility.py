@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Server
 from server.access.key import hash_of
-from tests.mcp import HEADERS, get, legacy, modern, post, request
+from tests.mcp import FULL, HEADERS, get, legacy, modern, post, request
 
 KEYS = {name: name[0] * 40 for name in ("reader", "seller", "all", "nothing", "jobs")}
 MAY: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ def test_lists_hold_what_a_caller_may_use(secured: Server, who: str, era: str) -
 def test_a_call_of_another_answers_as_of_none(secured: Server, who: str, tool: str, era: str) -> None:
     """To the letter, whatever the arguments; in either lane, and with a progress token as well."""
     for arguments in ({}, {"message": "x"}, {"a": 1, "b": 2}, {"rows": 5}):
-        for meta in ({}, {"_meta": {"progressToken": 1}}) if era == "legacy" else ({},):
+        for meta in ({}, {"_meta": {"progressToken": 1}}, {"_meta": FULL}) if era == "legacy" else ({},):
             hidden = asked(secured, who, "tools/call", era, name=tool, arguments=arguments, **meta)
             absent = asked(secured, who, "tools/call", era, name="nope", arguments=arguments, **meta)
             assert json.dumps(hidden) == json.dumps(absent).replace("nope", tool)

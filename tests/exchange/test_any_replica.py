@@ -33,7 +33,7 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from conftest import Server, StartServer, until
-from tests.mcp import HEADERS, call, legacy, modern, post, text
+from tests.mcp import FULL, HEADERS, call, legacy, modern, post, text
 from tests.replicas import (
     BOTH,
     PACKS,
@@ -669,7 +669,7 @@ Send = Callable[[str, str, dict[str, Any]], str]
 
 def in_session(session: str, lane: str) -> Send:
     """What calls a tool with a session id of the caller's choice, and gives the text of its result."""
-    meta = {"progressToken": "token"} if lane == "full" else {}
+    meta = FULL if lane == "full" else {}
 
     def send(url: str, tool: str, arguments: dict[str, Any]) -> str:
         asked = asking("handshake", "tools/call", {"name": tool, "arguments": arguments}, **meta)

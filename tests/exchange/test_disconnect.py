@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from conftest import Server, StartServer, until
-from tests.mcp import ENVELOPE, call, text
+from tests.mcp import ENVELOPE, FULL, call, text
 from tests.replicas import BOTH, PACKS, Era, Fleet, asking, streaming
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
@@ -33,7 +33,7 @@ class Way:
     stream: bool = False
     """Whether the reply has begun, as an event stream, before the caller goes."""
     full: bool = False
-    """Whether it takes the full lane: a call with a progress token does."""
+    """Whether it takes the full lane."""
 
     def __str__(self) -> str:
         lane = "full lane" if self.full else "fast lane"
@@ -41,7 +41,9 @@ class Way:
 
     def request(self, key: str) -> bytes:
         """The HTTP request."""
-        meta: dict[str, Any] = {"progressToken": "token"} if self.full else {}
+        meta: dict[str, Any] = dict(FULL) if self.full else {}
+        if self.tool == "report_and_wait":
+            meta["progressToken"] = key
         if self.era == "stateless" and self.stream:
             meta[LOG_LEVEL] = "info"
         method, params = "tools/call", {"name": self.tool, "arguments": {"key": key}}
@@ -65,6 +67,9 @@ WAYS = [
     Way("log_and_wait", era="stateless", stream=True),
     Way("wait", full=True),
     Way("wait", era="stateless", full=True),
+    Way("report_and_wait"),
+    Way("report_and_wait", stream=True),
+    Way("report_and_wait", era="stateless", stream=True),
     Way("report_and_wait", full=True),
     Way("report_and_wait", stream=True, full=True),
     Way("report_and_wait", era="stateless", stream=True, full=True),

@@ -120,3 +120,17 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
     labels = Counter(name for sample in total.samples for name in (sample.labels["method"], sample.labels["tool"]))
     assert labels.keys() <= {"tools/call", "tools/list", "prompts/get", "other", "", "echo", "unknown"}
     assert len(requests._known) <= 200
+
+
+def test_a_progress_token_is_nothing_unusual(start_server: StartServer) -> None:
+    """FastMCP's client gives one with each call, another each time; what no client would make is the full lane's."""
+    server = start_server()
+    usual, unusual = (1, 2, "token"), (-1, 1.5, True, "ä", None, [], 2**60)
+    for token in (*usual, *unusual):
+        params = {"name": "echo", "arguments": {"message": "x"}, "_meta": {"progressToken": token}}
+        legacy(server.url, "tools/call", params)
+    lanes: Counter[str] = Counter()
+    for sample in Scrape(server.url).samples:
+        if sample.name == TOTAL:
+            lanes[sample.labels["lane"]] += int(sample.value)
+    assert lanes == {"fast": len(usual), "full": len(unusual)}

@@ -7,14 +7,12 @@ import httpx
 import pytest
 
 from conftest import Server, until
-from tests.mcp import HEADERS, get, legacy, post
+from tests.mcp import FULL, HEADERS, get, legacy, post
 from tests.replicas import Era
 from tests.traces.calls import Caller, call, echo
 from tests.traces.collector import Collector, Span
 
 ERAS: tuple[Era, ...] = ("handshake", "stateless")
-FULL: dict[str, Any] = {"progressToken": 1}
-"""What makes a call one for the full lane."""
 UNLIKE = {"mcp.session.id"}
 """What FastMCP makes up for each request of the full lane."""
 
