@@ -33,9 +33,9 @@ class Kind:
 
 
 ALONE = Case("sessions", "sessions, no affinity")
-AFFINITY = Case("affinity", "sessions, affinity in the proxy", "affinity")
-STORE = Case("store", "sessions, shared in Redis")
-STATELESS = Case("stateless", "stateless, handshake era")
+AFFINITY = Case("affinity", "sessions, affinity", "affinity")
+STORE = Case("store", "sessions, shared store")
+STATELESS = Case("stateless", "stateless, handshake")
 MODERN = Case("stateless-2026", "stateless, 2026-07-28", era=Era.MODERN)
 
 CASES = [ALONE, AFFINITY, STORE, STATELESS, MODERN]

@@ -81,13 +81,16 @@ class Clients:
         if self._error and error is None:
             raise LoadError(f"the clients ended: {self._error!r}")
 
-    def wait_calls(self, each: int) -> None:
-        """Wait until so many more calls have ended as are that many of each client.
+    def calls_ahead(self, each: int) -> int:
+        """How many calls will have ended when so many more have as are that many of each client."""
+        return len(self.tally.calls) + each * self._count
+
+    def wait_calls(self, goal: int) -> None:
+        """Wait until so many calls have ended.
 
         Raises:
             LoadError: they did not within half a minute.
         """
-        goal = len(self.tally.calls) + each * self._count
         late = time.perf_counter() + _WAIT_SECONDS
         while len(self.tally.calls) < goal:
             if time.perf_counter() > late or not self._thread.is_alive():

@@ -15,9 +15,8 @@ _MODES = [
     Column("success", "answered", "%", "more", True),
     Column("busiest", "busiest replica", "%", "less"),
     Column("rate", "calls", "/s", "more", True),
-    Column("p50", "p50", "ms", "less"),
     Column("p99", "p99", "ms", "less", True),
-    Column("cpu", "CPU per call", "µs", "less", True),
+    Column("cpu", "CPU/call", "µs", "less", True),
     Column("kill_calls", "kill: calls lost", "", "less", True),
     Column("kill_sessions", "kill: sessions lost", "", "less", True),
     Column("update_calls", "update: calls lost", "", "less", True),
@@ -25,6 +24,7 @@ _MODES = [
 ]
 
 _BESIDE = [
+    Column("p50", "p50", "ms", "less"),
     Column("bare", "bare calls answered", "%", "more"),
     Column("busiest_updated", "busiest replica after an update", "%", "less"),
     Column("kill_sent", "calls around a kill"),

@@ -76,7 +76,7 @@ class Round:
         for case in {case.era: case for case in self._cases}.values():
             for port in self._fleet.ports:
                 with Clients(port, case.era, 2, "echo", calls=_WARM_UP) as clients:
-                    clients.wait_calls(_WARM_UP)
+                    clients.wait_calls(clients.calls_ahead(_WARM_UP))
                 if wrong := clients.tally.examples:
                     raise LoadError(f"a wrong reply: {'; '.join(map(': '.join, wrong.items()))}")
 
@@ -91,7 +91,7 @@ class Round:
             bare = bare_calls(self._ports[case.name], _BARE)
             self._note(case, bare, bare=100 * (1 - bare.calls_lost / len(bare.calls)))
         with Clients(self._ports[case.name], case.era, plan.clients, "echo", calls=plan.calls) as clients:
-            clients.wait_calls(_WARM_UP)
+            clients.wait_calls(clients.calls_ahead(_WARM_UP))
             began, cpu = time.perf_counter(), fleet.cpu_seconds()
             time.sleep(plan.seconds)
             ended, cpu_after = time.perf_counter(), fleet.cpu_seconds()
@@ -154,8 +154,9 @@ class Round:
 
     @staticmethod
     def _wait(conversing: list[tuple[Case, Clients]], calls: int) -> None:
-        for _, clients in conversing:
-            clients.wait_calls(calls)
+        goals = [(clients, clients.calls_ahead(calls)) for _, clients in conversing]
+        for clients, goal in goals:
+            clients.wait_calls(goal)
 
     def _note(self, case: Case, tally: Tally, **figures: float) -> None:
         outcome = self.outcomes[case.name]
