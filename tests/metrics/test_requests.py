@@ -125,7 +125,8 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
 def test_a_progress_token_is_nothing_unusual(start_server: StartServer) -> None:
     """FastMCP's client gives one with each call, another each time; what no client would make is the full lane's."""
     server = start_server()
-    usual, unusual = (1, 2, "token"), (-1, 1.5, True, "ä", None, [], 2**60)
+    usual: tuple[Any, ...] = (1, 2, "token")
+    unusual: tuple[Any, ...] = (-1, 1.5, True, "ä", None, [], 2**60)
     for token in (*usual, *unusual):
         params = {"name": "echo", "arguments": {"message": "x"}, "_meta": {"progressToken": token}}
         legacy(server.url, "tools/call", params)
