@@ -1,4 +1,6 @@
-"""BENCHMARKS.md, written from the figures in `benchmarks/figures/`: a table for each claim, and a sentence.
+"""BENCHMARKS.md, and README's figures, written from `benchmarks/figures/`: a table for each claim, and a sentence.
+
+In README stands `<!-- sentence of exchange -->…<!-- end -->` or `<!-- table of modes -->…<!-- end -->`.
 
 python -m benchmarks.book --check
 """
@@ -6,6 +8,7 @@ python -m benchmarks.book --check
 import argparse
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -18,6 +21,7 @@ from benchmarks.study.words import cells, heading
 
 FIGURES = Path(__file__).parent / "figures"
 BOOK = ROOT / "BENCHMARKS.md"
+README = ROOT / "README.md"
 ORDER = (
     "exchange",
     "peers",
@@ -48,11 +52,28 @@ and system time of the server's process.
 _FILES = re.compile(r" --(json|html) \S+")
 
 
-def book() -> str:
+_PLACE = re.compile(r"(<!-- (sentence|table) of (\w+) -->).*?(<!-- end -->)", re.DOTALL)
+
+
+def book(studies: Mapping[str, Study]) -> str:
     """The page, of all the figures there are."""
-    studies = {path.stem: _study(path) for path in FIGURES.glob("*.json")}
-    chapters = [_chapter(studies[name]) for name in ORDER if name in studies]
-    return "\n".join([_PREFACE, *chapters])
+    return "\n".join([_PREFACE, *(_chapter(studies[name]) for name in ORDER if name in studies)])
+
+
+def filled(text: str, studies: Mapping[str, Study]) -> str:
+    """A text whose places have their figures.
+
+    Raises:
+        KeyError: there are none of a study that it names.
+    """
+
+    def fill(place: re.Match[str]) -> str:
+        begin, kind, name, end = place.groups()
+        study = studies[name]
+        figures = study.findings.sentence if kind == "sentence" else f"\n\n{_table(study)}\n\n"
+        return f"{begin}{figures}{end}"
+
+    return _PLACE.sub(fill, text)
 
 
 def _study(path: Path) -> Study:
@@ -69,42 +90,42 @@ def _chapter(study: Study) -> str:
         f"## {study.title}",
         f"{study.claim} {study.findings.sentence}",
         f"```bash\n{_FILES.sub('', study.command)}\n```",
-        "\n".join([_row(["", *map(heading, table.columns)]), _rule(len(table.columns)), *_rows(study)]),
+        _table(study),
         *([table.note] if table.note else []),
         f"<sub>{study.began[:10]}, {study.seconds / 60:.0f} min, {rounds}{rough}; {study.machine}{versions}.</sub>",
     ]
     return "\n\n".join(lines) + "\n"
 
 
-def _rows(study: Study) -> list[str]:
+def _table(study: Study) -> str:
     table = study.findings.tables[0]
-    return [_row(cells(row, table.columns)) for row in table.rows]
+    head = [_row(["", *map(heading, table.columns)]), _row(["---", *["---:"] * len(table.columns)])]
+    return "\n".join([*head, *(_row(cells(row, table.columns)) for row in table.rows)])
 
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def _rule(figures: int) -> str:
-    return _row(["---", *["---:"] * figures])
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.book",
-        description="Write BENCHMARKS.md from benchmarks/figures/*.json.",
+        description="Write BENCHMARKS.md, and the figures in README.md, from benchmarks/figures/*.json.",
         epilog=f"Exit codes: 0 written, or what there is is right; {EXIT_STALE} it isn't, with --check.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; say whether the page is of these figures")
     given = parser.parse_args(arguments)
-    if not given.check:
-        BOOK.write_text(book())
-        return 0
-    if BOOK.read_text() == book():
-        return 0
-    sys.stderr.write("BENCHMARKS.md is not of benchmarks/figures: python -m benchmarks.book writes it\n")
-    return EXIT_STALE
+    studies = {path.stem: _study(path) for path in sorted(FIGURES.glob("*.json"))}
+    pages = {BOOK: book(studies), README: filled(README.read_text(), studies)}
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    if given.check and stale:
+        names = " and ".join(path.name for path in stale)
+        sys.stderr.write(f"Not of benchmarks/figures: {names}; python -m benchmarks.book writes them anew\n")
+        return EXIT_STALE
+    for path in stale:
+        path.write_text(pages[path])
+    return 0
 
 
 if __name__ == "__main__":

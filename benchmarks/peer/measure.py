@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.peer.course import Course
 from benchmarks.peer.kit import NotBuilt
-from benchmarks.peer.servers import FLOOR, Server, kits_of, pin
+from benchmarks.peer.servers import FLOOR, Server, kits_of
 from benchmarks.process import ProcessError
 from benchmarks.study.command import Run
 from benchmarks.study.turns import turns
@@ -89,7 +89,7 @@ def _start(run: Run, measured: Measured, server: Server, seconds: float, stack: 
     try:
         process = stack.enter_context(server.start(core, run.folder))
         process.wait_ready()
-        pin(process, core)
+        process.pin(core)
     except (ProcessError, OSError) as error:
         measured.failures[server.name] = str(error)
         return

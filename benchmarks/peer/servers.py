@@ -1,6 +1,5 @@
 """What is held side by side, and how each of them is started."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,12 +39,6 @@ class _Foreign(Process):
     def __init__(self, *command: str, core: int, folder: Path, **settings: str) -> None:
         port = free_port()
         Program.__init__(self, *command, port=port, core=core, folder=folder, MCP_PORT=str(port), **settings)
-
-
-def pin(process: Process, core: int) -> None:
-    """Keep all threads of a process on a core, those too that it had before it was told where to run."""
-    for thread in Path(f"/proc/{process.pid}/task").iterdir():
-        os.sched_setaffinity(int(thread.name), {core})
 
 
 def _of_this_project(pack: str) -> Callable[[int, Path], Process]:

@@ -60,7 +60,7 @@ class Verdict:
             f"{self._n('stdio-kept', 'rss_n')} MB, and {self._n('stdio-kept', 'mean_n')} ms a call with "
             f"{self._clients} at once, beside {self._n('tcp', 'mean_n')} ms over HTTP. A call costs FastMCP's server "
             f"{self._n('stdio-kept', 'cpu')} µs of CPU time over stdio, and this project's {self._n('tcp', 'cpu')} µs "
-            f"over HTTP; with a client that asks for progress, so that no short cut is taken, "
+            f"over HTTP; with FastMCP's client, which asks for progress with each call, "
             f"{self._n('stdio-kept', 'fastmcp_cpu')} µs and {self._n('tcp', 'fastmcp_cpu')} µs."
         )
 
