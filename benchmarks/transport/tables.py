@@ -94,7 +94,7 @@ def _client(results: Sequence[Results]) -> Table:
     ]
     note = (
         "By hand: the call's bytes, made before, on one connection; the share is what a client takes beyond that. "
-        "FastMCP's client asks for progress with each call, for which this project's server has no short cut."
+        "FastMCP's client asks for progress with each call; this project's server has nothing to say of it for an echo."
     )
     whole = [each for each in results if each.case.whole]
     return Table(
