@@ -10,7 +10,6 @@ OVERLAYS ?=
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
-TESTS_AT_ONCE ?= 2
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -41,7 +40,7 @@ test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reac
 	@$(BIN)/python -m pytest tests/swarm $(ARGS)
 
 test: $(READY) ## run the tests, two at a time (REQUIRE=docker,browser makes their skips failures)
-	@$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
 	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]
 
 lint: $(READY) ## check style and types

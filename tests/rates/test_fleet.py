@@ -169,6 +169,7 @@ def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> 
     within(take, redis_server)
 
 
+@pytest.mark.alone
 def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer) -> None:
     """One key at 100/s: of 300 offered per second 100 are served, give or take 5 %, over 10 s."""
     keys = tmp_path / "keys"
