@@ -14,6 +14,10 @@ _DATA = re.compile(r"traffic: .*\((\d+)\) data")
 _TOTAL = re.compile(r"traffic: [^(]*\((\d+)\) total")
 
 
+class TooShort(LoadError):
+    """Not one reply came in the time."""
+
+
 @dataclass(frozen=True)
 class Loaded:
     """What came of it; times in ms."""
@@ -39,7 +43,8 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
         folder: for the request's body and the log.
 
     Raises:
-        LoadError: it failed, or got no reply.
+        TooShort: no reply came in this time.
+        LoadError: it failed, or got no good reply.
     """
     body, log = folder / f"{calls.name}.json", folder / "h2load.log"
     body.write_bytes(calls.body)
@@ -53,8 +58,10 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
     rows = [line.split("\t") for line in log.read_text().splitlines()] if log.exists() else []
     # It reads no status from a status line without words, which hypercorn writes; what has a length is counted then.
     good = sorted(int(row[2]) for row in rows if row[1].startswith("2") or row[1] == "0")
+    if not done.returncode and not rows:
+        raise TooShort(f"no reply came within {seconds:g} s")
     if done.returncode or not (data and total) or not good:
-        raise LoadError(f"h2load: {(done.stderr or done.stdout).strip()[-300:] or 'no reply came'}")
+        raise LoadError(f"h2load: {(done.stderr or done.stdout).strip()[-300:] or 'no good reply came'}")
     return Loaded(
         requests=len(rows),
         failed=len(rows) - len(good),
