@@ -32,6 +32,18 @@ def install() -> None:
 
 
 @contextmanager
+def installed() -> Iterator[None]:
+    """The same until the end of the block."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    install()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def held() -> Iterator[None]:
     """Put off such a signal until the end of the block; not to be nested."""
     _Signals.held = True

@@ -7,7 +7,8 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,13 +86,12 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
         ["python", "-m", f"benchmarks.{script.name}", *(sys.argv[1:] if arguments is None else arguments)]
     )
     machine = this_machine()
-    if script.pinned:
-        os.sched_setaffinity(0, {machine.load_core})
-    interruption.install()
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     try:
         with (
+            _pinned(machine.load_core if script.pinned else None),
+            interruption.installed(),
             tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
             progress(errors, script.steps(given, rounds)) as step,
         ):
@@ -123,6 +123,17 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
     if study.failures:
         return EXIT_FAILED
     return EXIT_MISSED if script.targets and given.check and findings.missed else 0
+
+
+@contextmanager
+def _pinned(core: int | None) -> Iterator[None]:
+    """This process on one core only, until the end of the block."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, before if core is None else {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _parser(script: Script) -> argparse.ArgumentParser:

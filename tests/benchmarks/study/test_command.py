@@ -1,6 +1,8 @@
 """The command line of a study, from its options to its exit code."""
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +44,21 @@ def test_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert study.findings == _GOOD
     assert (study.rounds, study.quick, study.command) == (4, False, "python -m benchmarks.example --json -")
     assert said.err == ""
+
+
+def test_it_leaves_the_process_as_it_was() -> None:
+    """On all its cores, and with its own answer to Ctrl-C."""
+    cores, handler = os.sched_getaffinity(0), signal.getsignal(signal.SIGINT)
+    seen: list[set[int]] = []
+
+    def measure(run: Run) -> Findings:
+        seen.append(os.sched_getaffinity(0))
+        assert signal.getsignal(signal.SIGINT) is not handler
+        return _GOOD
+
+    assert main(replace(_script(_GOOD), measure=measure, pinned=True), ["--json", "-"]) == 0
+    assert [len(each) for each in seen] == [1]
+    assert (os.sched_getaffinity(0), signal.getsignal(signal.SIGINT)) == (cores, handler)
 
 
 def test_a_report_and_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
