@@ -89,22 +89,14 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     began, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     try:
-        with (
-            _pinned(machine.load_core if script.pinned else None),
-            interruption.installed(),
-            tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
-            progress(errors, script.steps(given, rounds)) as step,
-        ):
-            findings = script.measure(Run(given, rounds, machine, Path(folder), step))
+        with _pinned(machine.load_core if script.pinned else None), interruption.installed():
+            findings = _findings(script, given, rounds, machine, errors)
     except Missing as error:
         errors.print(f"{script.name}: {error}", markup=False)
         return EXIT_REFUSED
     except (ProcessError, LoadError) as error:
         errors.print(f"✗ failed: {error}", markup=False)
         return EXIT_FAILED
-    finally:
-        with interruption.held():
-            stop_all()
     seconds = round(time.perf_counter() - clock, 1)
     study = Study(
         schema=SCHEMA,
@@ -123,6 +115,18 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
     if study.failures:
         return EXIT_FAILED
     return EXIT_MISSED if script.targets and given.check and findings.missed else 0
+
+
+def _findings(script: Script, given: argparse.Namespace, rounds: int, machine: Machine, errors: Console) -> Findings:
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="benchmark-") as folder,
+            progress(errors, script.steps(given, rounds)) as step,
+        ):
+            return script.measure(Run(given, rounds, machine, Path(folder), step))
+    finally:
+        with interruption.held():
+            stop_all()
 
 
 @contextmanager
