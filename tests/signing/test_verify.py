@@ -1,10 +1,11 @@
 """What a signature must cover and say of itself, and that nothing which it covers can be changed."""
 
 import base64
+import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from server.signing.verify import is_signed
@@ -73,7 +74,15 @@ def test_a_change_of_the_signatures_own_headers_is_refused(data: st.DataObject) 
     first = value.index("=") + 1 if name != "content-digest" else 0
     place = data.draw(st.integers(first, len(value) - 1))
     character = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda c: c != value[place]))
-    refusal(call.but(name, value[:place] + character + value[place + 1 :]))
+    changed = value[:place] + character + value[place + 1 :]
+    if name == "signature":  # the last symbol of Base64 has bits that say nothing (RFC 4648, section 3.5)
+        assume(_without_padding_bits(changed) != _without_padding_bits(value))
+    refusal(call.but(name, changed))
+
+
+def _without_padding_bits(signature: str) -> str | bytes:
+    encoded = re.fullmatch(r"sig=:([A-Za-z0-9+/]{86}==):", signature)
+    return base64.b64decode(encoded[1]) if encoded else signature
 
 
 EXTRA = f'{PARAMETERS};expires={NOW + 30};tag="mcp";alg="ed25519"'
