@@ -16,6 +16,9 @@ from tests.test_image import docker
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
 RATE = 30
+NOTICED_SECONDS = 5
+"""In which the mesh is told that a container has ended: some tenths of one on a machine that has time; 1.4 were seen on
+three virtual machines that had none. A health check would take 12, and the replica's place is taken after 8."""
 """Requests per second: what replicas can hold that share a virtual machine's one CPU with the start of others."""
 
 
@@ -97,7 +100,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Pa
     assert any(spans), "what was in flight"
     for failed in filter(None, spans):
         died = min(ended for _, ended in failed)
-        assert max(begun for begun, _ in failed) < died + 1
+        assert max(begun for begun, _ in failed) < died + NOTICED_SECONDS
 
 
 def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
