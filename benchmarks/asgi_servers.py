@@ -20,12 +20,11 @@ from benchmarks.asgi.h2load import Loaded
 from benchmarks.asgi.variants import SERVERS, VARIANTS, Variant
 from benchmarks.load import LoadError
 from benchmarks.process import Process, ProcessError
-from benchmarks.study.command import Missing, Run, Script, main
+from benchmarks.study.command import Missing, Run, Script, main, some_of
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
 from benchmarks.study.turns import turns
 from loadtest.arguments import duration
 
-_NAMES = [variant.name for variant in VARIANTS]
 _PACK = "benchmarks.packs.offers"
 _WARM_UP = 0.2
 _PATIENCE = 5.0
@@ -229,18 +228,15 @@ def _steps(given: argparse.Namespace, rounds: int) -> int:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--only", type=_names, default=VARIANTS, metavar="NAME,…", help=f"only these: {', '.join(_NAMES)}"
+        "--only",
+        type=some_of(VARIANTS),
+        default=VARIANTS,
+        metavar="NAME,…",
+        help=f"only these: {', '.join(each.name for each in VARIANTS)}",
     )
     parser.add_argument(
         "--seconds", type=duration, metavar="S", help="of each measurement (default: 2; with --quick 0.2)"
     )
-
-
-def _names(text: str) -> tuple[Variant, ...]:
-    wanted = text.split(",")
-    if unknown := [name for name in wanted if name not in _NAMES]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(_NAMES)}")
-    return tuple(variant for variant in VARIANTS if variant.name in wanted)
 
 
 SCRIPT = Script(

@@ -7,7 +7,6 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 
@@ -19,8 +18,7 @@ from benchmarks.mode.findings import Results
 from benchmarks.mode.fleet import REPLICAS, Fleet
 from benchmarks.mode.phases import Plan, Round
 from benchmarks.process import ProcessError
-from benchmarks.study import command
-from benchmarks.study.command import Missing, Run, Script
+from benchmarks.study.command import Missing, Run, Script, main, some_of
 from benchmarks.study.study import Findings
 from benchmarks.study.turns import turns
 
@@ -28,27 +26,14 @@ _STEPS = 3
 """Of a round of each kind of replicas, beyond one for each case: start, update, kill."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    return command.main(SCRIPT, arguments)
-
-
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only",
-        type=_cases,
+        type=some_of(CASES),
         default=CASES,
         metavar="NAME,…",
         help=f"some of {', '.join(case.name for case in CASES)}",
     )
-
-
-def _cases(text: str) -> list[Case]:
-    names = text.split(",")
-    for name in names:
-        if name not in (case.name for case in CASES):
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(case.name for case in CASES)}")
-    return [case for case in CASES if case.name in names]
 
 
 def _chosen(given: argparse.Namespace) -> list[tuple[Kind, list[Case]]]:
@@ -132,4 +117,4 @@ SCRIPT = Script(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SCRIPT))

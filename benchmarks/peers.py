@@ -5,20 +5,13 @@ python -m benchmarks.peers --html peers.html
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 from benchmarks.peer.findings import findings
 from benchmarks.peer.measure import measure, steps
 from benchmarks.peer.servers import SERVERS, Server, choose
-from benchmarks.study.command import Run, Script
-from benchmarks.study.command import main as run_script
+from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings
 from loadtest.arguments import duration
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    return run_script(SCRIPT, arguments)
 
 
 def _measure(run: Run) -> Findings:
@@ -76,4 +69,4 @@ SCRIPT = Script(
 )
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SCRIPT))

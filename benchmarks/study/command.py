@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 
@@ -34,6 +34,14 @@ STDOUT = "-"
 
 class Missing(Exception):
     """What the whole study needs isn't there; `str()` says what, and how to get it."""
+
+
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Named = TypeVar("_Named", bound=_HasName)
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,20 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
     if study.failures:
         return EXIT_FAILED
     return EXIT_MISSED if script.targets and given.check and findings.missed else 0
+
+
+def some_of(known: Sequence[_Named]) -> Callable[[str], list[_Named]]:
+    """What reads names, separated by commas, as those of the known that have them; for argparse's `type`."""
+    names = [each.name for each in known]
+
+    def read(text: str) -> list[_Named]:
+        wanted = text.split(",")
+        for name in wanted:
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(names)}")
+        return [each for each in known if each.name in wanted]
+
+    return read
 
 
 def _findings(script: Script, given: argparse.Namespace, rounds: int, machine: Machine, errors: Console) -> Findings:

@@ -12,8 +12,9 @@ from benchmarks.peer.findings import findings, sentence
 from benchmarks.peer.kit import NotBuilt, run
 from benchmarks.peer.measure import NOT_BUILT, Measured
 from benchmarks.peer.servers import BOTH, SERVERS, choose
-from benchmarks.peers import main
+from benchmarks.peers import SCRIPT
 from benchmarks.sample import Sample
+from benchmarks.study.command import main
 from benchmarks.study.study import Study, read
 from benchmarks.wire import Era
 from conftest import ROOT
@@ -174,7 +175,7 @@ def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_arguments(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, and which."""
     with pytest.raises(SystemExit, match="2"):
-        main(arguments)
+        main(SCRIPT, arguments)
     assert says in capsys.readouterr().err
 
 
