@@ -24,6 +24,10 @@ _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
 
 
+class _HeadTooLongError(Exception):
+    """Ends the parser's work on a head that has come as a whole."""
+
+
 _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
 
 _SHORT_URL = 64
@@ -58,6 +62,8 @@ class HttpProtocol(HttpToolsProtocol):
     _head_since: float | None = None
     """Time at which a part of a request's head came that is not yet whole."""
     _head_size = 0
+    _much = False
+    """Whether enough has come that a whole head in it might be too long."""
     _lingers_until: float | None = None
     """Time at which a connection is cut whose last response has been sent."""
     _retiring = False
@@ -142,9 +148,13 @@ class HttpProtocol(HttpToolsProtocol):
         if self._deaf:
             return
         before = self.cycle
+        self._much = self._head_size + len(data) > self._limits.head
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
+            if isinstance(error.__context__, _HeadTooLongError):
+                self._refuse_head()
+                return
             self.logger.warning("Invalid HTTP request received.")
             self.refuse("400 Bad Request", "Invalid HTTP request received.")
         except httptools.HttpParserUpgrade:
@@ -165,6 +175,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
         if self._head_since is not None:
             self._head_since, self._head_size = None, 0
+        if self._much and self._length_of_head() > self._limits.head:
+            raise _HeadTooLongError
         parser = self.parser
         version = parser.get_http_version()
         path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
@@ -199,7 +211,14 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_since = self.loop.time()
         self._head_size += size
         if self._head_size > self._limits.head:
-            self.refuse("431 Request Header Fields Too Large", "The request's head is too long.")
+            self._refuse_head()
+
+    def _length_of_head(self) -> int:
+        """Bytes of a head that has come as a whole, but for its first line's method and version."""
+        return len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
+
+    def _refuse_head(self) -> None:
+        self.refuse("431 Request Header Fields Too Large", "The request's head is too long.")
 
     def linger(self) -> None:
         """Close the connection in a way that lets the caller read its answer although it has not sent everything.

@@ -149,14 +149,16 @@ class TestRefuse:
         assert MOST_LINES / 2 < noted < MOST_LINES - 500
 
 
-def test_two_warnings_tell_of_it(dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
+def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
     """One when it begins, one when it is over; however many attempts there were."""
-    until(lambda: failing(dropping), "the first write fails")
-    first_retry = dropping._retry_at
-    until(lambda: dropping._retry_at > first_retry, "the second write fails")
+    log = AuditLog(str(disk.path), "r1", "drop")
+    log.start()
+    until(lambda: failing(log), "the first write fails")
+    first_retry = log._retry_at
+    until(lambda: log._retry_at > first_retry, "the second write fails")
     disk.free()
-    dropping.stop()
-    begins, ends = [record.message for when in ("setup", "call") for record in caplog.get_records(when)]
+    log.stop()
+    begins, ends = [record.message for record in caplog.records]
     assert begins == (
         f"The audit log can't be written to {disk.path} ({_FULL}); "
         "meanwhile calls are served, and dropped from it when 10000 wait"

@@ -199,10 +199,12 @@ def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expect
 
 @pytest.mark.parametrize("step", [1, 100, 100_000])
 def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
-    """However it is cut; one that is just short enough is fine."""
+    """However it is cut, and before its end has come; one that is just short enough is fine, whatever its body."""
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(post(1, b"x" * 5000))
+        assert b'"text":"xxx' in read(connection, 1)
         connection.sendall(post(1, b"fine", b"X-Fill: " + b"x" * 1700))
         assert b'"text":"fine"' in read(connection, 1)
         head = b"POST /mcp HTTP/1.1\r\nX-Fill: " + b"x" * 10_000
@@ -211,6 +213,19 @@ def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
                 connection.sendall(head[start : start + step])
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 431 ")
+    assert CLOSE in answer
+
+
+@pytest.mark.parametrize("pipelined", [0, 1])
+def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int) -> None:
+    """It is no shorter for having come in one piece; requests before it are answered."""
+    server = start_server(MAX_HEAD_BYTES="2048")
+    with connected(server) as connection:
+        connection.sendall(post(1, b"fine") * pipelined + post(2, b"long", b"X-Fill: " + b"x" * 2048))
+        answer = rest(connection)
+    assert b"long" not in answer.partition(b"The request's head is too long.")[0]
+    assert answer.count(b'"text":"fine"') == pipelined
+    assert pipelined or answer.startswith(b"HTTP/1.1 431 ")
     assert CLOSE in answer
 
 

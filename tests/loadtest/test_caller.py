@@ -152,21 +152,21 @@ def test_an_event_stream_is_read_to_its_end() -> None:
 
 
 def test_coordinated_omission_is_shown_and_defeated() -> None:
-    """A server that stands still for half a second, once, under 200 requests/s.
+    """A server that stands still for two seconds, once, under 100 requests/s.
 
-    One caller at a time would wait, and send and count a single slow request. By the schedule a hundred were due
-    meanwhile, and their users would have waited, too.
+    One caller at a time would wait, and send and count a single slow request. By the schedule two hundred were due
+    meanwhile, and their users would have waited, too; half of them for longer than a second.
     """
 
     async def stall(server: Fake, number: int, message: dict[str, Any]) -> bytes:
         if number == 40:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(2)
         return echoed(message)
 
-    closed, _ = go(stall, "--requests", "200", "--concurrent", "1")
-    opened, _ = go(stall, "--requests", "200", "--concurrent", "1", "--rate", "200")
-    assert sum(each.seconds > 0.1 for each in closed.samples) == 1
-    assert 60 <= sum(each.seconds > 0.1 for each in opened.samples) <= 110
+    closed, _ = go(stall, "--requests", "300", "--concurrent", "1")
+    opened, _ = go(stall, "--requests", "300", "--concurrent", "1", "--rate", "100")
+    assert sum(each.seconds > 1 for each in closed.samples) == 1
+    assert 90 <= sum(each.seconds > 1 for each in opened.samples) <= 150
 
 
 def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
