@@ -1,6 +1,7 @@
 """What tests share: real server processes on private ports of 127.0.0.1, and the needs of a test."""
 
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from server.config import Settings
+from tests.preloaded import Forked, Preloaded
 
 ROOT = Path(__file__).parent
 pytest_plugins = ["tests.replicas"]
@@ -147,10 +149,12 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None
         time.sleep(0.02)
 
 
+_SETTINGS = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
+
+
 def environment(**settings: str) -> dict[str, str]:
     """This process's environment with settings of the server, and none that the machine has set."""
-    ours = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
-    keep = {name: value for name, value in os.environ.items() if name.upper() not in ours}
+    keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS}
     return {**keep, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings}
 
 
@@ -161,22 +165,40 @@ def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@functools.cache
+def _preloaded() -> Preloaded:
+    return Preloaded(environment(), _SETTINGS)
+
+
+def pytest_unconfigure() -> None:
+    """End what servers were forked from."""
+    if _preloaded.cache_info().currsize:
+        _preloaded().close()
+
+
 class Server:
     """`python -m server` as a process of its own."""
+
+    process: subprocess.Popen[str] | Forked
 
     def __init__(self, log: Path, *arguments: str, **settings: str) -> None:
         self.port = int(settings.setdefault("MCP_PORT", str(free_port())))
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
+        environ = environment(**settings)
         with log.open("w") as stream:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "server", *arguments],
-                cwd=ROOT,
-                env=environment(**settings),
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C of the test run is not theirs
-            )
+            if _preloaded().fits(arguments, environ):
+                self.process = _preloaded().start(arguments, environ, stream)
+            else:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "server", *arguments],
+                    cwd=ROOT,
+                    env=environ,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C of the test run is not theirs
+                )
 
     @property
     def output(self) -> str:
