@@ -28,6 +28,8 @@ from loadtest.arguments import duration
 _PACK = "benchmarks.packs.offers"
 _WARM_UP = 0.2
 _PATIENCE = 5.0
+_QUICK_TLS = ("template", "hypercorn-h2", "granian-h2")
+"""Those that a quick run tries over TLS: most of its time are the starts."""
 
 _OVERVIEW = [
     Column("cpu", "CPU per call", "µs", "less", drawn=True),
@@ -70,7 +72,7 @@ class Served:
             return
         try:
             length = calls.check(self.url, http2=self.variant.http2)
-            self._load(run, calls, _WARM_UP if not run.given.quick else 0.05)
+            self._load(run, calls, _WARM_UP if self.tls or not run.given.quick else 0.05)
             cpu = self.process.cpu_seconds()
             loaded = self._load(run, calls, run.given.seconds or (0.2 if run.given.quick else 2.0))
             cpu = self.process.cpu_seconds() - cpu
@@ -114,7 +116,7 @@ def _measure(run: Run) -> Findings:
         if shutil.which(program) is None:
             raise Missing(f"{program} is not installed: apt-get install {package}")
     files = _certificate(run.folder)
-    cases = [(variant, tls) for tls in (False, True) for variant in run.given.only if not variant.missing]
+    cases = _cases(run.given)
     with ExitStack() as stack:
         run.step(f"start {len(cases)} servers")
         servers = [_start(run, stack, variant, files if tls else [], tls=tls) for variant, tls in cases]
@@ -131,9 +133,19 @@ def _measure(run: Run) -> Findings:
     return _findings(run.given.only, servers)
 
 
+def _cases(given: argparse.Namespace) -> list[tuple[Variant, bool]]:
+    """The variants that can be tried, without TLS and with it."""
+    there = [variant for variant in given.only if not variant.missing]
+    return [
+        *((variant, False) for variant in there),
+        *((variant, True) for variant in there if variant.name in _QUICK_TLS or not given.quick),
+    ]
+
+
 def _start(run: Run, stack: ExitStack, variant: Variant, files: list[str], *, tls: bool) -> Served:
     process = Secured if tls else Process
     settings = {"MCP_COMPONENTS": _PACK, "MAX_REQUESTS_PER_CONNECTION": "0", "MAX_CONNECTION_AGE_SECONDS": "0"}
+    settings["SHUTDOWN_GRACE_SECONDS"] = "1"  # hypercorn waits so long for connections of HTTP/2 that have ended
     serving = process("benchmarks.asgi.serve", variant.name, *files, core=None, folder=run.folder, **settings)
     return Served(variant, stack.enter_context(serving), tls=tls)
 
@@ -168,15 +180,15 @@ def _row(variant: Variant, servers: list[Served], calls: Calls | None = None) ->
     """A variant's figures in one scenario, or at a glance."""
     if variant.missing:
         return Row(variant.name, variant.title, skipped=variant.missing)
-    plain, secured = (
-        next(each for each in servers if each.variant is variant and each.tls == tls) for tls in (False, True)
-    )
+    by_tls = {each.tls: each for each in servers if each.variant is variant}
     if calls:
-        served = secured if calls.tls else plain
+        if calls.tls not in by_tls:
+            return Row(variant.name, variant.title, skipped="only without --quick")
+        served = by_tls[calls.tls]
         return row_of(variant.name, variant.title, served.figures.get(calls.name, {}), served.failure)
-    call, one, tls = (
-        served.figures.get(name, {}) for served, name in ((plain, "call"), (plain, "one"), (secured, "call-tls"))
-    )
+    plain = by_tls[False]
+    call, one = (plain.figures.get(name, {}) for name in ("call", "one"))
+    tls = by_tls[True].figures.get("call-tls", {}) if True in by_tls else {}
     figures = {name: call.get(name, []) for name in ("cpu", "rate", "p99")}
     figures |= {"one": one.get("rate", []), "tls": tls.get("rate", []), "rss": [plain.rss] if plain.rss else []}
     return row_of(variant.name, variant.title, figures)
@@ -223,7 +235,7 @@ def _words(table: Table) -> tuple[str, str]:
 
 
 def _steps(given: argparse.Namespace, rounds: int) -> int:
-    return 1 + rounds * len(CALLS) * sum(not variant.missing for variant in given.only)
+    return 1 + rounds * sum(calls.tls == tls for _, tls in _cases(given) for calls in CALLS)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -48,7 +48,7 @@ def _steps(given: argparse.Namespace, rounds: int) -> int:
 
 def _plan(given: argparse.Namespace) -> Plan:
     if given.quick:
-        return Plan(seconds=0.4, clients=16, calls=20, rate=40, before=1, after=2, replaced=1)
+        return Plan(seconds=0.4, clients=16, calls=20, rate=40, before=1, after=1, replaced=1)
     return Plan(seconds=3, clients=16, calls=20, rate=40, before=4, after=6, replaced=REPLICAS)
 
 
