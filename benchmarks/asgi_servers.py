@@ -28,6 +28,7 @@ from loadtest.arguments import duration
 _PACK = "benchmarks.packs.offers"
 _WARM_UP = 0.2
 _PATIENCE = 5.0
+_PUBLISHED = "Published elsewhere, of another machine and app, for comparison: uvicorn 38.3 requests/s, hypercorn 33.1."
 _QUICK_TLS = ("template", "hypercorn-h2", "granian-h2")
 """Those that a quick run tries over TLS: most of its time are the starts."""
 
@@ -73,9 +74,7 @@ class Served:
         try:
             length = calls.check(self.url, http2=self.variant.http2)
             self._load(run, calls, _WARM_UP if self.tls or not run.given.quick else 0.05)
-            cpu = self.process.cpu_seconds()
-            loaded = self._load(run, calls, run.given.seconds or (0.2 if run.given.quick else 2.0))
-            cpu = self.process.cpu_seconds() - cpu
+            loaded, cpu = self._load(run, calls, run.given.seconds or (0.2 if run.given.quick else 2.0))
             # What came of replies that were cut off at the end counts in the bytes, not in the requests.
             if not 0.98 * length <= loaded.body_bytes <= length * (1.02 + calls.clients / loaded.requests):
                 raise LoadError(f"replies of {loaded.body_bytes:,.0f} bytes, not {length:,}")
@@ -87,11 +86,14 @@ class Served:
         for column, value in _values(loaded, cpu).items():
             found[column].append(value)
 
-    def _load(self, run: Run, calls: Calls, seconds: float) -> Loaded:
+    def _load(self, run: Run, calls: Calls, seconds: float) -> tuple[Loaded, float]:
+        """What came of a run, and the server's CPU time for it."""
         http2, core = self.variant.http2, run.machine.load_core
         while True:  # a busy machine may need longer for the first reply than a quick run measures
+            cpu = self.process.cpu_seconds()
             try:
-                return h2load.run(calls, self.url, http2=http2, seconds=seconds, core=core, folder=run.folder)
+                loaded = h2load.run(calls, self.url, http2=http2, seconds=seconds, core=core, folder=run.folder)
+                return loaded, self.process.cpu_seconds() - cpu
             except h2load.TooShort:
                 if seconds > _PATIENCE:
                     raise
@@ -99,20 +101,21 @@ class Served:
 
 
 def _values(loaded: Loaded, cpu: float) -> dict[str, float]:
-    return {
-        "rate": (loaded.requests - loaded.failed) / loaded.seconds,
+    errors = {} if loaded.failed is None else {"errors": 100 * loaded.failed / loaded.requests}
+    return errors | {
+        "rate": (loaded.requests - (loaded.failed or 0)) / loaded.seconds,
         "cpu": 1e6 * cpu / loaded.requests,
         "mean": loaded.mean,
         "p50": loaded.p50,
         "p95": loaded.p95,
         "p99": loaded.p99,
-        "errors": 100 * loaded.failed / loaded.requests,
         "bytes": loaded.wire_bytes,
     }
 
 
 def _measure(run: Run) -> Findings:
-    for program, package in (("h2load", "nghttp2-client"), ("openssl", "openssl"), ("taskset", "util-linux")):
+    packages = {"h2load": "nghttp2-client", "openssl": "openssl", "curl": "curl", "taskset": "util-linux"}
+    for program, package in packages.items():
         if shutil.which(program) is None:
             raise Missing(f"{program} is not installed: apt-get install {package}")
     files = _certificate(run.folder)
@@ -191,7 +194,8 @@ def _row(variant: Variant, servers: list[Served], calls: Calls | None = None) ->
     tls = by_tls[True].figures.get("call-tls", {}) if True in by_tls else {}
     figures = {name: call.get(name, []) for name in ("cpu", "rate", "p99")}
     figures |= {"one": one.get("rate", []), "tls": tls.get("rate", []), "rss": [plain.rss] if plain.rss else []}
-    return row_of(variant.name, variant.title, figures)
+    failures = dict.fromkeys(served.failure for served in by_tls.values() if served.failure)
+    return row_of(variant.name, variant.title, figures, "; ".join(failures))
 
 
 def _installed(name: str) -> bool:
@@ -200,7 +204,8 @@ def _installed(name: str) -> bool:
 
 def _words(table: Table) -> tuple[str, str]:
     """One sentence and a paragraph on what the figures say."""
-    by_cost = sorted((row for row in table.rows if "cpu" in row.figures), key=lambda row: row.figures["cpu"].median)
+    whole = [row for row in table.rows if "cpu" in row.figures and not row.failure]
+    by_cost = sorted(whole, key=lambda row: row.figures["cpu"].median)
     if not by_cost:
         return "Nothing could be measured.", "Nothing could be measured."
     cheapest, ours = by_cost[0], next((row for row in by_cost if row.name == "template"), by_cost[0])
@@ -217,7 +222,7 @@ def _words(table: Table) -> tuple[str, str]:
     parts = [sentence]
     for plain, http2 in (("hypercorn", "hypercorn-h2"), ("granian", "granian-h2")):
         one, two = table.median(plain, "one"), table.median(http2, "one")
-        if one and two:
+        if one and two and {plain, http2} <= {row.name for row in whole}:
             more = f"{two / one:.2f} times the calls of 16 connections of HTTP/1.1"
             parts.append(f"One client with 16 calls at once over a single HTTP/2 connection gets {more} under {plain}.")
     both = table.median("template", "rate"), table.median("template", "tls")
@@ -226,6 +231,7 @@ def _words(table: Table) -> tuple[str, str]:
             f"TLS in the server leaves {100 * both[1] / both[0]:.0f} % of the rate under {ours.title}; "
             "the edge proxy can do it instead."
         )
+    parts.append(_PUBLISHED)
     parts.append(
         "The others do not have what the template adds to uvicorn: limits of connections, heads and time, and "
         "connections that end in good order so that their clients come to another replica. All of it is one process on "

@@ -37,6 +37,8 @@ ORDER = (
 """Of the chapters."""
 
 EXIT_STALE = 1
+EXIT_MISSING = 2
+_MAKE = "python -m benchmarks.suite --all --into benchmarks/figures"
 
 _PREFACE = """\
 # Benchmarks
@@ -104,7 +106,7 @@ def _table(study: Study) -> str:
 
 
 def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    return f"| {' | '.join(' '.join(cell.replace('|', '/').split()) for cell in cells)} |"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -112,12 +114,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.book",
         description="Write BENCHMARKS.md, and the figures in README.md, from benchmarks/figures/*.json.",
-        epilog=f"Exit codes: 0 written, or what there is is right; {EXIT_STALE} it isn't, with --check.",
+        epilog=f"{_MAKE} measures what they hold. Exit codes: 0 written, or what there is is right; {EXIT_STALE} it "
+        f"isn't, with --check; {EXIT_MISSING} wrong arguments, or README's figures are missing.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; say whether the page is of these figures")
     given = parser.parse_args(arguments)
     studies = {path.stem: _study(path) for path in sorted(FIGURES.glob("*.json"))}
-    pages = {BOOK: book(studies), README: filled(README.read_text(), studies)}
+    try:
+        pages = {BOOK: book(studies), README: filled(README.read_text(), studies)}
+    except KeyError as error:
+        sys.stderr.write(f"README.md wants figures of {error.args[0]}, which are missing; {_MAKE} measures all\n")
+        return EXIT_MISSING
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
     if given.check and stale:
         names = " and ".join(path.name for path in stale)

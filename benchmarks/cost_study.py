@@ -31,7 +31,7 @@ def study_of(results: Results) -> Study:
     if results.process:
         columns = [Column("figure", "measured"), Column("target", "at most")]
         tables.append(Table("process", "The process as a whole", columns, [_figure(each) for each in results.process]))
-    sentence, meaning = _words(results.scenarios)
+    sentence, meaning = _words(results)
     return Study(
         schema=SCHEMA,
         name="exchange",
@@ -39,11 +39,11 @@ def study_of(results: Results) -> Study:
         claim="A plain tool behind all checks costs little more than the barest ASGI app that gives the same answer.",
         command=results.command,
         began=results.began,
-        seconds=results.seconds * results.rounds * 2 * len(results.scenarios) * 2,
+        seconds=results.took,
         machine=results.machine,
         quick=results.quick,
         rounds=results.rounds,
-        findings=Findings(tables, sentence, meaning, missed=results.missed),
+        findings=Findings(tables, sentence, meaning, versions=results.versions, missed=results.missed),
     )
 
 
@@ -66,9 +66,10 @@ def _figure(figure: Figure) -> Row:
     return Row(figure.name, f"{figure.title}, {figure.unit}", found, failure=figure.failure)
 
 
-def _words(scenarios: list[ScenarioFigures]) -> tuple[str, str]:
+def _words(results: Results) -> tuple[str, str]:
     """One sentence, and what it means."""
-    ratios = {each.name: each.judged.ratio.median for each in scenarios if each.judged}
+    measured = [each for each in results.scenarios if not each.failure]
+    ratios = {each.name: each.judged.ratio.median for each in measured if each.judged}
     echoes = [ratios[name] for name in ("echo", "echo-2026") if name in ratios]
     if not echoes:
         return "The echo was not measured.", "The echo was not measured."
@@ -79,7 +80,6 @@ def _words(scenarios: list[ScenarioFigures]) -> tuple[str, str]:
         parts.append(f"A caller's key, its rate and an audit log make it {ratios['secured']:.2f}.")
     if "full-lane" in ratios:
         parts.append(f"The full lane costs {ratios['full-lane']:.0f} times the floor.")
-    parts.append(
-        "The floor parses and writes JSON, checks nothing, and logs nothing; the access log is on in all others."
-    )
+    logged = "a line of the access log for each request" if results.log_level == "INFO" else "no line for a request"
+    parts.append(f"The floor parses and writes JSON, and checks nothing; the others write {logged}.")
     return sentence, " ".join(parts)

@@ -8,8 +8,10 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +31,8 @@ from benchmarks.whole import measure_memory, measure_start_up
 
 EXIT_MISSED = 1
 EXIT_FAILED = 3
+
+_MEASURED = ("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "pydantic_core", "orjson")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: Options, machine: Machine, command: str, console: Console) -> Results:
-    began = datetime.now(UTC).isoformat(timespec="seconds")
+    began, at = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     scenarios: list[ScenarioFigures] = []
     process: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
@@ -85,6 +89,8 @@ def _measure(options: Options, machine: Machine, command: str, console: Console)
         quick=options.quick,
         rounds=options.rounds,
         seconds=options.seconds,
+        took=round(time.monotonic() - at, 1),
+        versions={name: version(name) for name in _MEASURED},
         log_level=options.log_level,
         scenarios=scenarios,
         process=process,

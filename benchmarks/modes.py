@@ -78,6 +78,7 @@ def _round(run: Run, plan: Plan, results: Results, kind: Kind, cases: list[Case]
         if kind.stores:
             store = stack.enter_context(RedisServer(run.folder))
             store.wait_ready()
+            store.pin(run.machine.load_core)
             settings[STORE_URL] = store.url(0)
         fleet = Fleet(kind.module, run.machine.server_core, run.machine.load_core, run.folder, settings)
         stack.enter_context(fleet.running())

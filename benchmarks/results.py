@@ -137,6 +137,10 @@ class Results:
     rounds: int
     seconds: float
     """Of each measurement: one scenario under one number of connections in one round."""
+    took: float
+    """Seconds, the whole run."""
+    versions: dict[str, str]
+    """Of what was measured, by name."""
     log_level: str
     """Of the servers; the access log is on up to INFO."""
     scenarios: list[ScenarioFigures]

@@ -25,4 +25,4 @@ class Sizes:
 
 
 FULL = Sizes(before=4, flood=20, after=7, window=1, most=1_000, idle=5, requests=1_000_000, turn=5)
-SHORT = Sizes(before=0.5, flood=1.5, after=1.3, window=0.25, most=100, idle=1, requests=5_000, turn=0.4)
+SHORT = Sizes(before=0.5, flood=1.5, after=1.3, window=0.25, most=100, idle=1, requests=8_000, turn=0.08)

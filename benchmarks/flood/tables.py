@@ -23,7 +23,7 @@ _FLOOD = [
     Column("p50", "good p50", "ms", "less"),
     Column("p99", "good p99", "ms", "less", drawn=True),
     Column("errors", "errors", "", "less"),
-    Column("rate", "initialize", "/s", "more", drawn=True),
+    Column("rate", "let in", "/s", "more", drawn=True),
 ]
 _BESIDE = [
     Column("p50_before", "p50 before", "ms", "less"),

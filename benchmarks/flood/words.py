@@ -99,16 +99,18 @@ def _verdict(flood: Table, long: Table) -> str:
             against.append(f"{where} {number(refused)}% of the clients were refused")
         if errors := flood.median(name, "errors"):
             against.append(f"{where} {number(errors)} calls of the good client failed")
-    if session is not None and kept > LITTLE * session and grown > FLAT_MB:
-        against.append(f"a client without a session took {number(kept)} kB, one with a session {number(session)} kB")
+    if grown > FLAT_MB and (session is None or kept > LITTLE * session):
+        beside = "" if session is None else f", one with a session {number(session)} kB"
+        against.append(f"a client without a session took {number(kept)} kB{beside}")
     if end - settled > FLAT_MB:
         against.append(
             f"the stateless replica grew by {number(end - settled)} MB over the last nine tenths of its calls"
         )
     if against:
         return f"The claim doesn't hold as it stands: {'; '.join(against)}."
+    left = f"only {number(kept)} kB" if grown > FLAT_MB else "nothing"
     return (
-        "The claim holds: who never closes leaves nothing behind where nothing was opened, so there is no bound to "
+        f"The claim holds: who never closes leaves {left} behind where nothing was opened, so there is no bound to "
         "choose, and nobody to refuse once it is reached."
     )
 

@@ -38,7 +38,7 @@ _BESIDE_NOTE = (
 
 
 def _note(plan: Plan) -> str:
-    updated = "one after the other" if plan.replaced == REPLICAS else f"but only {plan.replaced} of them"
+    updated = "the replicas, one after the other" if plan.replaced == REPLICAS else f"{plan.replaced} of the replicas"
     return (
         f"{plan.clients} clients, each over a kept connection to HAProxy, which gives each request to the next "
         "replica. The replicas share a core; proxy, Redis and clients another. The columns up to the CPU time, which "
@@ -46,7 +46,8 @@ def _note(plan: Plan) -> str:
         "client whose session is refused goes on with it, as the official one does. In the last four each client is "
         f"in one long conversation, {number(plan.rate)} calls/s of all together, {number(1000 * LATER_SECONDS)} ms "
         "each; one who is told 404 opens a new session before its next call, as the protocol asks, and so loses the "
-        f"least it can. Kill: one replica, by SIGKILL. Update: the replicas, {updated}: SIGTERM, wait for its end, "
+        "least it can (without affinity most calls are lost anyway). Kill: one replica, by SIGKILL. Update: "
+        f"{updated}: SIGTERM, wait for its end, "
         f"start it anew, wait until it is ready; DRAIN_SECONDS={number(DRAIN_SECONDS)}, and the proxy asks for "
         f"/readyz every {number(CHECK_SECONDS)} s."
     )

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.load import LoadError
-from benchmarks.mode.cases import Case
+from benchmarks.mode.cases import ALONE, Case
 from benchmarks.mode.clients import Clients, bare_calls
 from benchmarks.mode.fleet import REPLICAS, Fleet
 from benchmarks.mode.proxy import Proxy
@@ -124,8 +124,7 @@ class Round:
             tally = clients.tally
             since = [call for call in tally.calls if call.replica and call.begun > done]
             spread = {"busiest_updated": _busiest(since)} if since else {}
-            lost = {"update_calls": tally.calls_lost, "update_sessions": tally.sessions_lost}
-            self._note(case, tally, update_sent=len(tally.calls), **lost, **spread)
+            self._note(case, tally, update_sent=len(tally.calls), **_lost(case, tally, "update"), **spread)
 
     def kill(self) -> None:
         """Kill a replica in the midst of conversations; it is not started again."""
@@ -135,8 +134,7 @@ class Round:
             self._wait(conversing, self._plan.after)
         for case, clients in conversing:
             tally = clients.tally
-            lost = {"kill_calls": tally.calls_lost, "kill_sessions": tally.sessions_lost}
-            self._note(case, tally, kill_sent=len(tally.calls), **lost)
+            self._note(case, tally, kill_sent=len(tally.calls), **_lost(case, tally, "kill"))
 
     def _conversing(self, stack: ExitStack) -> list[tuple[Case, Clients]]:
         """The clients of all cases at once, each in a conversation that lasts until the stack ends."""
@@ -169,3 +167,10 @@ def _busiest(calls: list[Call]) -> float:
     """The share of the replica that answered most of them, in percent."""
     ((_, most),) = Counter(call.replica for call in calls).most_common(1)
     return 100 * most / len(calls)
+
+
+def _lost(case: Case, tally: Tally, event: str) -> dict[str, float]:
+    """What an event cost; nothing of sessions without affinity, which lose most calls without any."""
+    if case is ALONE:
+        return {}
+    return {f"{event}_calls": tally.calls_lost, f"{event}_sessions": tally.sessions_lost}

@@ -24,7 +24,7 @@ def harms(row: Row) -> list[str]:
     if success.min < 100:
         found.append(f"answered {number(success.min)} % of its calls")
     for name, (what, event) in _WHAT_HARMS.items():
-        if lost := row.figures[name].max:
+        if name in row.figures and (lost := row.figures[name].max):
             found.append(f"lost {number(lost)} {what if lost == 1 else f'{what}s'} by {event}")
     return found
 
@@ -40,24 +40,26 @@ def sentence(modes: Table) -> str:
     if harmed:
         return f"The claim does not hold in this run: {'; '.join(harmed)}."
     equals = [row for row in others if not harms(row)]
-    fact = "Stateless replicas answered every call in calm and through an update, and a kill cost what was in flight"
+    killed = number(max(row.figures["kill_calls"].max for row in stateless))
+    fact = f"Stateless replicas answered every call in calm and through an update, and a kill cost {killed} at most"
     if any(row.name == ALONE.name for row in equals):
         return f"{fact}; but so did sessions without affinity and without a store, so the claim is not shown."
     if equals:
         names = " and ".join(row.title for row in equals)
         return f"{fact}, without affinity and without a store; {names} did as well, with what the claim does without."
-    return f"{fact}, without affinity and without a store; no mode with sessions came through that."
+    return f"{fact}, without affinity and without a store; no mode with sessions that was measured came through that."
 
 
 def meaning(modes: Table, plan: Plan) -> str:
     """What that means for a user, and what it can't show."""
     parts = [say(row, plan.clients) for case, say in _SAYINGS if (row := _row(modes, case))]
-    killed = [row.figures["kill_calls"].median for row in modes.rows if _complete(row) and row.name != ALONE.name]
+    kept = {STORE.name, STATELESS.name, MODERN.name}
+    killed = [row.figures["kill_calls"].median for row in modes.rows if _complete(row) and row.name in kept]
     if killed:
         parts.append(
             f"A kill costs every mode the calls that the replica was working on, about "
-            f"{number(plan.rate * LATER_SECONDS / REPLICAS)} here; {_between(killed)} were lost, not counting sessions "
-            "without affinity."
+            f"{number(plan.rate * LATER_SECONDS / REPLICAS)} here; {_between(killed)} were lost where no session is "
+            "lost with it."
         )
     parts.append(
         "The difference in CPU time is not all the sessions': with them the SDK answers, without them this server's "
@@ -110,7 +112,8 @@ def _row(modes: Table, case: Case) -> Row | None:
 
 
 def _complete(row: Row) -> bool:
-    return not row.failure and {"success", *_WHAT_HARMS} <= row.figures.keys()
+    wanted = {"success"} if row.name == ALONE.name else {"success", "kill_calls", *_WHAT_HARMS}
+    return not row.failure and wanted <= row.figures.keys()
 
 
 def _cpu(row: Row) -> str:

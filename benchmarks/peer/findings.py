@@ -39,9 +39,8 @@ _COSTS_NOTE = (
 _LIMITS = (
     "The echo does nothing, so this is what the SDK and its HTTP server cost; a tool that works for some milliseconds "
     "hides most of it. One core each compares like with like, but Go and Rust use more cores in one process where "
-    "Python and Node take a process, and its memory, for each. The template's figure is that of its fast lane: calls "
-    "that ask for progress take the full lane, which costs more (`python -m benchmarks.exchange --only echo,full-lane` "
-    "tells)."
+    "Python and Node take a process, and its memory, for each. The template's figure is that of its fast lane, which "
+    "takes all calls of plain tools (`GET /version` says which tools are)."
 )
 
 

@@ -174,7 +174,7 @@ def _parser(script: Script) -> argparse.ArgumentParser:
     parser.add_argument(
         "--rounds", type=positive, metavar="N", help=f"rounds, in turns (default: {usual}; with --quick {quick})"
     )
-    parser.add_argument("--quick", action="store_true", help="in less than half a minute; the figures are rough")
+    parser.add_argument("--quick", action="store_true", help="in about half a minute; the figures are rough")
     script.options(parser)
     if script.targets:
         parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")

@@ -5,6 +5,7 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from benchmarks.load import LoadError
 from benchmarks.scenarios import MESSAGE
 from benchmarks.transport.caller import Call, echo, latencies, mean, timed
 from benchmarks.transport.place import Place
@@ -14,7 +15,9 @@ from loadtest.latency import percentile
 SIZES = {100: "100 B", 1_000: "1 kB", 10_000: "10 kB", 100_000: "100 kB", 1_000_000: "1 MB"}
 """Bytes of a message, and how they are told."""
 
-_PATIENCE = 150.0
+_PATIENCE = 120.0
+_SLOWEST = 0.05
+"""Seconds that a call may take."""
 _WARM_UP = 10
 _FEWEST = 3
 _MORE = 10
@@ -37,15 +40,18 @@ class Course:
             whole: whether messages of several sizes, FastMCP's client and calls by hand are measured, too.
 
         Raises:
-            LoadError: a wrong reply.
-            TimeoutError: it took minutes.
+            LoadError: a wrong reply, or it takes far too long.
             Exception: whatever a client meets.
         """
-        async with asyncio.timeout(_PATIENCE):
-            figures = await self._by_sdk(place, era, sized=whole)
-            if whole:
-                figures |= await self._by_fastmcp(place, era)
-                figures |= await self._by_hand(place, era)
+        seconds = _PATIENCE + _SLOWEST * self.calls * (self.clients + _MORE)
+        try:
+            async with asyncio.timeout(seconds):
+                figures = await self._by_sdk(place, era, sized=whole)
+                if whole:
+                    figures |= await self._by_fastmcp(place, era)
+                    figures |= await self._by_hand(place, era)
+        except TimeoutError:
+            raise LoadError(f"not done within {seconds:,.0f} s") from None
         return figures
 
     async def _by_sdk(self, place: Place, era: Era, *, sized: bool) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Streamable HTTP, over TCP or over a Unix domain socket: this project's server."""
+"""Streamable HTTP, over TCP or over a Unix domain socket: this project's server, and FastMCP's own beside it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -99,6 +99,17 @@ def over_tcp(core: int, folder: Path) -> Iterator[OverHttp]:
         ProcessError: it doesn't start.
     """
     with Process("server", core=core, folder=folder, **_SETTINGS) as process:
+        yield OverHttp(process, process.wait_ready(), None)
+
+
+@contextmanager
+def over_tcp_stock(core: int, folder: Path) -> Iterator[OverHttp]:
+    """FastMCP's own server, which is what the cases of stdio have, likewise.
+
+    Raises:
+        ProcessError: it doesn't start.
+    """
+    with Process("benchmarks.peer.stock", core=core, folder=folder) as process:
         yield OverHttp(process, process.wait_ready(), None)
 
 

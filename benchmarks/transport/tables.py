@@ -14,8 +14,9 @@ _PUBLISHED = (
 )
 _HOW = (
     "The same client, the official SDK's, in one process on one core; every server process on another core. HTTP is "
-    "this project's server with its access log; stdio and in memory are FastMCP's own server. Where one stdio process "
-    "is kept, all callers share the one client that started it, so none connects. In memory the libraries are loaded "
+    "this project's server with its access log, where nothing else is said; stdio and in memory are FastMCP's own "
+    "server. Where one stdio process is kept, all callers share the one client that started it, so none connects. In "
+    "memory the libraries are loaded "
     "already. Over HTTP a client reads the machine's TLS certificates before it connects, needed or not."
 )
 _ERA = {

@@ -6,7 +6,12 @@ from benchmarks.study.words import number
 _ALIKE = 0.1
 """Figures that differ by less than this are called alike."""
 
-_SHORT = {"stdio-kept": "stdio", "tcp": "HTTP over TCP", "unix": "HTTP over a Unix socket"}
+_SHORT = {
+    "stdio-kept": "FastMCP's server over stdio",
+    "tcp-stock": "the same over TCP",
+    "tcp": "this project's over TCP",
+    "unix": "this project's over a Unix socket",
+}
 _NOTHING = "Not all of it could be measured, so nothing follows from the rest."
 _LIMITS = (
     "What this can't show: a network, and clients with cores of their own. Whatever the figures, a stdio process can "
@@ -65,7 +70,7 @@ class Verdict:
         )
 
     def _one(self) -> str:
-        stdio, http = self._of["stdio-kept", "p50"], self._of["tcp", "p50"]
+        stdio, http = self._of["stdio-kept", "p50"], self._of["tcp-stock", "p50"]
         if _alike(stdio, http):
             compared = "stdio is about as quick as HTTP, and nobody has to listen"
         elif stdio < http:
@@ -73,7 +78,8 @@ class Verdict:
         else:
             compared = f"HTTP is quicker, stdio takes {number(stdio / http)} times as long, but nobody has to listen"
         return (
-            f"One client: {compared} ({self._calls()}). Of a call over TCP {self._n('tcp', 'share')} % is the "
+            f"One client, of FastMCP's server: {compared} ({self._calls()}). Of a call of this project's over TCP "
+            f"{self._n('tcp', 'share')} % is the "
             f"SDK's client; written by hand it takes {self._n('tcp', 'hand_p50')} ms, over stdio "
             f"{self._n('stdio-kept', 'hand_p50')} ms."
         )
@@ -93,8 +99,7 @@ class Verdict:
         return f"So: {shared}; stdio where one program starts a server for itself and nobody else needs it."
 
     def _calls(self) -> str:
-        quickest = sorted(_SHORT, key=lambda name: self._of[name, "p50"])
-        return ", ".join(f"{self._n(name, 'p50')} ms ({_SHORT[name]})" for name in quickest)
+        return ", ".join(f"{self._n(name, 'p50')} ms ({title})" for name, title in _SHORT.items())
 
     def _n(self, row: str, column: str) -> str:
         return number(self._of[row, column])

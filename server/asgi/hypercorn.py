@@ -8,6 +8,9 @@ from starlette.types import ASGIApp
 
 from server.config import Settings
 
+_NO_END = 2**63
+"""Requests of a connection: at the end of an HTTP/2 connection hypercorn drops those that it is answering."""
+
 
 async def serve(app: ASGIApp, settings: Settings, stop: asyncio.Event, **other: Any) -> None:
     """Serve until the event is set.
@@ -29,6 +32,7 @@ async def serve(app: ASGIApp, settings: Settings, stop: asyncio.Event, **other: 
         keep_alive_timeout=settings.keep_alive_seconds,
         h11_max_incomplete_size=settings.max_head_bytes,
         h2_max_header_list_size=settings.max_head_bytes,
+        keep_alive_max_requests=_NO_END,
         graceful_timeout=settings.shutdown_grace_seconds,
         **other,
     )

@@ -52,6 +52,18 @@ def test_the_figures_in_readme(figures: Path) -> None:
     assert book.main(["--check"]) == 0
 
 
+def test_figures_that_are_missing(figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which, and what measures them."""
+    (figures / "modes.json").unlink()
+    assert book.main([]) == 2
+    assert capsys.readouterr().err.startswith("README.md wants figures of modes, which are missing; python -m ")
+
+
+def test_these_pages_are_of_these_figures() -> None:
+    """BENCHMARKS.md and README, as they are committed."""
+    assert book.main(["--check"]) == 0
+
+
 def test_a_page_of_other_figures(figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, and what to do."""
     book.main([])

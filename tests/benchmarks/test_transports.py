@@ -33,7 +33,7 @@ from conftest import run
 script = partial(run, sys.executable, "-m", "benchmarks.transports")
 
 _NEEDED = ("rss_n", "connect", "cpu", "p50", "mean_n", "hand_p50", "fastmcp_cpu", "share")
-_NAMES = ["memory", "stdio-fresh", "stdio-kept", "tcp", "unix"]
+_NAMES = ["memory", "stdio-fresh", "stdio-kept", "tcp-stock", "tcp", "unix"]
 
 
 @pytest.mark.alone
@@ -121,7 +121,7 @@ def test_the_words_follow_from_the_figures(values: dict[tuple[str, str], float])
     assert sentence.startswith("It holds: ") == all(less)
     assert sentence.startswith("It does not hold: ") == (not any(less))
     assert ("So: HTTP for a server that many share" in meaning) == all(less)
-    stdio, http = values["stdio-kept", "p50"], values["tcp", "p50"]
+    stdio, http = values["stdio-kept", "p50"], values["tcp-stock", "p50"]
     if "stdio is quicker" in meaning:
         assert stdio < http
     if "HTTP is quicker" in meaning:
