@@ -94,6 +94,7 @@ def _chapter(study: Study) -> str:
         f"```bash\n{_FILES.sub('', study.command)}\n```",
         _table(study),
         *([table.note] if table.note else []),
+        *([f"Missed: {'; '.join(study.findings.missed)}."] if study.findings.missed else []),
         f"<sub>{study.began[:10]}, {study.seconds / 60:.0f} min, {rounds}{rough}; {study.machine}{versions}.</sub>",
     ]
     return "\n\n".join(lines) + "\n"

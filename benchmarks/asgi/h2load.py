@@ -3,6 +3,7 @@
 import re
 import statistics
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,9 @@ class Loaded:
     p95: float
     p99: float
     wire_bytes: float
-    """Bytes that came for each request, heads and framing among them."""
+    """Bytes that came for each good reply, heads and framing among them."""
     body_bytes: float
+    """Likewise, without these."""
 
 
 def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folder: Path) -> Loaded:
@@ -64,7 +66,9 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
     if not done.returncode and not rows:
         raise TooShort(f"no reply came within {seconds:g} s")
     if done.returncode or not (data and total) or not good:
-        raise LoadError(f"h2load: {(done.stderr or done.stdout).strip()[-300:] or 'no good reply came'}")
+        statuses = ", ".join(f"{count} × {status}" for status, count in Counter(row[1] for row in rows).items())
+        last = " ".join((done.stderr or done.stdout).split())[-200:]
+        raise LoadError(f"h2load ended with {done.returncode}; statuses: {statuses or 'none'}; {last}")
     return Loaded(
         requests=len(rows),
         failed=len(rows) - len(good) if told else None,
@@ -73,6 +77,6 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
         p50=percentile(good, 50) / 1000,
         p95=percentile(good, 95) / 1000,
         p99=percentile(good, 99) / 1000,
-        wire_bytes=int(total[1]) / len(rows),
-        body_bytes=int(data[1]) / len(rows),
+        wire_bytes=int(total[1]) / len(good),
+        body_bytes=int(data[1]) / len(good),
     )

@@ -46,10 +46,9 @@ class Endurance:
     """Calls of `echo`, each with the right reply."""
     failure: str = ""
 
-    @property
-    def settled_mb(self) -> float:
-        """The memory after a tenth of the requests: caches are full then, and pools as large as they get."""
-        return next((mb for thousands, mb in self.memory if thousands * 1e4 >= self.requests), 0.0)
+    def mb_after(self, share: float) -> float:
+        """The memory after a share of the requests."""
+        return next((mb for thousands, mb in self.memory if thousands * 1e3 >= share * self.requests), 0.0)
 
     @property
     def end_mb(self) -> float:

@@ -16,7 +16,8 @@ _COLUMNS = [
     Column("busy", "busy", "%"),
     Column("p50", "p50", "ms", "less"),
     Column("p99", "p99", "ms", "less"),
-    Column("memory_settled", "after a tenth", "MB"),
+    Column("memory_tenth", "after a tenth", "MB"),
+    Column("memory_half", "after half", "MB"),
     Column("memory_end", "at the end", "MB", "less"),
 ]
 
@@ -42,7 +43,8 @@ def long_table(found: Endurance, wanted: int) -> Table:
     echo, minimal, floor = samples[ECHO.name], samples[MINIMAL.name], samples[FLOOR.name]
     memory: dict[str, Sequence[float]] = {
         "requests": [found.requests],
-        "memory_settled": [found.settled_mb],
+        "memory_tenth": [found.mb_after(0.1)],
+        "memory_half": [found.mb_after(0.5)],
         "memory_end": [found.end_mb],
     }
     shares: dict[str, Sequence[float]] = {"of_minimal": _shares(echo, minimal), "of_floor": _shares(echo, floor)}

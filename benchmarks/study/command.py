@@ -195,7 +195,7 @@ def _write(study: Study, given: argparse.Namespace, errors: Console) -> None:
         return
     if given.json:
         Path(given.json).write_text(text)
-    show(study, Console(width=200))  # rather a line that the terminal breaks than figures cut off
+    show(study, Console(width=300))  # rather a line that the terminal breaks than figures cut off
 
 
 def _file(text: str) -> Any:
