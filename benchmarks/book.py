@@ -45,7 +45,8 @@ _PREFACE = """\
 
 `make bench ARGS=--quick` runs the studies behind the README's claims in three minutes, roughly; without `--quick` \
 they take about half an hour, and `--all` runs what else is here. This page is made of `benchmarks/figures/*.json` by \
-`python -m benchmarks.book`. Each command below takes `--html FILE` for a page with plots and all tables, \
+`python -m benchmarks.book`, where `python` is `.venv/bin/python`, as in all that follows. Each \
+command below takes `--html FILE` for a page with plots and all tables, \
 `--json FILE`, and `--help`. A figure is the median of rounds in turns, with the least and the most in parentheses. \
 A shared machine's speed changes by half within seconds: compare figures of one table, not of two. CPU time is user \
 and system time of the server's process.
@@ -90,9 +91,10 @@ def _chapter(study: Study) -> str:
     rough = "; a quick run, rough" if study.quick else ""
     lines = [
         f"## {study.title}",
-        f"{study.claim} {study.findings.sentence}",
+        study.claim,
         f"```bash\n{_FILES.sub('', study.command)}\n```",
         _table(study),
+        study.findings.sentence,
         *([table.note] if table.note else []),
         *([f"Missed: {'; '.join(study.findings.missed)}."] if study.findings.missed else []),
         f"<sub>{study.began[:10]}, {study.seconds / 60:.0f} min, {rounds}{rough}; {study.machine}{versions}.</sub>",

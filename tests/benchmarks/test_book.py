@@ -33,9 +33,10 @@ def test_a_chapter_for_each_claim(figures: Path) -> None:
     """Its claim and one sentence, the command without its files, one table, when and on what."""
     assert book.main([]) == 0
     text = (figures / "BENCHMARKS.md").read_text()
-    assert "## An example\n\nIt shows. HTTP is quick.\n\n```bash\npython -m benchmarks.example --rounds 3\n```" in text
+    assert "## An example\n\nIt shows.\n\n```bash\npython -m benchmarks.example --rounds 3\n```\n\n|  |" in text
     assert "|  | p50, ms | calls, /s |\n| --- | ---: | ---: |\n| stdio, <a process> | 19.6 (18–22) | 51 |" in text
     assert "| HTTP / TCP |" in text
+    assert "|\n\nHTTP is quick.\n\n" in text
     assert "2026-11-22, 1 min, 3 rounds; " in text
     assert "uvicorn 0.54." in text
 
