@@ -25,11 +25,13 @@ def test_the_figures_as_json() -> None:
     assert done.stderr == ""
     figures = json.loads(done.stdout)
     assert set(figures) == {
-        *("schema", "command", "began", "machine", "quick", "rounds", "seconds", "log_level"),
+        *("schema", "command", "began", "machine", "quick", "rounds", "seconds", "took", "versions", "log_level"),
         *("scenarios", "process", "failures", "missed"),
     }
     assert (figures["schema"], figures["quick"], figures["rounds"], figures["failures"]) == (1, True, 1, [])
     assert figures["command"] == "python -m benchmarks.exchange --quick --only echo --json -"
+    assert 1 < figures["took"] < 90
+    assert "fastmcp" in figures["versions"]
     assert set(figures["machine"]) == {"cpu", "cores", "memory_gb", "kernel", "python", "server_core", "load_core"}
     floor, echo = figures["scenarios"]
     assert (floor["name"], floor["target"], floor["met"], echo["name"], echo["target"]) == (
