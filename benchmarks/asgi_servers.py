@@ -149,7 +149,6 @@ def _cases(given: argparse.Namespace) -> list[tuple[Variant, bool]]:
 def _start(run: Run, stack: ExitStack, variant: Variant, files: list[str], *, tls: bool) -> Served:
     process = Secured if tls else Process
     settings = {"MCP_COMPONENTS": _PACK, "MAX_REQUESTS_PER_CONNECTION": "0", "MAX_CONNECTION_AGE_SECONDS": "0"}
-    settings["SHUTDOWN_GRACE_SECONDS"] = "1"  # hypercorn waits so long for connections of HTTP/2 that have ended
     serving = process("benchmarks.asgi.serve", variant.name, *files, core=None, folder=run.folder, **settings)
     return Served(variant, stack.enter_context(serving), tls=tls)
 

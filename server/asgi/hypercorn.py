@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from starlette.types import ASGIApp
 
+from server.asgi.departure import Departure
 from server.config import Settings
 
 _NO_END = 2**63
@@ -36,4 +37,4 @@ async def serve(app: ASGIApp, settings: Settings, stop: asyncio.Event, **other: 
         graceful_timeout=settings.shutdown_grace_seconds,
         **other,
     )
-    await serve_hypercorn(cast("Any", app), config, shutdown_trigger=stop.wait, mode="asgi")
+    await serve_hypercorn(cast("Any", Departure(app)), config, shutdown_trigger=stop.wait, mode="asgi")

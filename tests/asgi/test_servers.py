@@ -1,10 +1,14 @@
 """The template under other ASGI servers than its own."""
 
 import asyncio
+import json
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 
+import h2.connection
+import h2.events
 import httpx
 import pytest
 
@@ -72,6 +76,45 @@ def test_calls_side_by_side_over_one_connection(server: Server) -> None:
             return await asyncio.gather(*map(call, range(1100)))
 
     assert asyncio.run(calls()) == [str(number) for number in range(1100)]
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_reply_that_nobody_takes_is_let_go(start_server: StartServer, name: str) -> None:
+    """With its place among the calls in flight, when the HTTP/2 connection has ended."""
+    server = start_server(ASGI_SERVER=name, MAX_IN_FLIGHT="2")
+    body = json.dumps(request("tools/call", {"name": "echo", "arguments": {"message": "x" * 200_000}})).encode()
+    for _ in range(3):
+        leave_at_the_first_part(server.port, body)
+
+    def answered() -> bool:
+        return httpx.post(f"{server.url}/mcp", json=CALL, headers=HEADERS).status_code == 200
+
+    until(answered, "there is a place for another call")
+    assert [answered() for _ in range(3)] == [True] * 3
+
+
+def leave_at_the_first_part(port: int, body: bytes) -> None:
+    """Send a request over HTTP/2, take less of the reply than fits into the window, and hang up."""
+    connection = h2.connection.H2Connection()
+    connection.initiate_connection()
+    stream = connection.get_next_available_stream_id()
+    names = {":method": "POST", ":path": "/mcp", ":scheme": "http", ":authority": f"127.0.0.1:{port}"}
+    headers = {**names, **{name.lower(): value for name, value in HEADERS.items()}, "content-type": "application/json"}
+    connection.send_headers(stream, list(headers.items()))
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+        sent = taken = 0
+        while taken < 60_000:
+            room = min(connection.local_flow_control_window(stream), connection.max_outbound_frame_size)
+            while room > 0 and sent < len(body):
+                part = body[sent : sent + room]
+                sent += len(part)
+                connection.send_data(stream, part, end_stream=sent == len(body))
+                room = min(connection.local_flow_control_window(stream), connection.max_outbound_frame_size)
+            sock.sendall(connection.data_to_send())
+            data = sock.recv(65536)
+            assert data
+            for event in connection.receive_data(data):
+                taken += len(event.data) if isinstance(event, h2.events.DataReceived) else 0
 
 
 @pytest.mark.parametrize("name", SERVERS)
