@@ -179,7 +179,7 @@ def pytest_unconfigure() -> None:
 class Server:
     """`python -m server` as a process of its own."""
 
-    process: subprocess.Popen[str] | Forked
+    process: subprocess.Popen[bytes] | Forked
 
     def __init__(self, log: Path, *arguments: str, **settings: str) -> None:
         self.port = int(settings.setdefault("MCP_PORT", str(free_port())))
@@ -196,7 +196,6 @@ class Server:
                     env=environ,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
-                    text=True,
                     start_new_session=True,  # Ctrl-C of the test run is not theirs
                 )
 

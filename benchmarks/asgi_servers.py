@@ -76,8 +76,8 @@ class Served:
             self._load(run, calls, _WARM_UP if self.tls or not run.given.quick else 0.05)
             loaded, cpu = self._load(run, calls, run.given.seconds or (0.2 if run.given.quick else 2.0))
             # What came of replies that were cut off, at the end or by an error, counts in the bytes only.
-            cut, failed = calls.clients, loaded.failed or 0
-            if not 0.98 * length <= loaded.body_bytes <= length * (1.02 + (cut + failed) / (loaded.requests - failed)):
+            cut = calls.clients + loaded.requests - loaded.good
+            if not 0.98 * length <= loaded.body_bytes <= length * (1.02 + cut / loaded.good):
                 raise LoadError(f"replies of {loaded.body_bytes:,.0f} bytes, not {length:,}")
         except (ValueError, LoadError, OSError) as error:
             self.failure = f"{calls.title}: {self.process.end or error}"
@@ -102,10 +102,10 @@ class Served:
 
 
 def _values(loaded: Loaded, cpu: float) -> dict[str, float]:
-    errors = {} if loaded.failed is None else {"errors": 100 * loaded.failed / loaded.requests}
+    errors = {} if loaded.errors is None else {"errors": loaded.errors}
     return errors | {
-        "rate": (loaded.requests - (loaded.failed or 0)) / loaded.seconds,
-        "cpu": 1e6 * cpu / (loaded.requests - (loaded.failed or 0)),
+        "rate": loaded.good / loaded.seconds,
+        "cpu": 1e6 * cpu / loaded.good,
         "mean": loaded.mean,
         "p50": loaded.p50,
         "p95": loaded.p95,

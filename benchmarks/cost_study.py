@@ -80,6 +80,6 @@ def _words(results: Results) -> tuple[str, str]:
         parts.append(f"A caller's key, its rate and an audit log make it {ratios['secured']:.2f}.")
     if "full-lane" in ratios:
         parts.append(f"The full lane costs {ratios['full-lane']:.0f} times the floor.")
-    logged = "a line of the access log for each request" if results.log_level == "INFO" else "no line for a request"
+    logged = "a line of the access log for each request" if results.log_level in ("DEBUG", "INFO") else "no line for a request"
     parts.append(f"The floor parses and writes JSON, and checks nothing; the others write {logged}.")
     return sentence, " ".join(parts)

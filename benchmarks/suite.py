@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
             command += [f"--{kind}", os.path.relpath(file, ROOT)]
         code = _run(command)
         if code in _STOPPED:
-            return abs(code) if code > 0 else 128 - code
+            return code if code > 0 else 128 - code
         if code:
             failed[name] = code
     minutes = (time.monotonic() - began) / 60

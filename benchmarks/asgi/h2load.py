@@ -24,8 +24,10 @@ class Loaded:
     """What came of it; times in ms."""
 
     requests: int
-    failed: int | None
-    """Without a 2xx; None if it read no status: it can't of a status line without words, which hypercorn writes."""
+    good: int
+    """With a 2xx."""
+    errors: float | None
+    """The others, in percent; None if it read no status: it can't of a line without words, which hypercorn writes."""
     seconds: float
     mean: float
     p50: float
@@ -61,7 +63,7 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
         raise TooShort(f"h2load did not end {seconds + 10:g} s after its start") from error
     data, total = _DATA.search(done.stdout), _TOTAL.search(done.stdout)
     rows = [line.split("\t") for line in log.read_text().splitlines()] if log.exists() else []
-    told = [row for row in rows if row[1] != "0"]
+    told = any(row[1] != "0" for row in rows)
     good = sorted(int(row[2]) for row in rows if row[1].startswith("2") or row[1] == "0")
     if not done.returncode and not rows:
         raise TooShort(f"no reply came within {seconds:g} s")
@@ -71,7 +73,8 @@ def run(calls: Calls, url: str, *, http2: bool, seconds: float, core: int, folde
         raise LoadError(f"h2load ended with {done.returncode}; statuses: {statuses or 'none'}; {last}")
     return Loaded(
         requests=len(rows),
-        failed=len(rows) - len(good) if told else None,
+        good=len(good),
+        errors=100 * (1 - len(good) / len(rows)) if told else None,
         seconds=seconds,
         mean=statistics.fmean(good) / 1000,
         p50=percentile(good, 50) / 1000,

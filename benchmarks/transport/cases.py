@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.transport.in_memory import InMemory
-from benchmarks.transport.over_http import over_tcp, over_tcp_stock, over_unix
+from benchmarks.transport.over_http import over_tcp, over_unix
 from benchmarks.transport.over_stdio import OverStdio
 from benchmarks.transport.place import Place
 from benchmarks.wire import Era
@@ -33,7 +34,7 @@ TRANSPORTS = (
         alone=False,
     ),
     Transport("stdio-kept", "stdio, one process kept", lambda core, folder: OverStdio(core, folder, shared=True)),
-    Transport("tcp-stock", "Streamable HTTP, TCP, FastMCP's server", over_tcp_stock),
+    Transport("tcp-stock", "Streamable HTTP, TCP, FastMCP's server", partial(over_tcp, module="benchmarks.peer.stock")),
     Transport("tcp", "Streamable HTTP, TCP", over_tcp),
     Transport("unix", "Streamable HTTP, Unix socket", over_unix),
 )

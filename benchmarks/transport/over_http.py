@@ -92,24 +92,13 @@ class OverHttp(Place):
 
 
 @contextmanager
-def over_tcp(core: int, folder: Path) -> Iterator[OverHttp]:
-    """The server on a port of 127.0.0.1, on a CPU core of its own.
+def over_tcp(core: int, folder: Path, module: str = "server") -> Iterator[OverHttp]:
+    """A server on a port of 127.0.0.1, on a CPU core of its own.
 
     Raises:
         ProcessError: it doesn't start.
     """
-    with Process("server", core=core, folder=folder, **_SETTINGS) as process:
-        yield OverHttp(process, process.wait_ready(), None)
-
-
-@contextmanager
-def over_tcp_stock(core: int, folder: Path) -> Iterator[OverHttp]:
-    """FastMCP's own server, which is what the cases of stdio have, likewise.
-
-    Raises:
-        ProcessError: it doesn't start.
-    """
-    with Process("benchmarks.peer.stock", core=core, folder=folder) as process:
+    with Process(module, core=core, folder=folder, **_SETTINGS) as process:
         yield OverHttp(process, process.wait_ready(), None)
 
 
