@@ -80,6 +80,8 @@ def _words(results: Results) -> tuple[str, str]:
         parts.append(f"A caller's key, its rate and an audit log make it {ratios['secured']:.2f}.")
     if "full-lane" in ratios:
         parts.append(f"The full lane costs {ratios['full-lane']:.0f} times the floor.")
-    logged = "a line of the access log for each request" if results.log_level in ("DEBUG", "INFO") else "no line for a request"
-    parts.append(f"The floor parses and writes JSON, and checks nothing; the others write {logged}.")
+    logged = "write a line of the access log" if results.log_level in ("DEBUG", "INFO") else "log nothing, either"
+    parts.append(
+        f"The floor parses and writes JSON, checks nothing and logs nothing; for each request the others {logged}."
+    )
     return sentence, " ".join(parts)
