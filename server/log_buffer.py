@@ -54,15 +54,15 @@ class LogBuffer:
     def flush(self) -> None:
         """Write what has been added. A stream that takes nothing (closed, full) loses the lines, not the server."""
         self._due = False  # ahead of the taking: a line that comes after it is for the next time
-        lines = []
-        while self._lines:
-            with suppress(IndexError):  # another thread took the last one
-                line = self._lines.popleft()
-                lines.append(line if isinstance(line, str) else line[0](*line[1:]))
+        lines: list[str | tuple[Any, ...]] = []
+        with suppress(IndexError):  # there are no more, or another thread took the last one
+            while True:
+                lines.append(self._lines.popleft())
         if lines:
+            texts = [line if isinstance(line, str) else line[0](*line[1:]) for line in lines]
             stream = self._stream or sys.stderr
             with suppress(OSError, ValueError):
-                stream.write("\n".join(lines) + "\n")
+                stream.write("\n".join(texts) + "\n")
                 stream.flush()
 
 
