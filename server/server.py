@@ -27,6 +27,7 @@ from server.exchange.lanes import open_lanes
 from server.exchange.stateless import forget_sessions
 from server.exchange.warm_up import warm_up
 from server.http1 import limits
+from server.huge_pages import use_huge_pages
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build, offer_jobs
@@ -116,6 +117,7 @@ def create_app(
                 with untraced():
                     await warm_up(exchange)
             collector.settle()
+            use_huge_pages()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
             sent = traced.running() if traced else nullcontext()
             async with around, sent, bounded, noted, desk.running(), lag.running():
