@@ -1,8 +1,7 @@
 """One request and its response, between uvicorn's parser and the app."""
 
 import asyncio
-from collections.abc import Awaitable, Generator
-from itertools import chain
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -40,6 +39,12 @@ class Cycle(RequestResponseCycle):
         self.turn = turn
         self._asked = False
 
+    def take(self, body: bytes) -> None:
+        """Take a request's whole body."""
+        self.body += body
+        self.more_body = False
+        self.message_event.set()
+
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
         """Take an ASGI message, or a response in one (`server.http1.whole`)."""
         kind = message["type"]
@@ -67,18 +72,16 @@ class Cycle(RequestResponseCycle):
             or self.scope["method"] == "HEAD"
         ):
             return self._send_parts(message)
-        parts = [STATUS_LINE[message["status"]]]
-        for name, value in chain(message["headers"], self.default_headers):
-            if name == b"connection":
-                return self._send_parts(message)
-            parts.append(b"%b: %b\r\n" % (name, value))
-        parts.append(b"content-length: %d\r\n\r\n%b" % (len(body), body))
+        length = (b"content-length", b"%d" % len(body))
+        head = b"\r\n".join(map(_LINE, (length, *message["headers"], *self.default_headers)))
+        if head.find(b"\nconnection: ") >= 0:  # uvicorn's to act on; `in` would try it as a number first
+            return self._send_parts(message)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
-        self.turn.write(self.transport, b"".join(parts))
+        self.turn.write(self.transport, b"%b%b\r\n\r\n%b" % (STATUS_LINE[message["status"]], head, body))
         self.message_event.set()
         self.on_response()
-        return _DONE
+        return _done()
 
     async def _send_large(self, message: Any) -> None:
         """Send a whole response, smaller if its caller takes that."""
@@ -134,16 +137,12 @@ class _Lingering:
         self._connection.linger()
 
 
-class _Done:
-    """An awaitable that is done; a coroutine for nothing costs twice as much."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return
-        yield
+async def _done() -> None:
+    """For callers that await the end of what has ended."""
 
 
-_DONE = _Done()
-
+_LINE = b": ".join
+"""A header's line of its name and value."""
 
 _CLOSE = (b"connection", b"close")
 _GZIP = (b"content-encoding", b"gzip")

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import secrets
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import httptools
@@ -11,12 +11,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from server import config, eager
 from server.http1.cycle import Cycle
+from server.http1.known_head import KnownHead, learn
 from server.http1.limits import KEY, Limits
 from server.http1.turn import turn_of
 from server.replica import name_of
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application, ASGIVersions
+    from uvicorn._types import ASGI3Application, ASGIVersions, HTTPScope
 
 _SWEEP_SECONDS = 1.0
 
@@ -39,6 +40,10 @@ def _split(url: bytes) -> tuple[str, bytes, bytes]:
     """A URL's path, as text without escapes and as it came, and its query."""
     parsed = httptools.parse_url(url)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
+
+
+def _nothing() -> None:
+    """In place of what has been done."""
 
 
 @functools.cache
@@ -69,6 +74,8 @@ class HttpProtocol(HttpToolsProtocol):
     _retiring = False
     _deaf = False
     """Whether what comes is thrown away."""
+    _known: KnownHead | None = None
+    """The head of the request before, if nothing stands between it and the next."""
 
     @property
     def leaving(self) -> bool:
@@ -147,7 +154,15 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse data."""
         if self._deaf:
             return
-        before = self.cycle
+        before: RequestResponseCycle | None = self.cycle
+        known, self._known = self._known, None
+        if known is not None:
+            body = known.body(data)
+            if body is not None:
+                self._known = known
+                self._repeat(known.scope(len(body)), body)
+                return
+        between = not self._in_head and (before is None or not before.more_body)
         self._much = self._head_size + len(data) > self._limits.head
         try:
             self.parser.feed_data(data)
@@ -159,9 +174,23 @@ class HttpProtocol(HttpToolsProtocol):
             self.refuse("400 Bad Request", "Invalid HTTP request received.")
         except httptools.HttpParserUpgrade:
             self._unsupported_upgrade_warning()
+        else:
+            if between and self.cycle is not before:
+                self._learn(data)
         if self._in_head:
             # Behind whole requests in the same data stands a part of unknown length; it counts from the next data on.
             self._has_part_of_head(len(data) if self.cycle is before else 0)
+
+    def _learn(self, data: bytes) -> None:
+        """Remember a head, if the request came in one piece and nothing of it concerns the connection."""
+        cycle = cast("Cycle", self.cycle)
+        if not cycle.more_body and cycle.keep_alive and not self.expect_100_continue and not cycle.response_started:
+            self._known = learn(data, self.scope, cycle.body, self._limits.head)
+
+    def _repeat(self, scope: Any, body: bytes) -> None:
+        """Begin a request whose head is known, and which has come as a whole."""
+        scope["state"] = self.app_state.copy()
+        self._begin(scope, keep_alive=True).take(body)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -180,7 +209,7 @@ class HttpProtocol(HttpToolsProtocol):
         parser = self.parser
         version = parser.get_http_version()
         path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
-        self.scope = {
+        scope: HTTPScope = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
@@ -195,14 +224,18 @@ class HttpProtocol(HttpToolsProtocol):
             "headers": self.headers,
             "state": self.app_state.copy(),
         }
-        before = cast("RequestResponseCycle | None", self.cycle)
-        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self._begin(scope, keep_alive=version != "1.0" and parser.should_keep_alive())
+
+    def _begin(self, scope: "HTTPScope", *, keep_alive: bool) -> Cycle:
+        self.scope = scope
+        before: RequestResponseCycle | None = self.cycle
         self.cycle = cycle = Cycle(self, self._turn, keep_alive=keep_alive)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:  # a pipelined one
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
+        return cycle
 
     def _has_part_of_head(self, size: int) -> None:
         if self._deaf:  # it was no HTTP
@@ -252,11 +285,24 @@ class HttpProtocol(HttpToolsProtocol):
         self._turn.start(self, cycle, app)
 
     def answer(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        """Run the app for a request."""
-        task = eager.start(cycle.run_asgi(app), self.loop)
-        if not task.done():
+        """Run the app for a request; uvicorn looks at an end that isn't the usual one."""
+        running: Any = app(cycle.scope, cycle.receive, cycle.send)
+        task: asyncio.Task[None] = eager.start(running, self.loop)
+        if task.done():
+            self._ended(cycle, task)
+        else:
             self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+            task.add_done_callback(functools.partial(self._ended, cycle))
+
+    def _ended(self, cycle: RequestResponseCycle, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if cycle.response_complete and not task.cancelled() and task.exception() is None:
+            cycle.on_response = _nothing  # which held the connection
+            return
+        looking = eager.start(cycle.run_asgi(lambda *_: task), self.loop)
+        if not looking.done():
+            self.tasks.add(looking)
+            looking.add_done_callback(self.tasks.discard)
 
     def on_response_complete(self) -> None:
         """Go on with a pipelined request, or wait for the next."""
