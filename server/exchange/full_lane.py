@@ -99,6 +99,7 @@ class FullLane:
             try:
                 return await runner.on_request(dispatch, request.method, request.params)
             finally:
+                del runner.on_request  # kept there, the method would make the runner the collector's business
                 if sdk.needs_cleanup(runner.connection):
                     await aclose_shielded(runner.connection)
 
