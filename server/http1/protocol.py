@@ -25,6 +25,10 @@ _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
 
 
+_LESSONS = 8
+"""Heads that are remembered in vain; a connection whose heads all differ (each with a trace's id, say) goes without."""
+
+
 class _HeadTooLongError(Exception):
     """Ends the parser's work on a head that has come as a whole."""
 
@@ -76,6 +80,8 @@ class HttpProtocol(HttpToolsProtocol):
     """Whether what comes is thrown away."""
     _known: KnownHead | None = None
     """The head of the request before, if nothing stands between it and the next."""
+    _lessons = _LESSONS
+    """How many more heads are remembered until one comes again."""
 
     @property
     def leaving(self) -> bool:
@@ -159,7 +165,7 @@ class HttpProtocol(HttpToolsProtocol):
         if known is not None:
             body = known.body(data)
             if body is not None:
-                self._known = known
+                self._known, self._lessons = known, _LESSONS
                 self._repeat(known.scope(len(body)), body)
                 return
         between = not self._in_head and (before is None or not before.more_body)
@@ -184,8 +190,9 @@ class HttpProtocol(HttpToolsProtocol):
     def _learn(self, data: bytes) -> None:
         """Remember a head, if the request came in one piece and nothing of it concerns the connection."""
         cycle = cast("Cycle", self.cycle)
-        if not cycle.more_body and cycle.keep_alive and not self.expect_100_continue and not cycle.response_started:
-            self._known = learn(data, self.scope, cycle.body, self._limits.head)
+        if self._lessons and not (cycle.more_body or cycle.response_started or self.expect_100_continue):
+            self._lessons -= 1
+            self._known = learn(data, self.scope, cycle.body, self._limits.head) if cycle.keep_alive else None
 
     def _repeat(self, scope: Any, body: bytes) -> None:
         """Begin a request whose head is known, and which has come as a whole."""

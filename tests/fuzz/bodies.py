@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from tests.exchange.lanes.tools import VALID
 from tests.exchange.test_endpoint import ALMOST, JSON
-from tests.exchange.test_lanes_agree import VALID
 from tests.fuzz.dice import Dice
 from tests.fuzz.values import NAMES, ODD, Raw, written
 from tests.mcp import ENVELOPE, VERSION, request

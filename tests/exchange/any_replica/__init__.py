@@ -1,0 +1,1 @@
+"""Every request of a conversation may come to another replica."""

@@ -1,0 +1,24 @@
+"""The forms in which a header may come."""
+
+from base64 import b64encode
+
+from mcp.shared.inbound import encode_header_value
+
+FORMS = ["absent", "other", "twice", "twice otherwise", "padded", "encoded", "upper", "empty", "latin"]
+
+
+def in_form(value: str, form: str) -> list[bytes]:
+    """A header's values: as it should be, or in some other form."""
+    right = encode_header_value(value).encode()
+    forms = {
+        "absent": [],
+        "other": [b"other"],
+        "twice": [right, right],
+        "twice otherwise": [right, b"other"],
+        "padded": [b" \t" + right + b"\t "],
+        "encoded": [b"=?base64?" + b64encode(value.encode("utf-8", "replace")) + b"?="],
+        "upper": [right.upper()],
+        "empty": [b""],
+        "latin": [value.encode("utf-8", "replace")],
+    }
+    return forms.get(form, [right])

@@ -1,0 +1,44 @@
+"""Middleware that takes part in calls."""
+
+from fastmcp.exceptions import ToolError
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+from mcp_types import CallToolRequestParams
+
+WISHES = ["own answer", "another tool", "another name", "more", "again", "instead"]
+
+
+class Looks(Middleware):
+    """Middleware that takes part in calls, and changes those that have an argument which says so."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
+        """Do what `wish` says."""
+        self.runs += 1
+        given = dict(context.message.arguments or {})
+        wish = given.pop("wish", None)
+        if wish not in WISHES:
+            return await call_next(context)
+        name = "number_huge" if wish == "another name" else context.message.name
+        context = context.copy(message=CallToolRequestParams(name=name, arguments=given))
+        assert context.fastmcp_context is not None
+        server = context.fastmcp_context.fastmcp
+        if wish == "own answer":
+            return ToolResult(content="own answer")
+        if wish == "another tool":
+            await server.call_tool("text", {})
+        try:
+            result = await call_next(context)
+        except ToolError:
+            if wish == "again":
+                return await call_next(context)
+            if wish == "instead":
+                return await server.call_tool("text_unicode", {})
+            raise
+        if wish == "more":
+            result.meta = {**(result.meta or {}), "more": 10**30}
+        return await call_next(context) if wish == "again" else result
