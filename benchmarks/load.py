@@ -28,7 +28,7 @@ class Load:
     """
 
     def __init__(self, port: int, scenario: Scenario, connections: int, *, patience: float = 10) -> None:
-        self.request = scenario.request
+        self.requests = scenario.request, scenario.other or scenario.request
         self.replies = 0
         self._port = port
         self._scenario = scenario
@@ -162,6 +162,7 @@ class _Connection(asyncio.Protocol):
         self._load = load
         self._received = b""
         self._sent = 0
+        self._turn = 0
         self._rests = False
         self._transport: asyncio.Transport
 
@@ -169,9 +170,11 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without being declared so
 
     def send(self) -> None:
-        """Send the request."""
+        """Send the request, or the other one in its turn."""
+        self._turn ^= 1
+        request = self._load.requests[self._turn]
         self._sent = time.perf_counter_ns()
-        self._transport.write(self._load.request)
+        self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         self._received = received = self._received + data if self._received else data

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -26,6 +26,8 @@ class Scenario:
     """Most CPU time per request, as a multiple of the floor's."""
     key: str = ""
     """The caller's; with one the server asks for it, bounds its holder's rate, and writes an audit log."""
+    other: bytes = b""
+    """What each connection sends in turns with the request, if anything; its reply is the same."""
 
 
 MESSAGE = "hello"
@@ -78,6 +80,7 @@ _MODEL_TEXT = '{"message":"hello","length":5,"words":["hello"]}'
 
 FLOOR = _call("floor", "floor: bare ASGI, orjson", "", "echo")
 ECHO = _call("echo", "echo, handshake era", "echo", "echo", target=1.6)
+_STRANGERS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", era=Era.STATELESS)
 
 SCENARIOS = (
     ECHO,
@@ -99,6 +102,8 @@ SCENARIOS = (
     _discover(),
     # FastMCP's client gives one with each call.
     _call("progress", "echo with a progress token", "echo", "echo", meta={"progressToken": 1}),
+    # As where each request has a trace's id in a header, so that no head is just the one before.
+    replace(_STRANGERS, other=_STRANGERS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
     _call("full-lane", "full lane", "echo", "echo", meta={"fastmcp": {}}, target=16.0),
 )
 

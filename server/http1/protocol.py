@@ -26,7 +26,7 @@ _LINGER_SECONDS = 2.0
 
 
 _LESSONS = 8
-"""Heads that are remembered in vain; a connection whose heads all differ (each with a trace's id, say) goes without."""
+"""Heads that are remembered in vain; a connection whose heads all differ goes without."""
 
 
 class _HeadTooLongError(Exception):
@@ -163,10 +163,11 @@ class HttpProtocol(HttpToolsProtocol):
         before: RequestResponseCycle | None = self.cycle
         known, self._known = self._known, None
         if known is not None:
-            body = known.body(data)
-            if body is not None:
+            read = known.read(data)
+            if read is not None:
+                headers, body = read
                 self._known, self._lessons = known, _LESSONS
-                self._repeat(known.scope(len(body)), body)
+                self._repeat(known.scope(headers), body)
                 return
         between = not self._in_head and (before is None or not before.more_body)
         self._much = self._head_size + len(data) > self._limits.head

@@ -16,6 +16,7 @@ from server.http1.known_head import KnownHead, learn
 from tests.http1.connections import Connections
 
 HEAD = b"POST /mcp?a=b HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\nAccept: text/plain\r\n\r\n"
+VARIED = [b"Traceparent: 00-1-2", b"Connection: keep-alive", b"X: y", b"x: z"]
 
 
 def request(body: bytes, *headers: bytes) -> bytes:
@@ -77,7 +78,13 @@ PIECES = [
     b"-",
     b"x",
     b": ",
+    b"\t",
+    b"\x00",
+    b"\xe4",
+    b"close",
+    b"Upgrade",
     b"Content-Length: 3\r\n",
+    b"Connection: close\r\n",
     b"Transfer-Encoding: chunked\r\n",
     "Content-Length: ²\r\n".encode(),
     request(b"hello"),
@@ -86,30 +93,99 @@ PIECES = [
 
 @given(
     body=st.binary(max_size=30) | st.sampled_from(PIECES),
+    values=st.lists(st.binary(max_size=9) | st.sampled_from(PIECES), max_size=4),
     changes=st.lists(
         st.tuples(st.integers(0, 200), st.integers(0, 12), st.binary(max_size=5) | st.sampled_from(PIECES)), max_size=3
     ),
 )
-@example(body=b"", changes=[])
-@example(body=b"{}", changes=[(0, 0, b"\r\n")])
-def test_what_is_taken_for_known_is_what_the_parser_reads(body: bytes, changes: list[tuple[int, int, bytes]]) -> None:
+@example(body=b"", values=[], changes=[])
+@example(body=b"{}", values=[], changes=[(0, 0, b"\r\n")])
+@example(body=b"", values=[b"a", b"Upgrade, close"], changes=[])
+def test_what_is_taken_for_known_is_what_the_parser_reads(
+    body: bytes, values: list[bytes], changes: list[tuple[int, int, bytes]]
+) -> None:
     """One message, with these headers, and this body, whatever has been changed in it."""
-    head = known(request(b"first"))
+    head = known(request(b"first", *VARIED))
     assert head is not None
-    data = request(body)
+    varied = [line.partition(b" ")[0] + b" " + value for line, value in zip(VARIED, values, strict=False)]
+    data = request(body, *varied, *VARIED[len(varied) :])
     for place, length, piece in changes:
         data = data[:place] + piece + data[place + length :]
-    taken = head.body(data)
-    if not changes:
-        assert taken == body
+    taken = head.read(data)
+    if not changes and not values:
+        assert taken is not None
+        assert taken[1] == body
     if taken is None:
         return
     read = Read(data)
     assert read.understood
     assert read.ended == 1
+    assert read.parser.should_keep_alive()
     ((_, headers, whole),) = read.messages
-    assert taken == whole
-    assert [(name, value.lstrip(b"0") or b"0") for name, value in headers] == head.scope(len(taken))["headers"]
+    assert taken == (headers, whole)
+
+
+@pytest.mark.parametrize("value", [b"b", b"a longer one", b"!~"])
+def test_a_plain_value_may_differ(value: bytes) -> None:
+    """Each request has its own, where it is traced."""
+    head = known(request(b"first", *VARIED))
+    assert head is not None
+    taken = head.read(request(b"{}", b"Traceparent: " + value, *VARIED[1:]))
+    assert taken is not None
+    assert taken[0][1] == (b"traceparent", value)
+    assert taken[1] == b"{}"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"Traceparent: a", b"Connection: close", *VARIED[2:]],
+        [b"Traceparent: \xe4", *VARIED[1:]],
+        [b"Traceparent: a ", *VARIED[1:]],
+        [b"Traceparent: ", *VARIED[1:]],
+        [b"traceparent: a", *VARIED[1:]],
+        [b"Traceparent: " + b"a" * 5000, *VARIED[1:]],
+        [*VARIED, b"X: y"],
+        VARIED[1:],
+    ],
+)
+def test_another_difference_is_the_parsers(lines: list[bytes]) -> None:
+    """What frames a request, what isn't plain, what is too long, and another number of lines."""
+    head = known(request(b"first", *VARIED))
+    assert head is not None
+    assert head.read(request(b"{}", *lines)) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        (b"HTTP/1.1", b"HTTP/1.0"),
+        (b"HTTP/1.1", b"HTTP/1.1: x"),
+        (b"POST", b"PUT"),
+        (b"Length: 2", b"Length: +2"),
+        (b"Length: 2", b"Length:  2"),
+        (b"Length: 2", b"Length: 1_0"),
+        (b"Length: 2", b"Length: 02\r\nContent-Length: 2"),
+        (b"Length: 2", b"Length: 3"),
+        (b"Length: 2", b"Length: 200000000"),
+    ],
+)
+def test_so_is_another_first_line_or_an_odd_length(part: bytes, other: bytes) -> None:
+    """Which only look like what is known."""
+    head = known(request(b"first"))
+    assert head is not None
+    data = request(b"{}").replace(part, other)
+    assert data != request(b"{}")
+    assert head.read(data) is None
+
+
+def test_a_difference_behind_the_length_is_seen() -> None:
+    """Though as long as what was there."""
+    head = known(request(b"first"))
+    assert head is not None
+    taken = head.read(request(b"{}").replace(b"text/plain", b"text/other"))
+    assert taken is not None
+    assert taken[0][-1] == (b"accept", b"text/other")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +197,8 @@ def test_what_is_taken_for_known_is_what_the_parser_reads(body: bytes, changes: 
         (request(b"hello", b"X: " + b"x" * 5000), "it is long"),
         (request(b"hello", b"Transfer-Encoding: chunked"), "it is framed in two ways"),
         (request(b"hello").replace(b"Length: 5", b"Length:5"), "it is spelled in another way"),
+        (request(b"hello", b"X:  y"), "a value has a space before it"),
+        (b"\r\n" + request(b"hello"), "a line is before it"),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "it has no length"),
         (b"GET / HTTP/1.1\r\nX: y\r\n\r\n", "it has no body"),
     ],
@@ -142,11 +220,14 @@ def test_a_scope_is_nobody_elses() -> None:
     """What an app changes in it is gone with its request."""
     head = known(request(b"hello"))
     assert head is not None
-    first: Any = head.scope(5)
-    first["headers"].clear()
-    first["path"] = "/elsewhere"
-    assert head.scope(12)["path"] == "/mcp"
-    assert (b"content-length", b"12") in head.scope(12)["headers"]
+    for body in (b"one", b"another"):
+        taken = head.read(request(body))
+        assert taken is not None
+        scope = head.scope(taken[0])
+        assert scope["path"] == "/mcp"
+        assert (b"content-length", b"%d" % len(body)) in scope["headers"]
+        scope["headers"].clear()
+        scope["path"] = "/elsewhere"
 
 
 async def tell(scope: Scope, receive: Receive, send: Send) -> None:
@@ -235,7 +316,7 @@ def test_something_else_between_is_parsed(between: list[bytes], parsed: int) -> 
 
 def test_heads_that_never_come_again_are_not_remembered_for_ever() -> None:
     """It would cost more than it brings; one that comes again in time makes up for those that didn't."""
-    others = [request(b"hello.", b"X: %d" % number) for number in range(8)]
+    others = [request(b"hello.", b"X%d: y" % number) for number in range(8)]
     assert answers(*others, ONE, ONE, ONE)[1] == 11
     assert answers(*others[:7], ONE, ONE, *others[:7], ONE, ONE)[1] == 16
 
