@@ -36,14 +36,13 @@ class KnownHead:
         most: bytes of such a head.
     """
 
-    __slots__ = ("_after", "_before", "_headers", "_index", "_lines", "_most", "_names", "_scope")
+    __slots__ = ("_after", "_before", "_headers", "_index", "_lines", "_most", "_scope")
 
     def __init__(self, head: bytes, scope: "HTTPScope", index: int, most: int) -> None:
         self._scope = {key: value for key, value in scope.items() if key not in ("headers", "state")}
         self._headers: Headers = list(scope["headers"])
         self._index = index
         self._lines = head.removesuffix(_END).split(b"\r\n")
-        self._names = [line.partition(b": ")[0] for line in self._lines]
         self._most = most
         start = len(b"\r\n".join(self._lines[: index + 1])) + len(b"\r\ncontent-length: ")
         self._before, self._after = head[:start], head[start + len(self._headers[index][1]) :]
@@ -64,16 +63,19 @@ class KnownHead:
 
     def _read_lines(self, data: bytes) -> tuple[Headers, bytes] | None:
         """As `read`, where more than the length may differ."""
-        end = data.find(_END)
+        end = data.find(_END, 0, self._most)
+        if end < 0:
+            return None
         lines = data[:end].split(b"\r\n")
-        if not 0 < end < self._most or len(lines) != len(self._lines) or lines[0] != self._lines[0]:
+        if len(lines) != len(self._lines) or lines[0] != self._lines[0]:
             return None
         headers = self._headers.copy()
         for place, (line, known) in enumerate(zip(lines, self._lines, strict=True)):
             if line != known:
-                name, separator, value = line.partition(b": ")
                 lower = headers[place - 1][0]
-                if name != self._names[place] or not separator or lower in _FRAMING or not _plain(value):
+                size = len(lower) + len(b": ")
+                value = line[size:]
+                if line[:size] != known[:size] or lower in _FRAMING or not _plain(value):
                     return None
                 headers[place - 1] = (lower, value)
         return self._with_body(headers, data[end + len(_END) :])
