@@ -22,7 +22,7 @@ _AREA = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0 +(?:\[heap\])?\n(?:
 
 
 def use_huge_pages() -> None:
-    """Move what is in memory now into huge pages; without effect where the kernel can't. Takes some 20 ms."""
+    """Move what is in memory now into huge pages; without effect where the kernel can't. Takes some 50 ms."""
     with suppress(OSError, AttributeError):  # no /proc, or another libc
         madvise = ctypes.CDLL("libc.so.6").madvise
         for start, size in _areas(Path("/proc/self/smaps").read_bytes()):

@@ -322,11 +322,24 @@ def test_heads_that_never_come_again_are_not_remembered_for_ever() -> None:
 
 
 def test_the_end_of_a_connection_is_not_remembered() -> None:
-    """A connection ends with the request that says so."""
-    closing = request(b"hello.", b"Connection: close")
-    said, parsed = answers(closing)
-    assert parsed == 1
-    assert b"connection: close" in said[0]
+    """A request that ends it is parsed each time, also one that came right behind another, and is answered once."""
+
+    async def run() -> tuple[bytes, int]:
+        connections = Connections(tell)
+        protocol = await connections.open()
+        counting: Any = Counting(protocol.parser)
+        protocol.parser = counting
+        for _ in range(2):
+            protocol.data_received(request(b"hello.", b"Connection: close"))
+        said = b""
+        while part := await connections.heard(0):
+            said += part
+        await connections.close()
+        return said, counting.times
+
+    said, parsed = asyncio.run(run())
+    assert parsed == 2
+    assert said.count(b"HTTP/1.1 200") == said.count(b"connection: close") == 1
 
 
 def test_pipelined_ones_keep_their_order() -> None:
