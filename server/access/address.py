@@ -8,6 +8,13 @@ from starlette.types import Scope
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_MOST_PROXIES = 32
+"""Entries of `X-Forwarded-For` that are read, from the right. A caller decides how long the rest is."""
+_LONGEST = 45
+"""Characters of an address: an IPv6 address that ends with an IPv4 one."""
+_MAPPED_BITS = 96
+"""Prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2)."""
+
 
 class Addresses:
     """Tells callers' addresses by what trusted proxies say.
@@ -20,29 +27,50 @@ class Addresses:
     """
 
     def __init__(self, trusted: Sequence[str]) -> None:
-        self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
-        self._is_trusted = lru_cache(1024)(self._look_up)
+        self._trusted = tuple(_network(text) for text in trusted)
+        self._look_up = lru_cache(1024)(self._parse)
 
     def of(self, scope: Scope) -> str | None:
         """The last address in `X-Forwarded-For` that no trusted proxy has; None unless a trusted one sent it."""
         if not self._trusted or not scope["client"]:
             return None
         try:
-            if not self._is_trusted(scope["client"][0]):
+            if self._untrusted(scope["client"][0]) is not None:
                 return None
             said = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
-            for part in reversed(said.decode("latin-1").split(",")):
-                address = part.strip()
-                if not self._is_trusted(address):
-                    return str(ipaddress.ip_address(address))
+            for part in reversed(said.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]):
+                address = self._untrusted(part.decode("latin-1"))
+                if address is not None:
+                    return address
         except ValueError:  # what is left of it may be anybody's
             return None
         return None
 
-    def _look_up(self, text: str) -> bool:
-        """
+    def _untrusted(self, text: str) -> str | None:
+        """An address, always in the same spelling; None if a trusted proxy has it.
+
+        The zone (`%eth0`) is dropped: it names an interface of the sender's, and may be any text.
+
         Raises:
             ValueError: it is no address.
         """
+        address = text.partition("%")[0].strip()
+        if len(address) > _LONGEST:
+            raise ValueError("too long for an address")
+        return self._look_up(address)
+
+    def _parse(self, text: str) -> str | None:
         address = ipaddress.ip_address(text)
-        return any(address in network for network in self._trusted)
+        if isinstance(address, ipaddress.IPv6Address):
+            address = address.ipv4_mapped or address
+        return None if any(address in network for network in self._trusted) else str(address)
+
+
+def _network(text: str) -> _Network:
+    """A network; the IPv4 one if it is written as IPv4-mapped IPv6."""
+    network = ipaddress.ip_network(text)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.ip_network((mapped, network.prefixlen - _MAPPED_BITS))
+    return network

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from fastmcp.server.auth.providers.jwt import JWTVerifier
@@ -27,6 +28,11 @@ _ANSWER_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 5.0
 """Between two looks for a key that isn't there: nobody makes a replica ask its issuer more often."""
 _LONGEST = 16 * 1024
+_DATES = ("exp", "nbf", "iat")
+_YEAR_10000 = 253_402_300_800
+"""In seconds since the epoch. A later date is a mistake, such as milliseconds; a token must not last for ever."""
+_LONGEST_NAME = 255
+"""Characters of a `sub` (OpenID Connect Core, section 2)."""
 
 
 class Tokens:
@@ -93,20 +99,48 @@ class Tokens:
             verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
             # None, HS256, and whatever else isn't asked for, have no verifier.
             found = await verifier.verify_token(text) if verifier is not None else None
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):  # the last for JSON that is too deep
+        except Exception as error:  # noqa: BLE001  # libraries read whatever a caller sends, and fail in many ways
+            logger.debug("Token refused: %s", type(error).__name__)
             return None
         if found is None:
             return None
-        now, claims = time.time(), found.claims
-        begins = claims.get("nbf", 0)
-        # FastMCP's verifier looks at neither: a token without an end, and one that isn't good yet.
-        if found.expires_at is None or not isinstance(begins, int | float) or begins > now:
+        now = time.time()
+        name = _caller_name(found.claims)
+        if name is None or not _is_current(found.claims, now):
             return None
-        who = claims.get("sub") or found.client_id
-        if not isinstance(who, str) or not who.isprintable() or len(who) > 255:  # OpenID Connect's
-            return None
-        name = f"jwt:{who}"
-        return Caller(name, name, rate=self._rate, token=found), min(found.expires_at, now + _TRUSTED_SECONDS)
+        ends = min(found.claims["exp"], now + _TRUSTED_SECONDS)
+        return Caller(name, name, rate=self._rate, token=found), ends
+
+
+def _is_current(claims: dict[str, Any], now: float) -> bool:
+    """Whether a token has an end and is valid now.
+
+    FastMCP's verifier ignores `nbf` and `iat`, and accepts a token without `exp`.
+    """
+    if not all(_is_date(claims[name]) for name in _DATES if name in claims):
+        return False
+    return bool(claims.get("nbf", 0) <= now < claims.get("exp", 0))
+
+
+def _is_date(value: object) -> bool:
+    """Whether a claim is a NumericDate (RFC 7519, section 2). NaN and infinity, which JSON can express, are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _YEAR_10000
+
+
+def _caller_name(claims: dict[str, Any]) -> str | None:
+    """The caller's name; None if the claims hold no usable one.
+
+    A token without `sub` belongs to a client (`client_id`, RFC 9068; `azp`, OpenID Connect). Clients have a prefix of
+    their own, so that no subject can take a client's name. FastMCP's `AccessToken.client_id` isn't used: it mixes the
+    three claims, and is "unknown" without them.
+    """
+    if "sub" in claims:
+        prefix, who = "jwt", claims["sub"]
+    else:
+        prefix, who = "jwt-client", claims.get("client_id", claims.get("azp"))
+    if not isinstance(who, str) or not who or not who.isprintable() or len(who) > _LONGEST_NAME:
+        return None
+    return f"{prefix}:{who}"
 
 
 class _File(httpx2.AsyncBaseTransport):

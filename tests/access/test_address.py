@@ -1,6 +1,8 @@
 """Where a request comes from."""
 
+import ipaddress
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +41,72 @@ def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
 def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[bytes], expected: str | None) -> None:
     """From the right to the left, up to the first address that is none of theirs."""
     assert Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded)) == expected
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded"),
+    [
+        ("127.0.0.1", b"::ffff:1.2.3.4"),
+        ("127.0.0.1", b"::FFFF:102:304"),
+        ("127.0.0.1", b"::ffff:1.2.3.4%eth0"),
+        ("127.0.0.1", b"6.6.6.6, 1.2.3.4, ::ffff:127.0.0.1"),
+        ("::ffff:127.0.0.1", b"1.2.3.4"),
+        ("::ffff:127.0.0.1%lo", b"1.2.3.4"),
+    ],
+)
+def test_ipv4_in_ipv6_is_ipv4(client: str, forwarded: bytes) -> None:
+    """A caller has one name, and a proxy is trusted, in both spellings."""
+    assert Addresses(["127.0.0.0/8"]).of(scope(client, forwarded)) == "1.2.3.4"
+
+
+@pytest.mark.parametrize("network", ["::ffff:127.0.0.0/104", "::ffff:7f00:1", "127.0.0.1"])
+@pytest.mark.parametrize("client", ["127.0.0.1", "::ffff:127.0.0.1"])
+def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -> None:
+    """So may the proxy's address."""
+    assert Addresses([network]).of(scope(client, b"1.2.3.4")) == "1.2.3.4"
+
+
+def test_a_network_of_ipv6_holds_no_ipv4() -> None:
+    """However it is written."""
+    assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
+    assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
+
+
+@pytest.mark.parametrize("zone", [b"%eth0", b"%1", b"%", b"%anything", b"%\xe9", b"%a%b", b"%" + b"z" * 60_000])
+def test_a_zone_makes_no_new_caller(zone: bytes) -> None:
+    """It may be any text."""
+    addresses = Addresses(["fe80::a"])
+    assert addresses.of(scope("fe80::a%eth0", b"fe80::1" + zone)) == "fe80::1"
+    assert addresses.of(scope("fe80::a", b"fe80::1, fe80::a" + zone)) == "fe80::1"
+
+
+def test_zones_fill_no_memory() -> None:
+    """An address is remembered without its zone."""
+    addresses = Addresses(["127.0.0.1"])
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            addresses.of(scope("127.0.0.1", b"fe80::1%%%d" % number + b"z" * 10_000))
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_header_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although all its addresses are trusted: 32 proxies in a row are none."""
+    addresses = Addresses(["10.0.0.0/8"])
+    parsed = []
+    parse = ipaddress.ip_address
+
+    def counted(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(ipaddress, "ip_address", counted)
+    proxies = [b"10.1.%d.%d" % divmod(number, 256) for number in range(5000)]
+    assert addresses.of(scope("10.0.0.7", b"6.6.6.6," + b",".join(proxies))) is None
+    assert len(parsed) == 33, "the peer and 32 entries"
+    assert addresses.of(scope("10.0.0.7", b",".join([b"6.6.6.6", *proxies[:31]]))) == "6.6.6.6"
 
 
 def test_nobody_is_trusted_by_default() -> None:
