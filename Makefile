@@ -33,7 +33,7 @@ up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
 dev: $(READY) ## run one replica that starts anew when a file changes
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
 
-check: $(READY) ## check settings and components without starting
+check: $(READY) ## start without serving: check settings and components
 	@MCP_PORT=$(PORT) $(BIN)/python -m server --check
 
 test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)

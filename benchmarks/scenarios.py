@@ -79,12 +79,12 @@ _MODEL = {"message": MESSAGE, "length": 5, "words": [MESSAGE]}
 _MODEL_TEXT = '{"message":"hello","length":5,"words":["hello"]}'
 
 FLOOR = _call("floor", "floor: bare ASGI, orjson", "", "echo")
-ECHO = _call("echo", "echo, handshake era", "echo", "echo", target=1.6)
+ECHO = _call("echo", "echo, handshake era", "echo", "echo", target=1.3)
 _STRANGERS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", era=Era.STATELESS)
 
 SCENARIOS = (
     ECHO,
-    _call("echo-2026", "echo, 2026-07-28", "echo", "echo", era=Era.STATELESS, target=1.6),
+    _call("echo-2026", "echo, 2026-07-28", "echo", "echo", era=Era.STATELESS, target=1.3),
     _call("echo-200", "echo of 200 tools, handshake era", "echo_200", "echo", target=1.6),
     _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", era=Era.STATELESS, target=1.6),
     # The echo's target and 25 µs, as multiples of a floor of 28 µs.

@@ -19,9 +19,11 @@ from server.audit import trail
 from server.config import Settings
 from server.errors import StartupError
 from server.listening import refuse_taken
+from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
+from server.start import refusing, rehearse
 from server.traces import tracing
 
 _TOOLS = {"keys": access.main, "audit": audit.main}
@@ -35,8 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _TOOLS[given[0]](given[1:])
     options = _parser().parse_args(given)
     try:
-        settings = config.load()
-        logs.configure(settings, name_of(settings))
+        with refusing():
+            settings = config.load()
+            buffer = logs.configure(_quiet(settings) if options.check else settings, name_of(settings))
         for sentence in (*config.misspelt(os.environ), *config.doubts(settings, options.replicas or 1)):
             print(f"Warning: {sentence}", file=sys.stderr)
         if options.reload:
@@ -45,19 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
             )
             return _serve(settings, _folders(settings))
         if options.command == "worker":
-            tracing.check(settings)
-            jobs = worker.jobs_of(settings)
-            print(f"A worker for {', '.join(sorted(jobs))}; its probes are on port {settings.mcp_port}.", flush=True)
-            return _serve(settings, app=worker.APP)
-        mcp_app = build(settings)
-        connect(settings)  # which only looks at the URL
-        asgi.check(settings)
-        entrance.check(settings)
-        trail.check(settings)
-        tracing.check(settings)
+            return _work(settings, check=options.check)
+        with refusing():
+            mcp_app = _built(settings)
         if options.check:
-            print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
-            return 0
+            return _check(settings, mcp_app, buffer)
         if options.replicas is None:
             return _serve(settings)
         _introduce(options.replicas, settings)
@@ -68,6 +63,44 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_REFUSED
     except KeyboardInterrupt:
         return 130
+
+
+def _built(settings: Settings) -> McpApp:
+    """What is served, after a look at all that the settings name.
+
+    Raises:
+        StartupError: something of it can't be used.
+    """
+    mcp_app = build(settings)
+    connect(settings)  # which only looks at the URL
+    asgi.check(settings)
+    entrance.check(settings)
+    trail.check(settings)
+    tracing.check(settings)
+    return mcp_app
+
+
+def _check(settings: Settings, mcp_app: McpApp, buffer: LogBuffer) -> int:
+    if not rehearse(settings, mcp_app, buffer):
+        return EXIT_REFUSED
+    print(f"{settings.mcp_name} {__version__}: settings and components are fine.\n{mcp_app.catalogue}")
+    return 0
+
+
+def _quiet(settings: Settings) -> Settings:
+    """The settings for a check, which logs what is wrong and not what is done."""
+    return settings.model_copy(update={"log_level": "WARNING"}) if settings.log_level == "INFO" else settings
+
+
+def _work(settings: Settings, *, check: bool) -> int:
+    with refusing():
+        tracing.check(settings)
+        jobs = ", ".join(sorted(worker.jobs_of(settings)))
+    if check:
+        print(f"{settings.mcp_name} {__version__}: settings and jobs are fine.\njobs       {jobs}")
+        return 0
+    print(f"A worker for {jobs}; its probes are on port {settings.mcp_port}.", flush=True)
+    return _serve(settings, app=worker.APP)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "--check", action="store_true", help="check settings and components, say what is served, and exit"
+        "--check",
+        action="store_true",
+        help="start without serving: check settings and components, say what is served, exit",
     )
     what.add_argument("--replicas", type=_positive, metavar="N", help="run N replicas on one port of this machine")
     what.add_argument(

@@ -11,17 +11,20 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from fastmcp.exceptions import FastMCPError, NotFoundError
+from fastmcp.exceptions import ValidationError as InvalidArguments
 from fastmcp.prompts import PromptResult
 from fastmcp.resources import ResourceResult
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools import ToolResult
+from fastmcp.tools import FunctionTool, ToolResult
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
 from pydantic import ValidationError
 
+from server import arguments as arguments_
 from server import deadline
 from server.containment import ERRORS
-from server.outcome import CALL, Outcome
+from server.outcome import CALL, Outcome, forget_frames
+from server.problems import LONGEST_TEXT, is_short
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +54,11 @@ class CallGuard(Middleware):
             if outcome.logged and outcome.error is not None:
                 raise outcome.error
             return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
-        name = context.message.name
+        name, arguments, server = context.message.name, context.message.arguments, context.fastmcp_context
+        if arguments and server and arguments_.count(arguments) > arguments_.FEW:
+            tool = await server.fastmcp.get_tool(name)
+            if isinstance(tool, FunctionTool):
+                arguments_.check(tool, arguments)
         return await bounded(call_next(context), "tool", name, self.tools.get(name, self.seconds))
 
     async def on_read_resource(
@@ -114,7 +121,10 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
         raise out_of_time(kind, name, seconds)
     if task.cancelled():
         raise _failure(kind, name, "its task was cancelled from within")
-    return task.result()
+    try:
+        return task.result()
+    finally:
+        del task, done  # this frame is in the traceback of the task's error, and would make a cycle with it
 
 
 async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
@@ -124,6 +134,9 @@ async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -
     except (FastMCPError, NotFoundError) as error:
         if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # masked, and logged with its traceback
             logger.info("%s %r told its caller: %.300s", kind, name, _loggable(error))
+        forget_frames(error)
+        if isinstance(error, InvalidArguments):
+            raise _writable(arguments_.shortened(error)) from None
         raise _writable(error) from error.__cause__
     except (Exception, asyncio.CancelledError):
         raise
@@ -135,6 +148,8 @@ def _loggable(error: Exception) -> str:
     """What a caller was told, in one line, without the values of arguments that don't fit."""
     reason = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(reason, ValidationError):
+        if not is_short(reason):
+            return f"{reason.error_count()} problems with the arguments"
         found = reason.errors(include_url=False, include_context=False, include_input=False)
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['type']}" for each in found)
     return " ".join(str(error).split())
@@ -147,8 +162,10 @@ def _failure(kind: str, name: str, why: str, error: BaseException | None = None)
 
 
 def _writable(error: Exception) -> Exception:
-    """An error whose text UTF-8 can carry."""
+    """An error whose text UTF-8 can carry, and which isn't endless."""
     text = str(error)
+    if len(text) > LONGEST_TEXT:
+        return type(error)(text[:LONGEST_TEXT].encode(errors="replace").decode())
     return error if text.isprintable() else type(error)(text.encode(errors="replace").decode())
 
 

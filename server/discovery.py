@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from fastmcp.decorators import get_fastmcp_meta
 from fastmcp.prompts.function_prompt import PromptMeta
+from fastmcp.resources.function_resource import ResourceMeta
+from fastmcp.resources.template import FunctionResourceTemplate
 from fastmcp.server.dependencies import without_injected_parameters
 from fastmcp.server.middleware import Middleware
 from fastmcp.server.providers.filesystem_discovery import extract_components
@@ -27,6 +29,7 @@ from server.completion import is_completion
 from server.config import Settings
 from server.containment import AsyncFunction, Function, contain, mask_prompt_errors
 from server.errors import StartupError
+from server.not_found import TypedTemplate, tell_not_found
 from server.outcome import PlannedTool
 from server.work.job import Job, JobMeta, made, meta_of
 
@@ -211,6 +214,10 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cac
         (component,) = extract_components(holder)
         if meta and isinstance(component, FunctionTool):
             component = PlannedTool(**dict(component))
+        elif meta and isinstance(component, FunctionResourceTemplate):
+            component = TypedTemplate.of(component)
+        if component.task_config.supports_tasks():
+            raise ValueError("task=True is not supported; make it a job: `from server.jobs import job`, then `@job`")
     except Exception as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
     return component
@@ -227,6 +234,8 @@ def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings,
             seconds = meta.timeout or settings.call_timeout_seconds
             contained = kept(contained, cache, policy, name=meta.name or name, version=meta.version, seconds=seconds)
         meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
+    elif isinstance(meta, ResourceMeta):
+        contained = tell_not_found(contained)
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:
         contained = mask_prompt_errors(contained, what=what)
     contained.__fastmcp__ = meta  # type: ignore[attr-defined]

@@ -32,6 +32,12 @@ _CHATTY = (
 _TELLING = ("fastmcp.server.mixins.mcp_operations",)
 """These tell of each call's arguments at DEBUG, which are nobody's business but its caller's."""
 
+_LONGEST_LINE = 8192
+"""Bytes of a line of log. A character takes 4 at most."""
+
+_LONGEST_RECORD = 64 * 1024
+"""Characters of a record, which may have a traceback of many lines."""
+
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -50,7 +56,10 @@ class TextFormatter(logging.Formatter):
         """One record as text."""
         current = marked(request_id.get(), trace_id.get())
         record.request = f"[{current}] " if current else ""
-        return super().format(record).translate(_VISIBLE)
+        text = _shortened(super().format(record), _LONGEST_RECORD).translate(_VISIBLE)
+        if len(text) <= _LONGEST_LINE // 4:
+            return text
+        return "\n".join(_shortened(line, _LONGEST_LINE // 4) for line in text.split("\n"))
 
 
 def marked(request: str, trace: str) -> str:
@@ -82,10 +91,34 @@ class JsonFormatter(logging.Formatter):
         line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        try:
-            return orjson.dumps(line, default=str).decode()
-        except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 can't carry either
-            return orjson.dumps({key: ascii(value) for key, value in line.items()}).decode()
+        written = _written(line)
+        if len(written) > _LONGEST_LINE:
+            line = {
+                key: _shortened(value, _LONGEST_LINE) if isinstance(value, str) else value
+                for key, value in line.items()
+            }
+        while len(written) > _LONGEST_LINE:
+            longest = max(line, key=lambda key: len(str(line[key])))
+            text = str(line[longest])
+            line[longest] = _shortened(text, min(len(text) * 3 // 4, len(text) * _LONGEST_LINE // len(written)))
+            written = _written(line)
+        return written.decode()
+
+
+def _written(line: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(line, default=str)
+    except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 can't carry either
+        return orjson.dumps({key: ascii(value) for key, value in line.items()})
+
+
+def _shortened(text: str, most: int) -> str:
+    """A text of at most so many characters: the beginning and the end of a longer one."""
+    if len(text) <= most:
+        return text
+    said = f" … {len(text) - most} characters left out … "
+    half = max(0, most - len(said)) // 2
+    return f"{text[:half]}{said}{text[len(text) - half :]}"
 
 
 def configure(settings: Settings, replica: str) -> LogBuffer:

@@ -18,6 +18,8 @@ from server.checks import Check
 from server.config import Settings
 from server.containment import AsyncFunction
 from server.discovery import DiscoveryError, Found, discover
+from server.exchange import sdk
+from server.not_found import answer_not_found
 from server.shared import request_state
 from server.work.desk import Desk
 from server.work.job import Job
@@ -93,6 +95,7 @@ def build(settings: Settings) -> McpApp:
         version=__version__,
         on_duplicate="error",
         mask_error_details=not settings.debug_errors,
+        dereference_schemas=settings.dereference_schemas,
         middleware=[
             CallGuard(settings.call_timeout_seconds, timeouts),
             *discovered.middleware,
@@ -100,6 +103,7 @@ def build(settings: Settings) -> McpApp:
         ],
         request_state_security=request_state.security(settings),
     )
+    sdk.low_level(mcp).middleware.append(answer_not_found)
     for item in found:
         _add(mcp, item.component)
     if discovered.completion is not None:

@@ -13,6 +13,8 @@ from fastmcp.tools import FunctionTool, ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp_types import InputRequiredResult
 
+from server import arguments as arguments_
+
 
 class Outcome:
     """A value that was returned, or an exception that was raised.
@@ -44,6 +46,27 @@ class Handover:
     around: Outcome | None = None
     """What has come of the tool's body and all registered middleware around it."""
 
+    def forget_frames(self) -> None:
+        """Let go of what the errors hold, when the call has been answered."""
+        for outcome in (self.body, self.around):
+            if outcome is not None:
+                forget_frames(outcome.error)
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Take the tracebacks off an error and off those that led to it.
+
+    A traceback holds the frames that the error passed, with all their variables. Where one of these is the error, that
+    is a cycle, which the garbage collector finds late: a call's arguments may take megabytes.
+    """
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += (each.__cause__, each.__context__)
+
 
 BODY: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
 """`Handover.body` of the call that is being answered."""
@@ -59,6 +82,7 @@ class PlannedTool(FunctionTool):
         """Run the tool, or continue with what has come of it."""
         outcome = BODY.get()
         if outcome is None:
+            arguments_.check(self, arguments)
             return await super().run(arguments)
         BODY.set(None)  # only this call's: a component that calls another must run that one
         return self.convert(outcome.give())

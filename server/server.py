@@ -24,10 +24,11 @@ from server.exchange.delegate import Delegate
 from server.exchange.endpoint import Exchange
 from server.exchange.in_flight import InFlight
 from server.exchange.lanes import open_lanes
+from server.exchange.memory import Memory
 from server.exchange.stateless import forget_sessions
 from server.exchange.warm_up import warm_up
 from server.http1 import limits
-from server.huge_pages import use_huge_pages
+from server.http1.connections import KEY, Connections
 from server.lifecycle import Lifecycle
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build, offer_jobs
@@ -50,6 +51,7 @@ from server.routes.jobs import JobRoutes
 from server.routes.paths import Paths
 from server.routes.version import version_route
 from server.shared.sharing import sharing
+from server.start import StartReport, refusing
 from server.traces.parent import untraced
 from server.traces.tracing import tracing
 from server.work.desk import Desk
@@ -60,16 +62,16 @@ logger = logging.getLogger(__name__)
 def app() -> ASGIApp:
     """What uvicorn serves; called once in each replica's process, which it makes its own (logging, signals)."""
     try:
-        settings = config.load()
-        buffer = logs.configure(settings, name_of(settings))
-        limits.allow_files(settings.max_connections)
-        mcp_app = build(settings)
-        sdk.serve_over_http(mcp_app.mcp)
-        logger.info(
-            "%s %s, replica %s: %s", settings.mcp_name, __version__, name_of(settings), mcp_app.catalogue.counts
-        )
-        lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
-        return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle), buffer)
+        with refusing():
+            settings = config.load()
+            buffer = logs.configure(settings, name_of(settings))
+            limits.allow_files(settings.max_connections)
+            mcp_app = build(settings)
+            sdk.serve_over_http(mcp_app.mcp)
+            counts = mcp_app.catalogue.counts
+            logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, name_of(settings), counts)
+            lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
+            return create_app(settings, mcp_app, lifecycle, process_lifespan(settings, lifecycle), buffer)
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_REFUSED)
@@ -82,7 +84,19 @@ def create_app(
     around: AbstractAsyncContextManager[None],
     buffer: LogBuffer,
 ) -> ASGIApp:
-    """Compose the server. Nothing outside of the returned app is touched.
+    """Compose the server.
+
+    Besides the returned app, this changes:
+
+    - `mcp_app`: adds the tools of jobs, the tasks extension, the handler of subscriptions, and the shared cache.
+    - `lifecycle`: adds what to end when the replica drains or stops.
+    - This process: `downstream.configure` sets the limits of calls of APIs, `events.use` says where events go, tracing
+      sets OpenTelemetry's tracer provider, and JSON_RESPONSE=false or STATELESS_HTTP=false a flag of sse_starlette.
+
+    When the app starts, it also enters `around`, freezes the objects that there are for Python's garbage collector, and
+    sets the collector's thresholds. So compose one app in a process, and give each an `mcp_app` of its own.
+
+    It reads the files of keys that the settings name. It opens no connection and no other file before the app starts.
 
     Args:
         around: entered before the first request and left after the last.
@@ -91,7 +105,7 @@ def create_app(
     replica = name_of(settings)
     share = sharing(settings, mcp_app)
     lifecycle.at_stop.extend(share.at_stop)
-    connections = limits.of(settings)
+    connections = Connections(limits.of(settings))
     lifecycle.at_drain.append(connections.drain)
     desk = Desk(mcp_app.jobs, settings, replica, lifecycle.cut)
     offer_jobs(mcp_app.mcp, desk, settings)
@@ -100,8 +114,9 @@ def create_app(
     door = gate(settings, share.redis, replica)
     traced = tracing(settings, replica)  # ahead of the lanes, which look once whether calls are traced
     in_flight = InFlight(settings.max_in_flight), InFlight(settings.max_in_flight)
-    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door, in_flight[0])
-    entrance = Entrance(settings, share.redis, _body(settings))
+    body = _body(settings)
+    exchange, opened, lanes = _exchange(settings, mcp_app, lifecycle.at_stop, door, in_flight[0], body)
+    entrance = Entrance(settings, share.redis, body)
     audit = audit_log(settings, replica)
     mcp_app.cache.shared = Shared(share.redis, settings.mcp_name) if share.redis is not None else None
     downstream.configure(settings)
@@ -117,13 +132,12 @@ def create_app(
                 with untraced():
                     await warm_up(exchange)
             collector.settle()
-            use_huge_pages()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
             sent = traced.running() if traced else nullcontext()
             async with around, sent, bounded, noted, desk.running(), lag.running():
-                yield {limits.KEY: connections}
+                yield {KEY: connections}
 
-    jobs = JobRoutes(desk, _admission(settings), _body(settings), in_flight[1], door)
+    jobs = JobRoutes(desk, _admission(settings), body, in_flight[1], door)
     routes = Starlette(
         routes=[
             version_route(settings.mcp_name, replica, lifecycle, lanes, guarded=settings.auth_enabled),
@@ -138,7 +152,7 @@ def create_app(
         middleware=[Middleware(GZipMiddleware, settings.compress_min_bytes, 1)] if settings.compress_min_bytes else [],
     )
     routes.router.redirect_slashes = False  # it would send callers to whatever Host they named
-    rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, routes)
+    rooms: ASGIApp = Paths({"/mcp": exchange, "/mcp/": exchange}, StartReport(routes))
     rooms, write = entrance.guard(rooms), requests.counting(access_lines(settings, replica, buffer))
     if audit is not None:
         rooms, write = Trail(rooms, audit), noting(audit, write)
@@ -156,7 +170,10 @@ def _admission(settings: Settings) -> Admission:
 
 
 def _body(settings: Settings) -> Body:
-    return Body(settings.max_body_bytes, settings.receive_timeout_seconds, InFlight(settings.max_in_flight))
+    arriving = InFlight(settings.max_in_flight, "bodies are arriving (MAX_IN_FLIGHT)")
+    memory = Memory(settings.max_buffered_bytes)
+    seconds = settings.receive_timeout_seconds
+    return Body(settings.max_body_bytes, seconds, settings.max_body_values, arriving, memory)
 
 
 def _exchange(
@@ -165,6 +182,7 @@ def _exchange(
     at_stop: list[Callable[[], None]],
     door: Gate | None,
     in_flight: InFlight,
+    body: Body,
 ) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[Any]], Callable[[], Mapping[str, str]]]:
     """The endpoint of `/mcp`, what to keep open while it serves, and the lane of each tool.
 
@@ -172,14 +190,15 @@ def _exchange(
         at_stop: what is called when the replica stops; the endpoint may add to it.
         door: bounds each caller's calls.
         in_flight: counts those that are answered.
+        body: reads bodies.
     """
     admission = _admission(settings)
     mcp = mcp_app.mcp
-    body = _body(settings)
+    subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
     if settings.stateless_http:
         forget_sessions(mcp)
     if settings.stateless_http and settings.json_response != "false":
-        exchange = Exchange(admission, body, in_flight, door, streams=settings.json_response == "auto")
+        exchange = Exchange(admission, body, in_flight, subscriptions, door, streams=settings.json_response == "auto")
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[None]:
@@ -193,7 +212,7 @@ def _exchange(
         json_response=settings.json_response != "false",
         host_origin_protection=False,  # looked at already
     )
-    delegate = Delegate(inner, admission, body, in_flight, door, stateless=settings.stateless_http)
+    delegate = Delegate(inner, admission, body, in_flight, subscriptions, door, stateless=settings.stateless_http)
     asked = "STATELESS_HTTP=false" if not settings.stateless_http else "JSON_RESPONSE=false"
     at_stop.append(delegate.stop)
     lanes = {tool.name: f"the SDK's own: {asked}" for tool in mcp_app.catalogue.tools}

@@ -12,6 +12,7 @@ from server import config, downstream, logs
 from server.config import Settings
 from server.errors import StartupError
 from server.http1 import limits
+from server.http1.connections import KEY, Connections
 from server.lifecycle import Lifecycle
 from server.mcp_app import build
 from server.middleware.access_lines import access_lines
@@ -19,6 +20,7 @@ from server.middleware.access_log import AccessLog
 from server.replica import EXIT_REFUSED, end_regardless, name_of, process_lifespan
 from server.routes.health import health_routes
 from server.shared.redis import connect
+from server.start import StartReport, refusing
 from server.traces.tracing import Tracing, tracing
 from server.work.job import Job
 
@@ -29,17 +31,18 @@ APP = "server.worker:app"
 def app() -> ASGIApp:
     """What uvicorn serves in a worker's process, which it makes its own (logging, signals)."""
     try:
-        settings = config.load()
-        buffer = logs.configure(settings, name_of(settings))
-        jobs = jobs_of(settings)
-        lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
-        traced = tracing(settings, name_of(settings))
-        downstream.configure(settings)
-        routes = Starlette(
-            routes=health_routes(lifecycle),
-            lifespan=lambda _: _working(jobs, settings, lifecycle, process_lifespan(settings, lifecycle), traced),
-        )
-        return AccessLog(routes, name_of(settings), access_lines(settings, name_of(settings), buffer))
+        with refusing():
+            settings = config.load()
+            buffer = logs.configure(settings, name_of(settings))
+            jobs = jobs_of(settings)
+            lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
+            traced = tracing(settings, name_of(settings))
+            downstream.configure(settings)
+            routes = Starlette(
+                routes=health_routes(lifecycle),
+                lifespan=lambda _: _working(jobs, settings, lifecycle, process_lifespan(settings, lifecycle), traced),
+            )
+            return AccessLog(StartReport(routes), name_of(settings), access_lines(settings, name_of(settings), buffer))
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_REFUSED)
@@ -71,11 +74,11 @@ async def _working(
     from server.work.backend import opened  # noqa: PLC0415  # with Docket, which only processes with jobs import
     from server.work.worker import JobWorker  # noqa: PLC0415
 
-    connections = limits.of(settings)
+    connections = Connections(limits.of(settings))
     flushed = traced.running() if traced else nullcontext()
     async with around, flushed, downstream.closing(), opened(settings) as backend:
         worker = JobWorker(jobs, backend, settings, name_of(settings), lifecycle.cut)
         # During the drain a worker goes on with what it has. It takes no more, and has nothing else to wait for.
         lifecycle.at_drain.append(worker.take_no_more)
         async with worker.running():
-            yield {limits.KEY: connections}
+            yield {KEY: connections}

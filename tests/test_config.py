@@ -1,5 +1,7 @@
 """Settings: where they come from, and what is refused."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,33 @@ def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name:
         config.load()
     assert str(refusal.value).startswith(says)
     assert "\n" not in str(refusal.value)
+
+
+def test_every_refusal_begins_with_a_variable_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own or, where it needs another beside it, that one's."""
+    variables = {name.upper() for name in Settings.model_fields}
+    named = {}
+    for name in variables:
+        for value in ("?", "-1", "0", "a,,b c", "x=y", "ü" * 200):
+            monkeypatch.setenv(name, value)
+            try:
+                config.load()
+            except StartupError as refusal:
+                named[name, value] = re.split("[=:]", str(refusal))[0]
+        monkeypatch.delenv(name)
+    assert set(named.values()) <= variables
+    assert len({name for name, _ in named}) > 50
+
+
+def test_no_text_of_the_server_misspells_a_setting() -> None:
+    """Each word in capitals is a variable's name, or nowhere near one."""
+    words = set()
+    for path in (ROOT / "server").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words |= set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", node.value))
+    assert words > {"AUDIT_KEY", "MCP_PORT"}
+    assert config.misspelt(dict.fromkeys(words - {"AUTH_ENABLE"}, "")) == []  # that one is an example of it
 
 
 def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

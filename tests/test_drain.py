@@ -100,7 +100,7 @@ def test_what_takes_longer_than_the_grace_is_told_so(start_server: StartServer) 
         assert answer.headers["Retry-After"] == "1"
         assert (answer.json()["id"], answer.json()["error"]["code"]) == (1, -32000)
     for answer in answers[2:]:  # which had begun
-        assert '"error":{"code":-32000,"message":"This replica stops' in answer.text
+        assert '"error":{"code":-32000,"message":"The server is stopping' in answer.text
     assert server.process.wait(10) == 0
 
 

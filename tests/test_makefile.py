@@ -13,9 +13,11 @@ import pytest
 
 from conftest import ROOT, environment, free_port, run, until
 
-made_by_make = pytest.mark.skipif(
-    not Path(sys.prefix, ".ready").exists(), reason="this Python is not of an environment that make made"
-)
+READY = Path(sys.prefix, ".ready")
+HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
+"""This environment, which make must not make anew while tests run in it, as it would for a newer lock file."""
+
+made_by_make = pytest.mark.skipif(not READY.exists(), reason="this Python is not of an environment that make made")
 
 
 make = partial(run, "make")
@@ -40,7 +42,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            ["make", "up", f"VENV={sys.prefix}"],
+            ["make", "up", *HERE],
             cwd=ROOT,
             env=environment(PORT=str(port), REPLICAS="2"),
             stdout=stream,
@@ -69,7 +71,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
 @made_by_make
 def test_up_on_a_taken_port(local_url: str) -> None:
     """One clear line, before anything else happens."""
-    done = make("up", f"VENV={sys.prefix}", PORT=local_url.rpartition(":")[2])
+    done = make("up", *HERE, PORT=local_url.rpartition(":")[2])
     assert done.returncode == 2
     assert "Address already in use; choose another, like PORT=8151 make up." in done.stderr
 

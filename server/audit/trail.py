@@ -1,14 +1,17 @@
 """What becomes a line of the audit log: every request but those that anybody may send."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.access.caller import CALLER, Caller
 from server.audit.call import ARGUMENTS, Noted
+from server.audit.digests import Digests
 from server.audit.log import AuditLog
+from server.audit.shown import Shown
 from server.config import Settings
 from server.errors import StartupError
 from server.exchange.errors import Refused, send_refusal
@@ -74,10 +77,24 @@ def audit_log(settings: Settings, replica: str) -> AuditLog | None:
     if not settings.audit_log:
         return None
     key = settings.audit_key.get_secret_value().encode() if settings.audit_key else None
+    with _naming("AUDIT_KEY"):
+        Digests(key)
+    with _naming("AUDIT_ARGUMENTS"):
+        Shown(settings.audit_arguments)
+    return AuditLog(settings.audit_log, replica, settings.audit_on_failure, settings.audit_arguments, key)
+
+
+@contextmanager
+def _naming(variable: str) -> Iterator[None]:
+    """Name the setting whose value is wrong.
+
+    Raises:
+        StartupError: in place of ValueError.
+    """
     try:
-        return AuditLog(settings.audit_log, replica, settings.audit_on_failure, settings.audit_arguments, key)
+        yield
     except ValueError as error:
-        raise StartupError(f"AUDIT_KEY or AUDITARGUMENTS: {error}") from None
+        raise StartupError(f"{variable}: {error}") from None
 
 
 def check(settings: Settings) -> None:

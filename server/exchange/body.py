@@ -4,8 +4,13 @@ import asyncio
 
 from starlette.types import Message, Receive
 
+from server.exchange import values
 from server.exchange.errors import ClientGone, Refused
 from server.exchange.in_flight import InFlight
+from server.exchange.memory import Memory
+
+_LARGE = 64 * 1024
+"""Bytes of a body that takes long enough to read that it waits for its turn."""
 
 
 class Body:
@@ -14,14 +19,19 @@ class Body:
     Args:
         most: bytes of one.
         seconds: time for one to arrive.
-        arriving: bounds those that have come in part, or slow callers would fill the memory.
+        values: JSON values that one may hold.
+        arriving: bounds those that have come in part, or slow callers would keep others from sending theirs.
+        memory: bounds the bytes of these.
     """
 
-    def __init__(self, most: int, seconds: float, arriving: InFlight) -> None:
+    def __init__(self, most: int, seconds: float, values: int, arriving: InFlight, memory: Memory) -> None:
         self.most = most
         self.seconds = seconds
+        self.values = values
         self.arriving = arriving
+        self.memory = memory
         self._digits = len(str(most))
+        self._turns = asyncio.Lock()
 
     async def read(self, receive: Receive, declared: bytes | None) -> bytes:
         """Read a whole body.
@@ -30,7 +40,8 @@ class Body:
             declared: what Content-Length announces, if anything; a lie here is refused before reading.
 
         Raises:
-            Refused: 413 if it is too large, 408 if it takes too long, 503 if too many others are arriving.
+            Refused: 413 if it is too large or holds too many values, 408 if it takes too long, 503 if too many others
+                are arriving.
             ClientGone: the connection closed first.
         """
         self.check(declared)
@@ -47,9 +58,17 @@ class Body:
             raise self._too_large()
 
     def whole(self, part: Message) -> bytes | None:
-        """The body, if the first message has all of it, as most have."""
+        """The body, if the first message has all of it, as most have.
+
+        Raises:
+            Refused: 413.
+        """
         body: bytes = part.get("body", b"")
-        return None if part.get("more_body", False) or len(body) > self.most else body
+        if part.get("more_body", False) or len(body) > self.most:
+            return None
+        if len(body) > self.values:
+            self._check_values(body)
+        return body
 
     async def rest(self, part: Message, receive: Receive) -> bytes:
         """The body that begins with a message; raises as `read`."""
@@ -67,21 +86,44 @@ class Body:
         """Read a body that comes in several parts."""
         parts: list[bytes] = []
         size = 0
-        while True:
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            part: bytes = message.get("body", b"")
-            parts.append(part)
-            size += len(part)
-            if size > self.most:
-                raise self._too_large()
-            if not message.get("more_body", False):
-                return b"".join(parts)
-            message = await receive()
+        try:
+            while True:
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                part: bytes = message.get("body", b"")
+                if size + len(part) > self.most:
+                    raise self._too_large()
+                self.memory.take(len(part))
+                parts.append(part)
+                size += len(part)
+                if not message.get("more_body", False):
+                    break
+                message = await receive()
+            body = b"".join(parts)
+            if size > _LARGE:
+                await self._wait_for_turn()
+        finally:
+            self.memory.give(size)
+        if size > self.values:
+            self._check_values(body)
+        return body
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until no other large body is read in this turn of the event loop.
+
+        Each takes milliseconds: many that come at once would hold up small requests, which now go between them.
+        """
+        async with self._turns:
+            await asyncio.sleep(0)
+
+    def _check_values(self, body: bytes) -> None:
+        if values.count(body, self.values) > self.values:
+            text = f"The body holds more than {self.values} JSON values (MAX_BODY_VALUES)."
+            raise Refused(413, text)
 
     def _too_large(self) -> Refused:
         # The rest of the body may still be on its way, hence no further request on this connection.
-        text = f"The body is larger than the {self.most} bytes that this server takes."
+        text = f"The body is larger than {self.most} bytes (MAX_BODY_BYTES)."
         return Refused(413, text, headers={"Connection": "close"})
 
 

@@ -26,7 +26,8 @@ class Delegate:
         app: FastMCP's.
         admission: which requests are read at all.
         body: reads bodies.
-        in_flight: bounds the calls that are answered at once.
+        in_flight: bounds the messages that are answered at once.
+        subscriptions: bounds the streams that clients open to listen.
         gate: bounds each caller's.
         stateless: whether it keeps no sessions.
     """
@@ -37,6 +38,7 @@ class Delegate:
         admission: Admission,
         body: Body,
         in_flight: InFlight,
+        subscriptions: InFlight,
         gate: Gate | None,
         *,
         stateless: bool,
@@ -45,6 +47,7 @@ class Delegate:
         self.admission = admission
         self.body = body
         self.in_flight = in_flight
+        self.subscriptions = subscriptions
         self.gate = gate
         self.stateless = stateless
         self._stopping = asyncio.Event()
@@ -70,7 +73,11 @@ class Delegate:
         if self.stateless:
             drop_session_id(scope, headers_of(scope))
         if scope["method"] != "POST":
-            await self._listen(scope, receive, send)
+            self.subscriptions.enter(None)
+            try:
+                await self._listen(scope, receive, send)
+            finally:
+                self.subscriptions.leave()
             return
         body = await self.body.read(receive, headers_of(scope).get(b"content-length"))
         message = parse(body)
@@ -80,10 +87,10 @@ class Delegate:
             scope[CALL] = called(message)
             scope[WAY] = ("stateless" if handshake_version(headers_of(scope)) is None else "handshake", "sdk")
             note_arguments(scope, message.params)
-        self.in_flight.enter(message.id if isinstance(message, Request) else None)
+        self.in_flight.enter(message.id)
         leave = None
         try:
-            if self.gate is not None and isinstance(message, Request):
+            if self.gate is not None:
                 leave = await self.gate.enter(scope, called_tool(message), message.id)
             await self._pass_on(scope, replay(body, receive), send)
         finally:

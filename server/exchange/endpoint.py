@@ -1,6 +1,7 @@
 """The endpoint behind `/mcp`."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from starlette.types import Receive, Scope, Send
@@ -16,12 +17,15 @@ from server.exchange.lanes import Lanes
 from server.exchange.message import Notification, Request, Response, called, called_tool, parse
 from server.exchange.stateless import drop_session_id
 from server.exchange.wire import error_response, send_empty
-from server.middleware.access_lines import CALL, FAILED, FAULT
+from server.middleware.access_lines import CALL, FAILED, FAULT, LONGEST
 from server.middleware.headers import Headers, headers_of
 from server.rates.gate import Gate
 from server.traces.edge import TRACE
 
 _LISTEN = "subscriptions/listen"
+
+_LONGEST_LISTEN = 64 * 1024
+"""Bytes of a request for a subscription, which is kept for as long as that lasts."""
 
 
 class Exchange:
@@ -30,7 +34,8 @@ class Exchange:
     Args:
         admission: which requests are read at all.
         body: reads bodies.
-        in_flight: bounds the calls that are answered at once; subscriptions, which wait for events, don't count.
+        in_flight: bounds the messages that are answered at once, but for subscriptions, which wait for events.
+        subscriptions: bounds those.
         gate: bounds each caller's.
         streams: whether a reply may become an event stream, where the caller takes one.
     """
@@ -39,11 +44,20 @@ class Exchange:
     """What answers; there as soon as the server has started."""
 
     def __init__(
-        self, admission: Admission, body: Body, in_flight: InFlight, gate: Gate | None, *, streams: bool
+        self,
+        admission: Admission,
+        body: Body,
+        in_flight: InFlight,
+        subscriptions: InFlight,
+        gate: Gate | None,
+        *,
+        streams: bool,
     ) -> None:
         self.admission = admission
         self.body = body
         self.in_flight = in_flight
+        self.subscriptions = subscriptions
+        self.memory = body.memory
         self.gate = gate
         self.streams = streams
 
@@ -54,44 +68,57 @@ class Exchange:
             if takes_stream is None:
                 takes_stream = await self.admission.check(scope, receive)
             drop_session_id(scope, headers)
-            # As `Body.read`, with one coroutine less.
-            self.body.check(headers.get(b"content-length"))
-            part = await receive()
-            message = parse(self.body.whole(part) or await self.body.rest(part, receive))
+            message = await self._message(headers, receive)
             if TRACE in scope:
                 scope[TRACE].read(getattr(message, "params", None))
+            call = None
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
-                if message.method == _LISTEN:
-                    await self._listen(call)
-                else:
-                    self.in_flight.enter(message.id)
-                    leave = None
-                    try:
-                        if self.gate is not None:
-                            leave = await self.gate.enter(scope, called_tool(message), message.id)
-                        await self.lanes.answer(call)
-                    except asyncio.CancelledError:  # the grace of a shutdown is over
-                        await _tell_of_the_end(call)
-                        raise
-                    finally:
-                        self.in_flight.leave()
-                        if leave is not None:
-                            leave()
-            else:
-                await self._acknowledge(message, headers, scope, send)
+            bound = self.subscriptions if message.method == _LISTEN else self.in_flight
+            bound.enter(message.id)
+            leave = None
+            try:
+                if message.memory or self.gate is not None:
+                    leave = await self._take(message, scope)
+                await (self._acknowledge(message, headers, scope, send) if call is None else self.lanes.answer(call))
+            except asyncio.CancelledError:  # the grace of a shutdown is over
+                await _tell_of_the_end(call)
+                raise
+            finally:
+                bound.leave()
+                if leave is not None:
+                    leave()
         except Refused as refused:
             await send_refusal(send, refused)
         except ClientGone:
             return
 
-    async def _listen(self, call: Call) -> None:
-        """Serve a subscription, which is no call that runs."""
-        if self.gate is not None:
-            leave = await self.gate.enter(call.scope, "", call.request.id)
+    async def _message(self, headers: Headers, receive: Receive) -> Request | Notification | Response:
+        """Read a message; its body, which may be large, is gone when it is parsed."""
+        self.body.check(headers.get(b"content-length"))  # as `Body.read`, with one coroutine less
+        part = await receive()
+        return parse(self.body.whole(part) or await self.body.rest(part, receive))
+
+    async def _take(self, message: Request | Notification | Response, scope: Scope) -> Callable[[], None]:
+        """Take memory for a message, and tokens of its caller's rate; returns what gives back what is to be.
+
+        Raises:
+            Refused: 503 or 429.
+        """
+        memory = message.memory
+        self.memory.take(memory, message.id)
+        try:
+            leave = await self.gate.enter(scope, called_tool(message), message.id) if self.gate is not None else None
+        except BaseException:
+            self.memory.give(memory)
+            raise
+
+        def give_back() -> None:
+            self.memory.give(memory)
             if leave is not None:
                 leave()
-        await self.lanes.answer(call)
+
+        return give_back
 
     def _call(
         self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
@@ -108,6 +135,8 @@ class Exchange:
         if version is not None:
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams)
         listens = method == _LISTEN  # whose reply is an event stream in any case
+        if listens and request.size > _LONGEST_LISTEN:
+            raise Refused(413, f"A subscription has at most {_LONGEST_LISTEN} bytes.", identity=request.id)
         if listens and not takes_stream:
             raise Refused(406, "Accept text/event-stream: a subscription is one.", identity=request.id)
         version = check_envelope(request, headers)
@@ -115,7 +144,9 @@ class Exchange:
             check_param_headers(request, scope, self.lanes.plans.annotated)
         return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
 
-    async def _acknowledge(self, message: Notification | Response, headers: Headers, scope: Scope, send: Send) -> None:
+    async def _acknowledge(
+        self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
+    ) -> None:
         """Answer what needs no answer: 202.
 
         The stateless era has no notification from a client that this server could act on (a caller cancels by closing
@@ -129,19 +160,21 @@ class Exchange:
             if isinstance(message, Response):
                 raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
             check_served(headers)
-        if isinstance(message, Response):
+        if not isinstance(message, Notification):
             await send_empty(send, 202)
             return
-        scope[CALL] = (message.method, "")
+        scope[CALL] = (message.method[:LONGEST], "")
         await send_empty(send, 202)
         if version is not None:
             await self.lanes.full.observe(message, version, scope)
 
 
-async def _tell_of_the_end(call: Call) -> None:
+async def _tell_of_the_end(call: Call | None) -> None:
     """Answer a call that is cancelled because the replica stops."""
+    if call is None:
+        return
     call.scope[FAILED] = FAULT
-    identity, text = call.request.id, "This replica stops, and the call was cancelled; try again."
+    identity, text = call.request.id, "The server is stopping and cancelled the call; retry now."
     with suppress(RuntimeError):  # it was just being answered
         if call.reply.streaming:
             await call.finish(503, error_response(identity, UNAVAILABLE, text))

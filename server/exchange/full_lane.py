@@ -22,7 +22,7 @@ from server.exchange.reply import Reply
 from server.exchange.watch import watch
 from server.exchange.wire import error_response, response
 from server.middleware.access_lines import FAILED, FAULT, RPC_ERROR, TOOL_ERROR, WAY
-from server.outcome import BODY, CALL, Handover
+from server.outcome import BODY, CALL, Handover, forget_frames
 from server.traces.call_span import within
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,10 @@ class FullLane:
                 logger.info("%s told its caller: %.300s", request.method, " ".join(data.message.split()))
             # The handshake era reports what a handler says with HTTP 200, as its clients expect.
             status = ERROR_CODE_HTTP_STATUS.get(data.code, 200) if call.modern else 200
+            forget_frames(error)
             return status, error_response(request.id, data.code, data.message, data.data)
+        finally:
+            handed.forget_frames()
 
     async def result(self, call: Call, handed: Handover = Handover()) -> dict[str, Any]:  # noqa: B008
         """The result of a request, as plain data.
@@ -112,6 +115,7 @@ class FullLane:
             with set_http_request(dispatch.http_request):
                 await runner.on_notify(dispatch, notification.method, notification.params)
         finally:
+            del runner.on_notify  # as above
             await aclose_shielded(runner.connection)
 
 

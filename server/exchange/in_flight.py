@@ -14,11 +14,13 @@ class InFlight:
 
     Args:
         most: calls at once.
+        limit: what says so, for the caller who is refused.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, limit: str = "calls in flight (MAX_IN_FLIGHT)") -> None:
         self.most = most
         self.count = 0
+        self._limit = limit
 
     def enter(self, identity: int | str | None) -> None:
         """Count one more; `leave` when it is answered.
@@ -27,7 +29,7 @@ class InFlight:
             Refused: 503, there are as many as there may be.
         """
         if self.count >= self.most:
-            text = f"This replica works on as many calls as it takes (MAX_IN_FLIGHT={self.most}); try again."
+            text = f"Server busy: {self.most} {self._limit}; retry later."
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
         self.count += 1
 

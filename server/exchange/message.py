@@ -3,11 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import PARSE_ERROR
+from mcp_types import INVALID_PARAMS, PARSE_ERROR
 from pydantic_core import from_json
 
 from server.exchange.errors import Refused
+from server.exchange.values import BYTES_PER_VALUE, count
 from server.middleware.access_lines import LONGEST
+
+LONGEST_NAME = 1024
+"""Characters of a method, of a tool's or prompt's name, of a resource's URI, of an id."""
+
+_NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
+"""Of params, what something is looked up by."""
+
+_SMALL = 16 * 1024
+"""Bytes of a body whose memory isn't counted: the number of requests in flight bounds it well enough."""
 
 SUBMIT_JOB = "submit_job"
 """Name of the tool that submits any job, so that a call of it is one of that job."""
@@ -22,6 +32,8 @@ class Request:
     params: dict[str, Any] | None
     size: int
     """Bytes that it came in."""
+    memory: int = 0
+    """Bytes that it takes while it is answered, about; 0 for a small one, which isn't counted."""
 
 
 @dataclass(slots=True)
@@ -30,11 +42,18 @@ class Notification:
 
     method: str
     params: dict[str, Any] | None
+    memory: int = 0
+    """As a request's."""
+    id: None = None
 
 
 @dataclass(slots=True)
 class Response:
     """A client's answer to a request of the server's."""
+
+    method: str = ""
+    memory: int = 0
+    id: None = None
 
 
 def parse(body: bytes) -> Request | Notification | Response:
@@ -43,7 +62,8 @@ def parse(body: bytes) -> Request | Notification | Response:
     Parsed by pydantic's reader, which keeps integers of any size exact; NaN and infinities are no JSON (RFC 8259).
 
     Raises:
-        Refused: 400 with -32700 for what isn't JSON, -32600 for what is no single message.
+        Refused: 400 with -32700 for what isn't JSON, -32600 for what is no single message or has too long an id or
+            method, -32602 for too long a name or URI.
     """
     try:
         message = from_json(body, allow_inf_nan=False)
@@ -57,11 +77,31 @@ def parse(body: bytes) -> Request | Notification | Response:
             return Response()
         raise _no_message()
     identity = message.get("id", _NONE)
+    if len(method) > LONGEST_NAME or (type(identity) is str and len(identity) > LONGEST_NAME):
+        raise Refused(400, f"An id or a method has at most {LONGEST_NAME} characters.")
     if type(identity) is int or type(identity) is str:
-        return Request(identity, method, params, len(body))
+        if params is not None and len(body) > LONGEST_NAME:
+            _check_names(params, identity)
+        return Request(identity, method, params, len(body), memory_of(body))
     if identity is _NONE:
-        return Notification(method, params)
+        return Notification(method, params, memory_of(body))
     raise Refused(400, "A request's id must be a string or an integer; leave it out of a notification.")
+
+
+def _check_names(params: dict[str, Any], identity: int | str) -> None:
+    """Refuse what would be looked up, logged and told in its whole length, again and again."""
+    places = (params, params.get("ref"), params.get("_meta"))
+    for place, key in ((place, key) for place in places if type(place) is dict for key in _NAMES):
+        if type(place.get(key)) is str and len(place[key]) > LONGEST_NAME:
+            text = f"{key} has at most {LONGEST_NAME} characters."
+            raise Refused(400, text, code=INVALID_PARAMS, identity=identity)
+
+
+def memory_of(body: bytes) -> int:
+    """Bytes that a message takes while it is answered, about; 0 for a small one, which isn't counted."""
+    if len(body) <= _SMALL:
+        return 0
+    return len(body) + BYTES_PER_VALUE * count(body, _SMALL)
 
 
 _NONE = object()
@@ -74,14 +114,14 @@ def called(message: Request) -> tuple[str, str]:
     return message.method[:LONGEST], (name[:LONGEST] if type(name) is str else "")
 
 
-def called_tool(message: Request) -> str:
-    """The tool, or the job, that a request is a call of; empty if it is none."""
-    if message.method != "tools/call" or message.params is None:
+def called_tool(message: Request | Notification | Response) -> str:
+    """The tool, or the job, that a message is a call of; empty if it is none."""
+    if message.method != "tools/call" or not isinstance(message, Request) or message.params is None:
         return ""
     name, arguments = message.params.get("name"), message.params.get("arguments")
     if name == SUBMIT_JOB and type(arguments) is dict:
         name = arguments.get("job")
-    return name if type(name) is str else ""
+    return name[:LONGEST_NAME] if type(name) is str else ""
 
 
 def _no_message() -> Refused:

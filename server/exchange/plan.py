@@ -32,6 +32,8 @@ class Plan:
 
     tool: PlannedTool
     call: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    parameters: int
+    """How many arguments a call has at most."""
     seconds: float
     """The time of a call."""
     write: Callable[[Any], Written | None]
@@ -99,6 +101,7 @@ def compile_plan(tool: PlannedTool, seconds: float, middleware: tuple[Middleware
     return Plan(
         tool=tool,
         call=sdk.compiled(tool),
+        parameters=len(tool.parameters.get("properties", {})),
         seconds=seconds,
         write=_write_str if wrapped and tool.return_type is str else _writer(tool, wrapped=wrapped),
         structured=templates.wrapped if wrapped else templates.structured,

@@ -1,13 +1,13 @@
 """One request and its response, between uvicorn's parser and the app."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from server.http1.compression import accepts_gzip, compressed
-from server.http1.turn import Turn
 from server.http1.whole import WHOLE
 
 if TYPE_CHECKING:
@@ -21,28 +21,32 @@ class Cycle(RequestResponseCycle):
     messages or more take its way, and so do those that end their connection.
     """
 
-    def __init__(self, connection: "HttpProtocol", turn: Turn, *, keep_alive: bool) -> None:
-        super().__init__(
-            connection.scope,
-            connection.transport,
-            connection.flow,
-            connection.logger,
-            connection.access_logger,
-            False,
-            connection.server_state.default_headers,
-            asyncio.Event(),
-            connection.expect_100_continue,
-            keep_alive,
-            connection.on_response_complete,
-        )
-        self.connection = connection
-        self.turn = turn
-        self._asked = False
+    logger = logging.getLogger("uvicorn.error")
+    access_log = False
+    disconnected = False
+    more_body = True
+    response_started = False
+    response_complete = False
+    chunked_encoding = None
+    expected_content_length = 0
+    _asked = False
 
-    def take(self, body: bytes) -> None:
-        """Take a request's whole body."""
-        self.body += body
-        self.more_body = False
+    def __init__(self, connection: "HttpProtocol", *, keep_alive: bool) -> None:
+        # As uvicorn's own, which sets the attributes above for each request, too: that takes a microsecond.
+        self.connection = connection
+        self.scope = connection.scope
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.default_headers = connection.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = connection.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = connection.expect_100_continue
+        self.body = bytearray()
+
+    def abandon(self) -> None:
+        """Let the app know that its caller is gone; what it sends from now on goes nowhere."""
+        self.disconnected = True
         self.message_event.set()
 
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
@@ -52,13 +56,24 @@ class Cycle(RequestResponseCycle):
             if len(message["body"]) >= self.connection.compresses_from:
                 return self._send_large(message)
             return self._send_whole(message)
-        if kind == "http.response.start":
-            if self.connection.leaving:
-                message["headers"] = [*message.get("headers", ()), _CLOSE]
-            if self.more_body and not isinstance(self.transport, _Lingering):
-                self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
-        self.turn.flush()
-        return super().send(message)
+        if kind == "http.response.start" and self.connection.leaving:
+            message["headers"] = [*message.get("headers", ()), _CLOSE]
+        return self._send_part(message)
+
+    async def _send_part(self, message: Any) -> None:
+        """Send one of a response's messages as uvicorn does; the last is sent when the kernel has taken it."""
+        if (self.more_body or self.connection.has_more) and not isinstance(self.transport, _Lingering):
+            self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
+        self.connection.outbox.flush()
+        await super().send(message)
+        del message  # what is large must not be kept while the kernel takes it
+        if self.response_complete:
+            await self._taken()
+
+    async def _taken(self) -> None:
+        """Wait until the kernel has taken a response: until then its request is in flight."""
+        if self.flow.write_paused:
+            await self.flow.drain()
 
     def _send_whole(self, message: Any) -> Awaitable[None]:
         body: bytes = message["body"]
@@ -78,10 +93,15 @@ class Cycle(RequestResponseCycle):
             return self._send_parts(message)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
-        self.turn.write(self.transport, b"%b%b\r\n\r\n%b" % (STATUS_LINE[message["status"]], head, body))
+        head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
+        if len(body) < _LARGE:
+            self.connection.outbox.write(self.transport, head + body)
+        else:  # which isn't copied
+            self.connection.outbox.flush()
+            self.transport.writelines((head, body))
         self.message_event.set()
         self.on_response()
-        return _done()
+        return self._taken()
 
     async def _send_large(self, message: Any) -> None:
         """Send a whole response, smaller if its caller takes that."""
@@ -90,35 +110,40 @@ class Cycle(RequestResponseCycle):
         if accepts_gzip(said):
             message["headers"].append(_GZIP)
             message["body"] = await compressed(message["body"])
-        await self._send_whole(message)
+        sending = self._send_whole(message)
+        del message
+        await sending
 
     async def _send_parts(self, message: Any) -> None:
         """Send a whole response as uvicorn does."""
         headers = [*message["headers"], (b"content-length", b"%d" % len(message["body"]))]
         await self.send({"type": "http.response.start", "status": message["status"], "headers": headers})
-        await self.send({"type": "http.response.body", "body": message["body"]})
+        sending = self.send({"type": "http.response.body", "body": message["body"]})
+        del message
+        await sending
 
     async def receive(self) -> Any:
-        """Give the next ASGI message; a body that is all there without uvicorn's waiting for it.
+        """Give the next ASGI message.
 
         A body of which nothing is there begins with an empty part, at once: whoever reads it bounds what comes after
         a first part, and need not bound the first.
         """
         first, self._asked = not self._asked, True
-        if first and self.more_body and not self.message_event.is_set():
-            if self.waiting_for_100_continue and not self.transport.is_closing():
-                self.turn.flush()
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                self.waiting_for_100_continue = False
-            return {"type": "http.request", "body": b"", "more_body": True}
-        if self.more_body or not self.message_event.is_set() or self.disconnected or self.response_complete:
-            self.turn.flush()  # it may say 100 Continue
-            return await super().receive()
-        self.message_event.clear()
-        if self.flow.read_paused:
-            self.flow.resume_reading()
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.connection.outbox.flush()
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not (self.disconnected or self.response_complete):
+            if first and not self.message_event.is_set():
+                return {"type": "http.request", "body": b"", "more_body": True}
+            self.connection.read_on()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
         body, self.body = self.body, bytearray()
-        return {"type": "http.request", "body": bytes(body), "more_body": False}
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
 
 class _Lingering:
@@ -137,9 +162,8 @@ class _Lingering:
         self._connection.linger()
 
 
-async def _done() -> None:
-    """For callers that await the end of what has ended."""
-
+_LARGE = 64 * 1024
+"""Bytes of a body that is written at once, and not together with other replies."""
 
 _LINE = b": ".join
 """A header's line of its name and value."""

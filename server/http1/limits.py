@@ -3,15 +3,11 @@
 import logging
 import random
 import resource
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from server.config import Settings
 
 logger = logging.getLogger(__name__)
-
-KEY = "server.limits"
-"""Key of the lifespan's state under which the protocol finds the limits."""
 
 _JITTER = 0.25
 """Share by which connections' ages and numbers of requests differ, or those made together would end together."""
@@ -20,43 +16,33 @@ _FILES_BESIDE = 256
 """Open files that are no connections of callers: what tools open, a database's connections, Python's own."""
 
 
-def _unseen(requests: int) -> None:
-    """Nobody wants to know."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Limits:
-    """The limits, and whether the replica wants to be rid of its connections."""
+    """The limits of each connection, and of all together."""
 
     connections: int
-    """How many there may be. One more takes the place of one that is idle."""
+    """How many there may be. One more takes the place of one that waits."""
     requests: int
     """How many requests a connection carries, about; 0: any number."""
     age: float
     """Seconds after which a connection is to be made anew, about; 0: never."""
     receive: float
     """Seconds that a request's head may take to arrive."""
+    send: float
+    """Seconds in which a client takes at least some bytes of what is sent to it."""
     head: int
     """Bytes of a request's head."""
+    unsent: int
+    """Bytes of replies that may wait for their clients, over all connections."""
     compresses_from: float = float("inf")
     """Bytes from which on a response is made smaller for callers that take it so."""
-    draining: bool = False
-    """Whether each response is to be its connection's last."""
-    opened: int = 0
-    """How many connections there have been."""
-    closed: Callable[[int], None] = _unseen
-    """Called when a connection has ended, with the number of requests that it carried."""
-
-    def drain(self) -> None:
-        """Let each connection end with its next response."""
-        self.draining = True
 
     def share_of_requests(self) -> int:
         """How many requests a new connection carries; never reached for -1."""
         return max(1, round(_about(self.requests))) if self.requests else -1
 
     def share_of_age(self) -> float:
-        """Seconds that a new connection lives."""
+        """How many seconds a new connection lives."""
         return _about(self.age) if self.age else float("inf")
 
 
@@ -67,7 +53,9 @@ def of(settings: Settings) -> Limits:
         requests=settings.max_requests_per_connection,
         age=settings.max_connection_age_seconds,
         receive=settings.receive_timeout_seconds,
+        send=settings.send_timeout_seconds,
         head=settings.max_head_bytes,
+        unsent=settings.max_buffered_bytes,
         compresses_from=settings.compress_min_bytes or float("inf"),
     )
 

@@ -1,42 +1,62 @@
-"""HTTP/1.1 as uvicorn speaks it, with this server's manners."""
+"""HTTP/1.1 as uvicorn speaks it, with this server's limits."""
 
 import asyncio
+import contextvars
 import functools
 import secrets
-from typing import TYPE_CHECKING, Any, cast
+import socket
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from server import config, eager
+from server.http1.connections import KEY, Connections
 from server.http1.cycle import Cycle
-from server.http1.known_head import KnownHead, learn
-from server.http1.limits import KEY, Limits
-from server.http1.turn import turn_of
+from server.http1.limits import Limits
+from server.http1.outbox import outbox_of
+from server.middleware.headers import HEADERS
 from server.replica import name_of
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application, ASGIVersions, HTTPScope
-
-_SWEEP_SECONDS = 1.0
+    from uvicorn._types import ASGIVersions, HTTPScope
 
 _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
 
+_STUCK_SECONDS = 1.0
+"""Time after which a connection whose client takes nothing of its reply may make room for another."""
 
-_LESSONS = 8
-"""Heads that are remembered in vain; a connection whose heads all differ goes without."""
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with no time to linger (socket(7))."""
 
+_SLICE = 2048
+"""Bytes that are parsed at once. The shortest request has 25, so that 82 requests of a connection wait at most."""
 
-class _HeadTooLongError(Exception):
-    """Ends the parser's work on a head that has come as a whole."""
+_FEW_DIGITS = 3
+"""Digits of a body's length that is within a slice anyway."""
 
+_MOST_HEADERS = 100
+"""Header fields of a request, as Apache and gunicorn have it; each takes much more memory than its bytes."""
 
 _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
 
 _SHORT_URL = 64
 """Bytes of a URL that is worth remembering; nearly all are `/mcp`."""
+
+
+class _RefusedError(Exception):
+    """Ends the parser's work on a request; what its caller is told stands in `HttpProtocol._refusal`."""
+
+
+_BAD = "400 Bad Request", "Invalid HTTP request received."
+_TOO_LONG = "431 Request Header Fields Too Large", "The request's head is too long."
+_TOO_MANY = _TOO_LONG[0], f"The request has more than {_MOST_HEADERS} header fields."
+_HOST = _BAD[0], "Send exactly one Host header (RFC 9112, section 3.2)."
 
 
 @functools.lru_cache(maxsize=64)
@@ -56,37 +76,61 @@ def _replica() -> str:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with one look a second at all connections instead of a timer for each request.
+    """uvicorn's protocol, held to `Limits`.
 
-    Each connection is held to `Limits`: it ends after its share of requests or of time, or when the replica drains,
-    with a response that says so (`Connection: close`), so that no request is lost; one whose request's head is too
-    long (431) or too slow (408) is closed; one too many takes the place of an idle one, or is refused (503). The
-    answer to what isn't HTTP has the headers of every other response.
+    A connection ends after its share of requests or of time, or when the replica drains, with a response that says so
+    (`Connection: close`), so that no request is lost. One whose request's head is too long (431), too slow (408) or
+    wrong (400) is refused; so is one too many (503) if no other can make room. One whose client takes nothing of its
+    reply is cut.
+
+    Requests of one connection are answered one after the other, each in a later turn of the event loop than the one
+    before, so that a connection that sends many at once holds up no other. Nothing is read from it meanwhile.
     """
 
-    _idle_since: float | None = None
-    """Time of the loop at which this connection began to wait for a request; None while it serves one."""
+    _active: Cycle | None = None
+    """The request that is being answered."""
+    _unparsed: bytes = b""
+    """What has come behind it."""
+    _idle_since: float = 0
+    """Time of the loop at which the connection began to wait for a request."""
     _in_head = False
     """Whether a request has begun whose head is not whole."""
     _head_since: float | None = None
     """Time at which a part of a request's head came that is not yet whole."""
     _head_size = 0
-    _much = False
-    """Whether enough has come that a whole head in it might be too long."""
+    _missing = 0
+    """Bytes of the body that is arriving which have not come, as far as its head says."""
+    _framing_only = False
+    """Whether the parser is given a head for the second time, for the sake of the body."""
+    _refusal: tuple[str, str] | None = None
+    """What is wrong with a request that the parser itself would take: a status of HTTP, and a text for the caller."""
     _lingers_until: float | None = None
     """Time at which a connection is cut whose last response has been sent."""
     _retiring = False
     _deaf = False
     """Whether what comes is thrown away."""
-    _known: KnownHead | None = None
-    """The head of the request before, if nothing stands between it and the next."""
-    _lessons = _LESSONS
-    """How many more heads are remembered until one comes again."""
+    unsent = 0
+    """Bytes that waited for the client when the connection was looked at."""
+    unsent_since = 0.0
+    """Time at which the client last took some of them."""
 
     @property
     def leaving(self) -> bool:
-        """Whether the next response is to be the last: not before those of requests that are here already."""
-        return (self._retiring or self._limits.draining) and not self.pipeline
+        """Whether the next response is to be the last.
+
+        The last of its share of requests is; any other only if no request waits that has been read already.
+        """
+        return not self._requests_left or ((self._retiring or self._connections.draining) and not self.pipeline)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the connection is being closed."""
+        return self._lingers_until is not None or self.transport.is_closing()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the client has sent more than has been answered."""
+        return bool(self._unparsed or self.pipeline)
 
     @property
     def compresses_from(self) -> float:
@@ -96,128 +140,194 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection."""
         super().connection_made(transport)
-        self._limits: Limits = self.app_state[KEY]
-        self._turn = turn_of(self.loop)
+        self._connections: Connections = self.app_state[KEY]
+        self._limits: Limits = self._connections.limits
+        self.outbox = outbox_of(self.loop)
+        self._context = contextvars.copy_context()  # which no request has touched
         now = self._idle_since = self.loop.time()
         self._retires_at = now + self._limits.share_of_age()
         self._requests_left = self._first_left = self._limits.share_of_requests()
-        self._limits.opened += 1
-        if len(self.connections) == 1:
-            self.loop.call_later(_SWEEP_SECONDS, self._sweep)
-        elif len(self.connections) > self._limits.connections and not self._take_the_place_of_another():
-            self._is_one_too_many()
+        self._connections.add(self, self.loop)
 
-    def _take_the_place_of_another(self) -> bool:
-        """Close the connection that has been idle for longest; False if there is none."""
-        idle = [
-            each
-            for each in self._all()
-            if each._idle_since is not None and each is not self and not each.transport.is_closing()  # noqa: SLF001
-        ]
-        if not idle:
-            return False
-        min(idle, key=lambda each: cast("float", each._idle_since)).transport.close()  # noqa: SLF001
-        return True
+    def rank(self, now: float) -> tuple[int, float] | None:
+        """How well the connection can be missed, the smallest first; None if not at all."""
+        if self.is_leaving:
+            return None
+        if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
+            return 0, self.unsent_since
+        if self._active is not None:
+            return None
+        if self.has_more:  # than one connection's share, if there are so many
+            return 3, self._retires_at
+        return (1, self._idle_since) if self._head_since is None else (2, self._head_since)
 
-    def _is_one_too_many(self) -> None:
-        if len(self.connections) > 2 * self._limits.connections:  # so many are being told already
-            self.transport.abort()
+    def make_room(self) -> None:
+        """End the connection for the sake of another."""
+        self.outbox.flush()
+        if self.transport.get_write_buffer_size():  # to close it would wait until that has been taken
+            self.cut()
         else:
-            text = "This replica has as many connections as it takes (MAX_CONNECTIONS); try again."
-            self.refuse("503 Service Unavailable", text, "retry-after: 1")
+            self.transport.close()
 
-    def _all(self) -> "set[HttpProtocol]":
-        return cast("set[HttpProtocol]", self.connections)
-
-    def _sweep(self) -> None:
-        """Look at all connections, as long as there are any."""
-        now = self.loop.time()
-        for connection in tuple(self._all()):
-            connection.look(now)
-        if self.connections:
-            self.loop.call_later(_SWEEP_SECONDS, self._sweep)
+    def refuse_for_want_of_room(self) -> None:
+        """Tell a new client that there are too many."""
+        text = f"Connection limit reached (MAX_CONNECTIONS={self._limits.connections}); retry later."
+        self.refuse("503 Service Unavailable", text, "retry-after: 1")
 
     def look(self, now: float) -> None:
         """Close the connection if something takes too long; let it end if it is old."""
         if self._lingers_until is not None:
             if self._lingers_until < now:
-                self.transport.abort()
+                self.cut()
+        elif self._takes_nothing(now):
+            self.cut()
         elif self._head_since is not None and self._head_since < now - self._limits.receive:
             self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
-        elif self._idle_since is not None and self._idle_since < now - self.timeout_keep_alive:
+        elif self._active is None and not self.has_more and self._idle_since < now - self.timeout_keep_alive:
             self.timeout_keep_alive_handler()
         elif self._retires_at < now:
             self._retiring = True
+
+    def _takes_nothing(self, now: float) -> bool:
+        """Whether the client has not taken a byte of what waits for it for too long."""
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or not self.unsent or unsent < self.unsent:
+            self.unsent_since = now
+        self.unsent = unsent
+        return self.unsent_since < now - self._limits.send
+
+    def pause_writing(self) -> None:
+        """Note that the client takes less than is sent to it."""
+        super().pause_writing()
+        self.unsent = self.transport.get_write_buffer_size()
+        self.unsent_since = self.loop.time()
+        self._connections.hold(self)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has taken what waited for it."""
+        super().resume_writing()
+        self._connections.release(self)
+        self._go_on_later()
 
     def _unset_keepalive_if_required(self) -> None:
         """There is no timer to cancel."""
 
     def data_received(self, data: bytes) -> None:
-        """Take data; it is parsed together with what other connections received."""
-        self._turn.receive(self, data)
+        """Take data."""
+        if not self._deaf:
+            self._unparsed = self._unparsed + data if self._unparsed else data
+            self._go_on()
 
-    def feed(self, data: bytes) -> None:
-        """Parse data."""
-        if self._deaf:
-            return
-        before: RequestResponseCycle | None = self.cycle
-        known, self._known = self._known, None
-        if known is not None:
-            read = known.read(data)
-            if read is not None:
-                headers, body = read
-                self._known, self._lessons = known, _LESSONS
-                self._repeat(known.scope(headers), body)
-                return
-        between = not self._in_head and (before is None or not before.more_body)
-        self._much = self._head_size + len(data) > self._limits.head
+    def _go_on_later(self) -> None:
+        if self.has_more:
+            self.loop.call_soon(self._go_on, context=self._context)
+
+    def _go_on(self) -> None:
+        """Parse what has come up to the next request, and begin to answer that."""
+        self._parse_on()
+        if self.pipeline and self._active is None and not self.flow.write_paused and not self.is_leaving:
+            self._start(cast("Cycle", self.pipeline.pop()[0]))
+            self._parse_on()
+        if self._unparsed:
+            self.flow.pause_reading()
+
+    def _parse_on(self) -> None:
+        """Parse until a request has come as a whole that can't be begun yet."""
+        while self._unparsed and (self._body_comes() or not (self._active or self.pipeline)):
+            size = max(_SLICE, self._missing)
+            data, self._unparsed = self._unparsed[:size], self._unparsed[size:]
+            self._parse(data)
+
+    def _body_comes(self) -> bool:
+        cycle = cast("Cycle | None", self.cycle)
+        return cycle is not None and cycle.more_body
+
+    def read_on(self) -> None:
+        """Read from the client again, unless there is enough to do."""
+        if not self._unparsed:
+            self.flow.resume_reading()
+
+    def _parse(self, data: bytes) -> None:
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            if isinstance(error.__context__, _HeadTooLongError):
-                self._refuse_head()
-                return
-            self.logger.warning("Invalid HTTP request received.")
-            self.refuse("400 Bad Request", "Invalid HTTP request received.")
-        except httptools.HttpParserUpgrade:
-            self._unsupported_upgrade_warning()
+        except httptools.HttpParserUpgrade as upgrade:
+            self._ignore_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            # The exception itself isn't kept, or it would make a cycle with this frame.
+            if self._refusal is None:
+                self.logger.warning("Invalid HTTP request received.")
+            self.refuse(*(self._refusal or _BAD))
+        if self._in_head and not self._deaf:
+            self._has_part_of_head(len(data))
+
+    def _has_part_of_head(self, size: int) -> None:
+        if self._head_since is None:  # it began somewhere in these bytes: they aren't counted
+            self._head_since, self._head_size = self.loop.time(), 0
         else:
-            if between and self.cycle is not before:
-                self._learn(data)
-        if self._in_head:
-            # Behind whole requests in the same data stands a part of unknown length; it counts from the next data on.
-            self._has_part_of_head(len(data) if self.cycle is before else 0)
+            self._head_size += size
+        if self._head_size > self._limits.head:
+            self.refuse(*_TOO_LONG)
 
-    def _learn(self, data: bytes) -> None:
-        """Remember a head, if the request came in one piece and nothing of it concerns the connection."""
-        cycle = cast("Cycle", self.cycle)
-        if self._lessons and not (cycle.more_body or cycle.response_started or self.expect_100_continue):
-            self._lessons -= 1
-            self._known = learn(data, self.scope, cycle.body, self._limits.head) if cycle.keep_alive else None
+    def _ignore_upgrade(self, rest: bytes) -> None:
+        """Answer a request that asks for another protocol as if it didn't (RFC 9110, section 7.8).
 
-    def _repeat(self, scope: Any, body: bytes) -> None:
-        """Begin a request whose head is known, and which has come as a whole."""
-        scope["state"] = self.app_state.copy()
-        self._begin(scope, keep_alive=True).take(body)
+        The parser has left off behind the head, as the other protocol would begin there. A new one is told of the
+        body by the headers that frame it.
+        """
+        framing = [(name, value) for name, value in self.headers if name in (b"content-length", b"transfer-encoding")]
+        if framing:
+            self.parser = httptools.HttpRequestParser(self)
+            self._framing_only = True
+            lines = [b"%b: %b\r\n" % each for each in framing]
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
+            self._framing_only = False
+        self._unparsed = rest + self._unparsed
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        if self._framing_only:
+            return
         self.url = b""
         self.headers = []
-        self.expect_100_continue = False
         self._in_head = True
+        self._head_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the URL."""
+        if not self._framing_only:
+            self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        if self._framing_only:
+            return
+        self.headers.append((name.lower(), value))
+        if len(self.headers) > _MOST_HEADERS:
+            self._end_parsing(_TOO_MANY)
+
+    def _end_parsing(self, refusal: tuple[str, str]) -> NoReturn:
+        self._refusal = refusal
+        raise _RefusedError
 
     def on_headers_complete(self) -> None:
-        """Make a request's scope and its cycle, and let the app begin; as uvicorn does without WebSockets."""
+        """Make a request's scope and its cycle; as uvicorn does without WebSockets."""
+        if self._framing_only:
+            return
         self._in_head = False
-        if self._head_since is not None:
-            self._head_since, self._head_size = None, 0
-        if self._much and self._length_of_head() > self._limits.head:
-            raise _HeadTooLongError
-        parser = self.parser
+        self._head_since = None
+        if self._head_size + 2 * _SLICE > self._limits.head and self._length_of_head() > self._limits.head:
+            self._end_parsing(_TOO_LONG)
+        parser, pairs = self.parser, self.headers
         version = parser.get_http_version()
+        headers = dict(pairs)
+        hosts = sum(name == b"host" for name, _ in pairs) if len(headers) != len(pairs) else b"host" in headers
+        if hosts != 1 and (hosts or version != "1.0"):
+            self._end_parsing(_HOST)
+        length = headers.get(b"content-length", b"")
+        self._missing = int(length) if len(length) > _FEW_DIGITS else 0
+        self.expect_100_continue = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
         path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
-        scope: HTTPScope = {
+        scope: dict[str, Any] = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
@@ -229,44 +339,64 @@ class HttpProtocol(HttpToolsProtocol):
             "path": path,
             "raw_path": raw_path,
             "query_string": query,
-            "headers": self.headers,
+            "headers": pairs,
             "state": self.app_state.copy(),
         }
-        self._begin(scope, keep_alive=version != "1.0" and parser.should_keep_alive())
-
-    def _begin(self, scope: "HTTPScope", *, keep_alive: bool) -> Cycle:
-        self.scope = scope
-        before: RequestResponseCycle | None = self.cycle
-        self.cycle = cycle = Cycle(self, self._turn, keep_alive=keep_alive)
-        if before is None or before.response_complete:
-            self._start_asgi_task(cycle, self.app)
-        else:  # a pipelined one
-            self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))
-        return cycle
-
-    def _has_part_of_head(self, size: int) -> None:
-        if self._deaf:  # it was no HTTP
-            return
-        if self._head_since is None:
-            self._head_since = self.loop.time()
-        self._head_size += size
-        if self._head_size > self._limits.head:
-            self._refuse_head()
+        if len(headers) == len(pairs):
+            scope[HEADERS] = headers
+        self.scope = cast("HTTPScope", scope)
+        self.cycle = Cycle(self, keep_alive=version != "1.0" and parser.should_keep_alive())
+        self.pipeline.appendleft((self.cycle, self.app))
 
     def _length_of_head(self) -> int:
         """Bytes of a head that has come as a whole, but for its first line's method and version."""
         return len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
 
-    def _refuse_head(self) -> None:
-        self.refuse("431 Request Header Fields Too Large", "The request's head is too long.")
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.body += body
+            cycle.message_event.set()
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+        if self._missing:
+            self._missing -= len(body)
+
+    def on_message_complete(self) -> None:
+        """End a request; one that asks for another protocol has its body to come."""
+        cycle = self.cycle
+        if self.parser.should_upgrade() and self._is_framed():
+            return
+        self._missing = 0
+        cycle.more_body = False
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self._deaf = True
+
+    def _is_framed(self) -> bool:
+        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+
+    def cut(self) -> None:
+        """End the connection at once, with all that its client hasn't taken.
+
+        Without a reset the kernel would keep that for as long as the client doesn't read.
+        """
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and sock.family != socket.AF_UNIX:
+            with suppress(OSError):  # it is closed already
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()
 
     def linger(self) -> None:
         """Close the connection in a way that lets the caller read its answer although it has not sent everything.
 
         Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
         """
+        self.outbox.flush()
         self._deaf = True
+        self._unparsed = b""
+        self.pipeline.clear()
         if not self.transport.can_write_eof():  # TLS
             self.transport.close()
             return
@@ -275,59 +405,77 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, after what it sent before."""
-        self._turn.run()
-        self._limits.closed(self._first_left - self._requests_left)
+        """Forget the connection."""
+        if self._active is not None and self._active is not self.cycle:
+            self._active.disconnected = True
+            self._active.message_event.set()
+        self._unparsed = b""
+        self.pipeline.clear()
+        self._connections.remove(self, self._first_left - self._requests_left)
         super().connection_lost(exc)
+        self.cycle = self._active = None  # type: ignore[assignment]  # which holds the connection: no cycle is left
 
     def shutdown(self) -> None:
-        """Close the connection when it has been answered; with what it sent before."""
-        self._turn.run()
+        """Close the connection when it has been answered."""
+        self.outbox.flush()
         super().shutdown()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        self._idle_since = None
+    def _start(self, cycle: Cycle) -> None:
+        """Answer a request when the loop has read from all connections: so replies are written together, too."""
+        self._active = cycle
         self._requests_left -= 1
-        if not self._requests_left:
-            self._retiring = True
-        self._turn.start(self, cycle, app)
+        self.loop.call_soon(self._answer, cycle, context=self._context)
 
-    def answer(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        """Run the app for a request; uvicorn looks at an end that isn't the usual one."""
-        running: Any = app(cycle.scope, cycle.receive, cycle.send)
-        task: asyncio.Task[None] = eager.start(running, self.loop)
+    def _answer(self, cycle: Cycle) -> None:
+        """Run the app for a request, in a context that no other request has touched."""
+        running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
+        task: asyncio.Task[None] = eager.start(running, self.loop, self._context.copy())
         if task.done():
             self._ended(cycle, task)
         else:
             self.tasks.add(task)
-            task.add_done_callback(functools.partial(self._ended, cycle))
+            task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
 
-    def _ended(self, cycle: RequestResponseCycle, task: asyncio.Task[None]) -> None:
+    def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
+        """Look at a request's end; uvicorn does at one that isn't the usual one."""
         self.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing  # which held the connection
             return
-        looking = eager.start(cycle.run_asgi(lambda *_: task), self.loop)
+        looking = eager.start(cycle.run_asgi(lambda *_: task), self.loop, self._context.copy())
         if not looking.done():
             self.tasks.add(looking)
             looking.add_done_callback(self.tasks.discard)
 
     def on_response_complete(self) -> None:
-        """Go on with a pipelined request, or wait for the next."""
+        """Go on with what the client has sent meanwhile, or wait for its next request."""
         self.server_state.total_requests += 1
-        if self.transport.is_closing() or self._lingers_until is not None:
+        self._active = None
+        if self.is_leaving:
             return
-        self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+        self._idle_since = self.loop.time()
+        if self.has_more:
+            self._go_on_later()
+        elif self._deaf:  # what came behind the request was no HTTP
+            self.linger()
         else:
-            self._idle_since = self.loop.time()
+            self.flow.resume_reading()
 
     def refuse(self, status: str, text: str, *headers: str) -> None:
         """Answer what no app gets to see, and close the connection; after the answers that others wait for."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)
+        self._unparsed = b""
+        cycle = cast("Cycle | None", self.cycle)
         if cycle is not None and not cycle.response_complete:
-            self._deaf = self._retiring = True
+            if cycle is not self._active and cycle.more_body:
+                self.pipeline.popleft()  # it never gets its body
+            elif cycle.more_body and not cycle.response_started:
+                cycle.abandon()
+                self._active = None
+            if self._active is not None or self.pipeline:
+                self._deaf = self._retiring = True
+                return
+        elif cycle is not None and cycle.more_body:  # the rest of a request that has been answered
+            self.linger()
             return
         body = f"{text}\n".encode()
         head = (
@@ -339,6 +487,6 @@ class HttpProtocol(HttpToolsProtocol):
             *headers,
             "connection: close",
         )
-        self._turn.flush()
+        self.outbox.flush()
         self.transport.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
         self.linger()

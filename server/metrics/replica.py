@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from server import __version__
 from server.exchange.in_flight import InFlight
-from server.http1.limits import Limits
+from server.http1.connections import Connections
 from server.lifecycle import Lifecycle
 from server.metrics.durations import Durations
 from server.rates.fleet import Fleet
@@ -34,7 +34,7 @@ class Replica(Collector):
         name: str,
         lifecycle: Lifecycle,
         in_flight: Sequence[InFlight],
-        connections: Limits,
+        connections: Connections,
         fleet: Fleet | None,
         replicas: int,
     ) -> None:
@@ -64,7 +64,7 @@ class Replica(Collector):
         )
         yield _gauge("mcp_requests_in_flight_max", "Calls at once, beyond which: 503.", self._in_flight[0].most)
         yield _gauge("mcp_connections", "Connections that are open.", connections.opened - closed)
-        yield _gauge("mcp_connections_max", "Connections at once.", connections.connections)
+        yield _gauge("mcp_connections_max", "Connections at once.", connections.limits.connections)
         yield CounterMetricFamily("mcp_connections_opened", "Connections that were opened.", connections.opened)
         carried = HistogramMetricFamily("mcp_connection_requests", "Requests of a connection, when it has ended.")
         self._carried.add_to(carried)

@@ -7,19 +7,21 @@ from starlette.types import Scope
 Headers = Mapping[bytes, bytes]
 """A request's, by their names in lower case."""
 
+HEADERS = "server.headers"
+"""Key of the scope under which the dictionary stands, once it is made."""
+
 DUPLICATED = b":duplicated"
 """Key under which stands the name of a header that routes a request and came more than once."""
 
-_HEADERS = "server.headers"
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
     """The headers by their names in lower case: of several with one name the first, of Accept all, joined by commas."""
-    values: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    values: dict[bytes, bytes] | None = scope.get(HEADERS)
     if values is None:
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
-        values = scope[_HEADERS] = dict(pairs)
+        values = scope[HEADERS] = dict(pairs)
         if len(values) != len(pairs):
             _fold(values, pairs)
     return values

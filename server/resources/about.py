@@ -1,6 +1,6 @@
 """One static and one templated resource."""
 
-from fastmcp.exceptions import ResourceError
+from fastmcp.exceptions import NotFoundError
 from fastmcp.resources import resource
 
 _GREETINGS = {"en": "Hello", "de": "Hallo", "fr": "Bonjour", "es": "Hola"}
@@ -24,8 +24,8 @@ async def greeting(language: str, name: str) -> str:
         name: Whom to greet.
 
     Raises:
-        ResourceError: a language that isn't among these.
+        NotFoundError: there is no greeting in that language.
     """
     if language not in _GREETINGS:
-        raise ResourceError(f"No greeting in {language!r}; there is one in {', '.join(_GREETINGS)}")
+        raise NotFoundError(f"no greeting in {language!r}; there is one in {', '.join(_GREETINGS)}")
     return f"{_GREETINGS[language]}, {name}!"

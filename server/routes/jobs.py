@@ -19,12 +19,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from server import problems
 from server.access.caller import may_use, owner_of
 from server.audit.call import note_arguments
 from server.exchange.admission import Admission
 from server.exchange.body import Body
 from server.exchange.errors import ClientGone, Refused
 from server.exchange.in_flight import InFlight
+from server.exchange.message import LONGEST_NAME, memory_of
 from server.middleware.access_lines import CALL, LONGEST
 from server.rates.gate import Gate
 from server.work.desk import PAGE, Desk
@@ -82,16 +84,22 @@ class JobRoutes:
         try:
             wanted = Submission.model_validate_json(sent)
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"])) or "body"
-            text = f'{where}: {problem["msg"]}. Send {{"job": "name", "params": {{…}}}}.'
-            return _error(400, "bad_request", text)
+            return _error(
+                400, "bad_request", f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
+            )
+        if len(wanted.job) > LONGEST_NAME:
+            return _error(400, "bad_request", f"job: at most {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
         request.scope[CALL] = ("", wanted.job[:LONGEST])
         note_arguments(request.scope, {"arguments": wanted.params})
         allowed = partial(may_use, request.scope)
         await self._within_rate(request, wanted.job)
-        record = await self.desk.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
+        memory = memory_of(sent)
+        self.body.memory.take(memory)
+        try:
+            record = await self.desk.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
+        finally:
+            self.body.memory.give(memory)
         return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
 
     async def _list(self, request: Request, owner: str) -> Response:

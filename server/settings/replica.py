@@ -64,6 +64,11 @@ class ReplicaSettings(BaseSettings):
         False,
         description="Show callers why a tool failed. Off: they read that it failed, and the log says why.",
     )
+    dereference_schemas: bool = Field(
+        True,
+        description="Replace each `$ref` in tools' schemas by what it refers to: some clients don't follow references. "
+        "`false`: send schemas as they are written, with `$defs`, `$ref` and `$anchor`.",
+    )
     allowed_hosts: Words = Field(
         (),
         description="Names that a request's `Host` may carry besides loopback's, comma-separated, `*` as wildcard. "
@@ -80,6 +85,12 @@ class ReplicaSettings(BaseSettings):
         "`https://app.example.com`. Empty: none.",
     )
     max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="Largest request body; beyond it: 413.")
+    max_body_values: int = Field(
+        100_000,
+        ge=1000,
+        description="Most JSON values in a request body; beyond it: 413. Parsing so many holds up other calls for some "
+        "40 ms, and they take some 10 MB.",
+    )
     call_timeout_seconds: Seconds = Field(
         60,
         gt=0,
@@ -97,17 +108,35 @@ class ReplicaSettings(BaseSettings):
     receive_timeout_seconds: Seconds = Field(
         30, gt=0, description="Time for a request's head to arrive, and then for its body; beyond it: 408."
     )
+    send_timeout_seconds: Seconds = Field(
+        30,
+        gt=0,
+        description="Time in which a client must take at least some bytes of a reply that waits for it; a connection "
+        "whose client takes none is closed.",
+    )
     max_in_flight: int = Field(
         100,
         ge=1,
-        description="Calls that a replica works on at once; one more is answered at once with 503 and `Retry-After`. "
-        "With the largest bodies so many take 400 MB, which is what `stack.yml`'s 512 MB leave.",
+        description="Requests that a replica answers at once, until their replies are sent; one more gets 503 and "
+        "`Retry-After` at once.",
+    )
+    max_buffered_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Bytes of requests that are received or answered at once, over all connections; beyond it: 503. As "
+        "many bytes of replies may wait for their clients; beyond it the slowest client's connection is closed.",
     )
     max_connections: int = Field(
         1000,
         ge=1,
         description="Open connections. One more takes the place of the one that has been idle for longest; if none "
         "is, it is refused with 503.",
+    )
+    max_subscriptions: int = Field(
+        500,
+        ge=1,
+        description="Subscriptions (`subscriptions/listen`) that a replica serves at once; one more gets 503. Never "
+        "more than three quarters of `MAX_CONNECTIONS`: the rest is for calls and probes.",
     )
     max_requests_per_connection: int = Field(
         1000,
@@ -194,6 +223,11 @@ class ReplicaSettings(BaseSettings):
         if len(set(keys)) < len(keys):
             raise ValueError("a key is there twice")
         return value
+
+    @property
+    def subscriptions(self) -> int:
+        """Subscriptions at once, within the share of connections that they may take."""
+        return min(self.max_subscriptions, max(1, self.max_connections * 3 // 4))
 
     @property
     def request_state_ring(self) -> list[str]:

@@ -11,6 +11,8 @@ from fastmcp.tools import FunctionTool
 from fastmcp.utilities.types import get_cached_typeadapter
 from pydantic import ValidationError
 
+from server import problems
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
@@ -119,11 +121,12 @@ class Job:
         Raises:
             ValueError: they don't fit the schema; the text is for the caller.
         """
+        if text := problems.unknown(arguments, self.schema.get("properties", {})):
+            raise ValueError(text)
         try:
             return self._validated(arguments)
         except ValidationError as error:
-            problems = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
-            raise ValueError("; ".join(problems)) from None
+            raise ValueError(problems.told(error)) from None
 
     def run(self, arguments: Mapping[str, Any], progress: Progress) -> Awaitable[Any]:
         """Run it on checked arguments."""

@@ -116,8 +116,8 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     ("settings", "said"),
     [
         ({"AUDIT_LOG": "/nowhere/audit"}, "/nowhere/audit: the audit log can't be opened: No such file or directory"),
-        ({"AUDIT_LOG": "stdout", "AUDIT_KEY": "short"}, "the key is shorter than 32 characters"),
-        ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "'echo' is no pattern of arguments"),
+        ({"AUDIT_LOG": "stdout", "AUDIT_KEY": "short"}, "AUDIT_KEY: the key is shorter than 32 characters"),
+        ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "AUDIT_ARGUMENTS: 'echo' is no pattern of arguments"),
     ],
 )
 def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> None:

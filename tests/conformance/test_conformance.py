@@ -7,11 +7,12 @@ import json
 import os
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.replicas import Fleet
+from tests.replicas import Fleet, RedisServer, running
 
 HERE = Path(__file__).parent
 NODE = HERE / "node_modules" / "node" / "bin" / "node"
@@ -21,31 +22,36 @@ SUITE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist"
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
 
-@pytest.mark.parametrize(("requirements", "scenarios"), [("2026-07-28", 40), ("2025-11-25", 30)])
-def test_requirements(fleet_with_redis: Fleet, tmp_path: Path, requirements: str, scenarios: int) -> None:
-    """Every scored scenario passes, but for those whose reason stands in the list."""
-    done = subprocess.run(
-        [
-            NODE,
-            "--import",
-            HERE / "fresh.mjs",
-            SUITE,
-            "server",
-            "--url",
-            f"{fleet_with_redis.url}/mcp",
-            "--requirements",
-            requirements,
-            "--expected-failures",
-            HERE / f"expected-failures-{requirements}.yaml",
-            "-o",
-            tmp_path,
-        ],
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas that share a Redis, and send the schemas of tools as they are written."""
+    folder = tmp_path_factory.mktemp("fleet")
+    redis = RedisServer(folder / "redis.log")
+    redis.start()
+    try:
+        with running(folder, REDIS_URL=redis.url, DEREFERENCE_SCHEMAS="false") as found:
+            yield found
+    finally:
+        redis.kill()
+
+
+def suite(fleet: Fleet, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The suite's run against replicas; it leaves a report of each scenario in a folder."""
+    return subprocess.run(
+        [NODE, "--import", HERE / "fresh.mjs", SUITE, "server", "--url", f"{fleet.url}/mcp", "-o", folder, *arguments],
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=False,
         timeout=110,
     )
+
+
+@pytest.mark.parametrize(("requirements", "scenarios"), [("2026-07-28", 40), ("2025-11-25", 30)])
+def test_requirements(fleet: Fleet, tmp_path: Path, requirements: str, scenarios: int) -> None:
+    """Every scored scenario passes, but for those whose reason stands in the list."""
+    failures = HERE / f"expected-failures-{requirements}.yaml"
+    done = suite(fleet, tmp_path, "--requirements", requirements, "--expected-failures", failures)
     checks = {report.parent.name: json.loads(report.read_text()) for report in tmp_path.glob("server-*/checks.json")}
     failed = "\n".join(
         f"{name}: {check['id']}: {check.get('errorMessage')}"
@@ -58,7 +64,15 @@ def test_requirements(fleet_with_redis: Fleet, tmp_path: Path, requirements: str
     assert sum(check["status"] == "SUCCESS" for all_of_it in checks.values() for check in all_of_it) > scenarios
 
 
-def test_the_suite_reaches_every_replica(fleet_with_redis: Fleet) -> None:
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+def test_schemas_reach_clients_as_they_are_written(fleet: Fleet, tmp_path: Path, version: str) -> None:
+    """A scenario that both versions' requirements run and don't score; it fails where references are replaced."""
+    done = suite(fleet, tmp_path, "--scenario", "json-schema-2020-12", "--spec-version", version)
+    assert done.returncode == 0, done.stdout
+    assert "Passed: 8/8, 0 failed, 0 warnings" in done.stdout
+
+
+def test_the_suite_reaches_every_replica(fleet: Fleet) -> None:
     """Else it would show nothing about replicas."""
-    served = Counter(replica.output.count("POST /mcp") > 0 for replica in fleet_with_redis.replicas)
+    served = Counter(replica.output.count("POST /mcp") > 0 for replica in fleet.replicas)
     assert served == {True: 3}

@@ -8,6 +8,7 @@ from starlette.types import Message, Receive
 from server.exchange.body import Body, replay
 from server.exchange.errors import ClientGone, Refused
 from server.exchange.in_flight import InFlight
+from server.exchange.memory import Memory
 
 
 def sending(*messages: Message) -> Receive:
@@ -27,7 +28,7 @@ def chunk(body: bytes, *, more: bool) -> Message:
 
 def body(most: int = 5, seconds: float = 10, at_once: int = 2) -> Body:
     """A reader of bodies."""
-    return Body(most, seconds, InFlight(at_once))
+    return Body(most, seconds, 100_000, InFlight(at_once), Memory(2**20))
 
 
 def test_chunks_are_joined_up_to_the_limit() -> None:
@@ -45,7 +46,7 @@ def test_too_much_is_noticed_before_it_is_read() -> None:
         (sending(chunk(b"abcdef", more=True)), None),
         (sending(chunk(b"abcdef", more=False)), None),
     ):
-        with pytest.raises(Refused, match="larger than the 5 bytes") as refused:
+        with pytest.raises(Refused, match="larger than 5 bytes") as refused:
             asyncio.run(body().read(receive, declared))
         assert (refused.value.status, refused.value.headers) == (413, {"Connection": "close"})
 

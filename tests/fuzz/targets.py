@@ -31,7 +31,8 @@ from server.exchange import eras
 from server.exchange.admission import Admission
 from server.exchange.errors import Refused
 from server.exchange.message import Request, Response, called, called_tool, parse
-from server.http1.limits import KEY, Limits, of
+from server.http1.connections import KEY, Connections
+from server.http1.limits import of
 from server.http1.protocol import HttpProtocol
 from server.middleware.headers import headers_of
 from server.rates.rate import NO_RATE
@@ -119,10 +120,10 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @functools.cache
-def _server() -> tuple[uvicorn.Config, Limits, Admission, Addresses]:
+def _server() -> tuple[uvicorn.Config, Connections, Admission, Addresses]:
     config = uvicorn.Config(_app, log_config=None)
     config.load()
-    return config, of(Settings()), Admission((), ()), Addresses(["127.0.0.0/8"])
+    return config, Connections(of(Settings())), Admission((), ()), Addresses(["127.0.0.0/8"])
 
 
 def _http(data: bytes) -> None:
@@ -132,8 +133,8 @@ def _http(data: bytes) -> None:
     protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={KEY: limits}, _loop=nothing)
     protocol.connection_made(nothing)
     for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
-        protocol.feed(piece)
-    for _, cycle, _ in protocol._turn._requests:
+        protocol.data_received(piece)
+    for cycle in filter(None, (protocol._active, *(each for each, _ in protocol.pipeline))):
         scope: Scope = {**cycle.scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000)}
         addresses.of(scope)
         with suppress(Refused):

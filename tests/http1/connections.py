@@ -9,7 +9,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from server.config import Settings
-from server.http1.limits import KEY, of
+from server.http1.connections import KEY
+from server.http1.connections import Connections as Open
+from server.http1.limits import of
 from server.http1.protocol import HttpProtocol
 
 
@@ -34,8 +36,9 @@ class Connections:
         theirs.settimeout(10)
         self.clients.append(theirs)
         loop = asyncio.get_running_loop()
+        app_state = {KEY: Open(of(Settings()))}
         _, protocol = await loop.connect_accepted_socket(
-            lambda: HttpProtocol(config=self.config, server_state=self.state, app_state={KEY: of(Settings())}), ours
+            lambda: HttpProtocol(config=self.config, server_state=self.state, app_state=app_state), ours
         )
         self.protocols.append(protocol)
         return protocol

@@ -87,7 +87,7 @@ def test_no_caller_writes_lines_of_its_own(start_server: StartServer) -> None:
     server = start_server()
     httpx.get(f"{server.url}/a%0Ab%1b[31m")
     legacy(server.url, "tools/call", {"name": "x\n2026 - forged\x1b[31m\u2028", "arguments": {}})
-    legacy(server.url, "y" * 10_000)
+    legacy(server.url, "y" * 1_000)
     until(lambda: len(lines(server)) == 3, "three lines")
     assert lines(server)[0] == "✗ 404 GET /a%0Ab%1b[31m"
     assert lines(server)[1] == r"✗ 200 POST /mcp tools/call x\n2026 - forged\x1b[31m\u2028"

@@ -18,7 +18,7 @@ from server.exchange.in_flight import InFlight
 from server.exchange.lanes import Lanes
 from server.http1.whole import WHOLE
 from server.mcp_app import build
-from server.server import _exchange
+from server.server import _body, _exchange
 from tests.exchange.lanes.looks import Looks
 from tests.exchange.lanes.wire import Answer, Sent, canonical, drive, events
 
@@ -39,7 +39,7 @@ class Side:
             app.mcp.add_middleware(each)
         self.context = contextvars.copy_context()
         self.context.run(sdk.serve_over_http, app.mcp)
-        exchange, self._opened, _ = _exchange(given, app, [], None, InFlight(100))
+        exchange, self._opened, _ = _exchange(given, app, [], None, InFlight(100), _body(given))
         assert isinstance(exchange, Exchange)
         self.exchange = exchange
         self._closing = asyncio.Event()

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,14 +37,14 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[Logged]:
 
 
 def _raised(record: logging.LogRecord) -> str:
+    """From the text of the traceback, which was made when the line was logged: afterwards its frames are let go."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ""
-    root: BaseException = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    where = traceback.extract_tb(root.__traceback__)[-1]
-    return f"{type(error).__name__}: {error}, from {Path(where.filename).name}: {where.line}"
+    # One exception that caused another comes first, so the first traceback's last frame is where it began.
+    first = (record.exc_text or "").split("\nThe above exception")[0]
+    *_, (file, line) = re.findall(r'File "(.+)", line \d+, in .+\n +(.+)', first)
+    return f"{type(error).__name__}: {error}, from {Path(file).name}: {line}"
 
 
 FAILURES = [

@@ -1,0 +1,114 @@
+"""How a process tells that it can't start: in one line, whatever went wrong. And the start that `--check` tries."""
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from server.config import Settings
+from server.errors import StartupError
+from server.exchange import sdk
+from server.http1 import limits
+from server.lifecycle import Lifecycle
+from server.log_buffer import LogBuffer
+from server.mcp_app import McpApp
+from server.replica import uvicorn_options
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn every error of a part of the start into one that an operator can read.
+
+    Raises:
+        StartupError: in place of any other exception.
+    """
+    try:
+        yield
+    except StartupError:
+        raise
+    except Exception as error:
+        raise StartupError(_reason(error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Why the start failed, and where, in one line; with LOG_LEVEL=DEBUG the traceback is printed before it."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()  # so that the reason is the last line
+    if isinstance(error, StartupError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+        frames = traceback.extract_tb(error.__traceback__) or frames
+    if verbose := logging.getLogger().isEnabledFor(logging.DEBUG):
+        traceback.print_exception(error)
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+    hint = "" if verbose else "; LOG_LEVEL=DEBUG shows the traceback"
+    where = f"{frames[-1].filename}:{frames[-1].lineno}"
+    return f"Start failed: {text if text.isprintable() else ascii(text)} ({where}{hint})"
+
+
+class StartReport:
+    """Tells in one line why the app's lifespan did not start. Starlette and uvicorn would log two tracebacks."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed = False
+
+        async def send_but_failures(message: Message) -> None:
+            nonlocal failed
+            if message["type"] == "lifespan.startup.failed":
+                failed = True
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, send_but_failures)
+        except (Exception, SystemExit) as error:
+            if not failed:
+                raise
+            print(_reason(error), file=sys.stderr)  # noqa: T201
+            logging.getLogger("uvicorn.error").disabled = True  # it would say that the start failed, and not why
+            await send({"type": "lifespan.startup.failed", "message": ""})
+
+
+def rehearse(settings: Settings, mcp_app: McpApp, buffer: LogBuffer) -> bool:
+    """Start the app as a replica does, and stop it again.
+
+    No port is bound, no signal is handled, and nothing is written to the audit log, which may be a running replica's.
+
+    Returns:
+        Whether it started. If not, stderr says why.
+
+    Raises:
+        StartupError: the app can't be composed.
+    """
+    with refusing():
+        from server.server import create_app  # noqa: PLC0415  # which imports this module
+
+        limits.allow_files(settings.max_connections)
+        sdk.serve_over_http(mcp_app.mcp)
+        unaudited = settings.model_copy(update={"audit_log": ""})
+        app = create_app(unaudited, mcp_app, Lifecycle(settings.drain_seconds), nullcontext(), buffer)
+        options = {**uvicorn_options(settings), "app": app, "factory": False}
+        return uvloop.run(_started(uvicorn.Config(**options)))
+
+
+async def _started(config: uvicorn.Config) -> bool:
+    config.load()  # with the protocol's module
+    lifespan = config.lifespan_class(config)
+    await lifespan.startup()
+    if lifespan.should_exit:
+        return False
+    await lifespan.shutdown()
+    return True

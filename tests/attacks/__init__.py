@@ -1,0 +1,1 @@
+"""Attacks on a real replica with the memory of `stack.yml`, beside a client that behaves."""

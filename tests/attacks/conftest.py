@@ -1,0 +1,114 @@
+"""A replica that is attacked."""
+
+import contextlib
+import json
+import re
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Server, StartServer
+
+MEMORY = 512 * 1024 * 1024
+"""Bytes that `stack.yml` gives a replica."""
+
+
+@dataclass
+class Good:
+    """What the client that behaves has seen."""
+
+    calls: int = 0
+    longest: float = 0.0
+    """Seconds."""
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Attacked:
+    """A replica that may use as much memory as in a deployment."""
+
+    server: Server
+    good: Good = field(default_factory=Good)
+
+    @property
+    def rss(self) -> float:
+        """MB of resident memory now."""
+        return self._status("VmRSS")
+
+    @property
+    def peak(self) -> float:
+        """MB of resident memory at most, since `forget_peak`."""
+        return self._status("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Begin anew with the peak (proc(5), clear_refs)."""
+        Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
+
+    @property
+    def connections(self) -> int:
+        """Open connections of the replica."""
+        return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 ", _tcp()))
+
+    def connect(self) -> socket.socket:
+        """A new connection."""
+        return socket.create_connection(("127.0.0.1", self.server.port), 30)
+
+    @contextlib.contextmanager
+    def beside_good_client(self, longest: float = 1.0) -> Iterator[Good]:
+        """Attack beside a client that behaves; fails if one of its calls did or was late, or memory was too much.
+
+        Args:
+            longest: seconds that a call may take.
+        """
+        before = self.rss
+        self.forget_peak()
+        command = [sys.executable, "-m", "tests.attacks.good_client", "127.0.0.1", str(self.server.port)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            try:
+                yield self.good
+            finally:
+                said, _ = client.communicate("\n", timeout=90)
+                self.good.__init__(**json.loads(said))  # type: ignore[misc]
+                print(
+                    f"good client: {self.good.calls} calls, longest {self.good.longest * 1000:.0f} ms, "
+                    f"{len(self.good.failures)} failed; RSS {before:.0f} MB before, {self.rss:.0f} MB after, "
+                    f"{self.peak:.0f} MB at most"
+                )
+        assert not self.good.failures
+        assert self.good.calls > 0
+        assert self.good.longest < longest
+        assert self.peak * 1e6 < MEMORY
+
+    def _status(self, name: str) -> float:
+        text = Path(f"/proc/{self.server.process.pid}/status").read_text()
+        found = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
+        assert found, f"the replica has ended:\n{self.server.output[-2000:]}"
+        return int(found[1]) * 1024 / 1e6
+
+
+def _tcp() -> str:
+    return Path("/proc/net/tcp").read_text()
+
+
+Attack = Callable[..., Attacked]
+
+
+@pytest.fixture
+def attack(start_server: StartServer) -> Attack:
+    """Start a replica to attack; arguments are its settings.
+
+    Its memory is bounded by RLIMIT_DATA, which counts what a process has allocated: a little more than is resident.
+    """
+
+    def start(**settings: str) -> Attacked:
+        server = start_server(**{"LOG_LEVEL": "WARNING", **settings})
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        return Attacked(server)
+
+    return start
