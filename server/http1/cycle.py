@@ -31,10 +31,10 @@ class Cycle(RequestResponseCycle):
     expected_content_length = 0
     _asked = False
 
-    def __init__(self, connection: "HttpProtocol", *, keep_alive: bool) -> None:
+    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool) -> None:
         # As uvicorn's own, which sets the attributes above for each request, too: that takes a microsecond.
         self.connection = connection
-        self.scope = connection.scope
+        self.scope = scope
         self.transport = connection.transport
         self.flow = connection.flow
         self.default_headers = connection.server_state.default_headers
@@ -64,7 +64,7 @@ class Cycle(RequestResponseCycle):
         """Send one of a response's messages as uvicorn does; the last is sent when the kernel has taken it."""
         if (self.more_body or self.connection.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
-        self.connection.outbox.flush()
+        self.connection.turn.flush()
         await super().send(message)
         del message  # what is large must not be kept while the kernel takes it
         if self.response_complete:
@@ -95,9 +95,9 @@ class Cycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
         if len(body) < _LARGE:
-            self.connection.outbox.write(self.transport, head + body)
+            self.connection.turn.write(self.transport, head + body)
         else:  # which isn't copied
-            self.connection.outbox.flush()
+            self.connection.turn.flush()
             self.transport.writelines((head, body))
         self.message_event.set()
         self.on_response()
@@ -130,7 +130,7 @@ class Cycle(RequestResponseCycle):
         """
         first, self._asked = not self._asked, True
         if self.waiting_for_100_continue and not self.transport.is_closing():
-            self.connection.outbox.flush()
+            self.connection.turn.flush()
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.waiting_for_100_continue = False
         if not (self.disconnected or self.response_complete):

@@ -6,8 +6,9 @@ import functools
 import secrets
 import socket
 import struct
+from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
@@ -18,12 +19,12 @@ from server import config, eager
 from server.http1.connections import KEY, Connections
 from server.http1.cycle import Cycle
 from server.http1.limits import Limits
-from server.http1.outbox import outbox_of
+from server.http1.turn import turn_of
 from server.middleware.headers import HEADERS
 from server.replica import name_of
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGIVersions, HTTPScope
+    from uvicorn._types import ASGIVersions
 
 _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
@@ -87,6 +88,8 @@ class HttpProtocol(HttpToolsProtocol):
     before, so that a connection that sends many at once holds up no other. Nothing is read from it meanwhile.
     """
 
+    cycle: Cycle | None  # type: ignore[assignment]
+    """The latest request."""
     _active: Cycle | None = None
     """The request that is being answered."""
     _unparsed: bytes = b""
@@ -120,7 +123,7 @@ class HttpProtocol(HttpToolsProtocol):
 
         The last of its share of requests is; any other only if no request waits that has been read already.
         """
-        return not self._requests_left or ((self._retiring or self._connections.draining) and not self.pipeline)
+        return not self._requests_left or ((self._retiring or self._connections.draining) and not self._waiting)
 
     @property
     def is_leaving(self) -> bool:
@@ -130,7 +133,7 @@ class HttpProtocol(HttpToolsProtocol):
     @property
     def has_more(self) -> bool:
         """Whether the client has sent more than has been answered."""
-        return bool(self._unparsed or self.pipeline)
+        return bool(self._unparsed or self._waiting)
 
     @property
     def compresses_from(self) -> float:
@@ -142,11 +145,20 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._connections: Connections = self.app_state[KEY]
         self._limits: Limits = self._connections.limits
-        self.outbox = outbox_of(self.loop)
+        self.turn = turn_of(self.loop)
         self._context = contextvars.copy_context()  # which no request has touched
         now = self._idle_since = self.loop.time()
         self._retires_at = now + self._limits.share_of_age()
         self._requests_left = self._first_left = self._limits.share_of_requests()
+        self._waiting: deque[Cycle] = deque()
+        self._scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+        }
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
@@ -163,7 +175,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def make_room(self) -> None:
         """End the connection for the sake of another."""
-        self.outbox.flush()
+        self.turn.flush()
         if self.transport.get_write_buffer_size():  # to close it would wait until that has been taken
             self.cut()
         else:
@@ -225,22 +237,21 @@ class HttpProtocol(HttpToolsProtocol):
     def _go_on(self) -> None:
         """Parse what has come up to the next request, and begin to answer that."""
         self._parse_on()
-        if self.pipeline and self._active is None and not self.flow.write_paused and not self.is_leaving:
-            self._start(cast("Cycle", self.pipeline.pop()[0]))
+        if self._waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
+            self._start(self._waiting.popleft())
             self._parse_on()
         if self._unparsed:
             self.flow.pause_reading()
 
     def _parse_on(self) -> None:
         """Parse until a request has come as a whole that can't be begun yet."""
-        while self._unparsed and (self._body_comes() or not (self._active or self.pipeline)):
+        while self._unparsed and (self._body_comes() or not (self._active or self._waiting)):
             size = max(_SLICE, self._missing)
             data, self._unparsed = self._unparsed[:size], self._unparsed[size:]
             self._parse(data)
 
     def _body_comes(self) -> bool:
-        cycle = cast("Cycle | None", self.cycle)
-        return cycle is not None and cycle.more_body
+        return self.cycle is not None and self.cycle.more_body
 
     def read_on(self) -> None:
         """Read from the client again, unless there is enough to do."""
@@ -267,6 +278,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_size += size
         if self._head_size > self._limits.head:
             self.refuse(*_TOO_LONG)
+        elif len(self.headers) > _MOST_HEADERS:
+            self.refuse(*_TOO_MANY)
 
     def _ignore_upgrade(self, rest: bytes) -> None:
         """Answer a request that asks for another protocol as if it didn't (RFC 9110, section 7.8).
@@ -280,13 +293,11 @@ class HttpProtocol(HttpToolsProtocol):
             self._framing_only = True
             lines = [b"%b: %b\r\n" % each for each in framing]
             self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
-            self._framing_only = False
+            self._framing_only = self._in_head = False
         self._unparsed = rest + self._unparsed
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        if self._framing_only:
-            return
         self.url = b""
         self.headers = []
         self._in_head = True
@@ -294,16 +305,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the URL."""
-        if not self._framing_only:
-            self.url += url
+        self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
-        if self._framing_only:
-            return
         self.headers.append((name.lower(), value))
-        if len(self.headers) > _MOST_HEADERS:
-            self._end_parsing(_TOO_MANY)
 
     def _end_parsing(self, refusal: tuple[str, str]) -> NoReturn:
         self._refusal = refusal
@@ -318,8 +324,12 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_size + 2 * _SLICE > self._limits.head and self._length_of_head() > self._limits.head:
             self._end_parsing(_TOO_LONG)
         parser, pairs = self.parser, self.headers
-        version = parser.get_http_version()
         headers = dict(pairs)
+        if len(pairs) > _MOST_HEADERS:
+            self._end_parsing(_TOO_MANY)
+        keep_alive = parser.should_keep_alive()
+        # Without being asked for it only HTTP/1.1 keeps a connection (RFC 9112, section 9.3); to ask takes longer.
+        version = "1.1" if keep_alive and b"connection" not in headers else parser.get_http_version()
         hosts = sum(name == b"host" for name, _ in pairs) if len(headers) != len(pairs) else b"host" in headers
         if hosts != 1 and (hosts or version != "1.0"):
             self._end_parsing(_HOST)
@@ -327,26 +337,16 @@ class HttpProtocol(HttpToolsProtocol):
         self._missing = int(length) if len(length) > _FEW_DIGITS else 0
         self.expect_100_continue = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
         path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
-        scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": _ASGI,
-            "http_version": version,
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme or "http",
-            "method": parser.get_method().decode("ascii"),
-            "root_path": "",
-            "path": path,
-            "raw_path": raw_path,
-            "query_string": query,
-            "headers": pairs,
-            "state": self.app_state.copy(),
-        }
+        scope: dict[str, Any] = self._scope.copy()
+        scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
+        scope["headers"] = pairs
+        scope["state"] = self.app_state.copy()
         if len(headers) == len(pairs):
             scope[HEADERS] = headers
-        self.scope = cast("HTTPScope", scope)
-        self.cycle = Cycle(self, keep_alive=version != "1.0" and parser.should_keep_alive())
-        self.pipeline.appendleft((self.cycle, self.app))
+        self.cycle = Cycle(self, scope, keep_alive=version != "1.0" and keep_alive)
+        self._waiting.append(self.cycle)
 
     def _length_of_head(self) -> int:
         """Bytes of a head that has come as a whole, but for its first line's method and version."""
@@ -355,7 +355,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
         cycle = self.cycle
-        if not cycle.response_complete:
+        if cycle is not None and not cycle.response_complete:
             cycle.body += body
             cycle.message_event.set()
             if len(cycle.body) > HIGH_WATER_LIMIT:
@@ -366,7 +366,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """End a request; one that asks for another protocol has its body to come."""
         cycle = self.cycle
-        if self.parser.should_upgrade() and self._is_framed():
+        if cycle is None or (self.parser.should_upgrade() and self._is_framed()):
             return
         self._missing = 0
         cycle.more_body = False
@@ -393,10 +393,10 @@ class HttpProtocol(HttpToolsProtocol):
 
         Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
         """
-        self.outbox.flush()
+        self.turn.flush()
         self._deaf = True
         self._unparsed = b""
-        self.pipeline.clear()
+        self._waiting.clear()
         if not self.transport.can_write_eof():  # TLS
             self.transport.close()
             return
@@ -410,24 +410,27 @@ class HttpProtocol(HttpToolsProtocol):
             self._active.disconnected = True
             self._active.message_event.set()
         self._unparsed = b""
-        self.pipeline.clear()
+        self._waiting.clear()
         self._connections.remove(self, self._first_left - self._requests_left)
         super().connection_lost(exc)
-        self.cycle = self._active = None  # type: ignore[assignment]  # which holds the connection: no cycle is left
+        self.cycle = self._active = None  # which holds the connection: no cycle is left
 
     def shutdown(self) -> None:
         """Close the connection when it has been answered."""
-        self.outbox.flush()
+        self.turn.flush()
         super().shutdown()
 
     def _start(self, cycle: Cycle) -> None:
         """Answer a request when the loop has read from all connections: so replies are written together, too."""
         self._active = cycle
         self._requests_left -= 1
-        self.loop.call_soon(self._answer, cycle, context=self._context)
+        self.turn.start(self._answer)
 
-    def _answer(self, cycle: Cycle) -> None:
+    def _answer(self) -> None:
         """Run the app for a request, in a context that no other request has touched."""
+        cycle = self._active
+        if cycle is None:  # the connection was lost meanwhile
+            return
         running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
         task: asyncio.Task[None] = eager.start(running, self.loop, self._context.copy())
         if task.done():
@@ -464,14 +467,14 @@ class HttpProtocol(HttpToolsProtocol):
     def refuse(self, status: str, text: str, *headers: str) -> None:
         """Answer what no app gets to see, and close the connection; after the answers that others wait for."""
         self._unparsed = b""
-        cycle = cast("Cycle | None", self.cycle)
+        cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if cycle is not self._active and cycle.more_body:
-                self.pipeline.popleft()  # it never gets its body
+                self._waiting.pop()  # it never gets its body
             elif cycle.more_body and not cycle.response_started:
                 cycle.abandon()
                 self._active = None
-            if self._active is not None or self.pipeline:
+            if self._active is not None or self._waiting:
                 self._deaf = self._retiring = True
                 return
         elif cycle is not None and cycle.more_body:  # the rest of a request that has been answered
@@ -487,6 +490,6 @@ class HttpProtocol(HttpToolsProtocol):
             *headers,
             "connection: close",
         )
-        self.outbox.flush()
+        self.turn.flush()
         self.transport.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
         self.linger()
