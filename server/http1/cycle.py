@@ -24,15 +24,11 @@ class Cycle(RequestResponseCycle):
     logger = logging.getLogger("uvicorn.error")
     access_log = False
     disconnected = False
-    more_body = True
-    response_started = False
-    response_complete = False
     chunked_encoding = None
     expected_content_length = 0
-    _asked = False
 
-    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool) -> None:
-        # As uvicorn's own, which sets the attributes above for each request, too: that takes a microsecond.
+    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
+        # As uvicorn's own, but for the attributes above, which are seldom set.
         self.connection = connection
         self.scope = scope
         self.transport = connection.transport
@@ -41,8 +37,10 @@ class Cycle(RequestResponseCycle):
         self.message_event = asyncio.Event()
         self.on_response = connection.on_response_complete
         self.keep_alive = keep_alive
-        self.waiting_for_100_continue = connection.expect_100_continue
+        self.waiting_for_100_continue = expects_100
         self.body = bytearray()
+        self.more_body = True
+        self.response_started = self.response_complete = self._asked = False
 
     def abandon(self) -> None:
         """Let the app know that its caller is gone; what it sends from now on goes nowhere."""

@@ -1,19 +1,20 @@
-"""HTTP/1.1 as uvicorn speaks it, with this server's limits."""
+"""A connection of HTTP/1.1: what comes is read by httptools, and answered by the app within this server's limits."""
 
 import asyncio
 import contextvars
 import functools
+import logging
 import secrets
 import socket
 import struct
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from server import config, eager
 from server.http1.connections import KEY, Connections
@@ -25,6 +26,10 @@ from server.replica import name_of
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIVersions
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+logger = logging.getLogger("uvicorn.error")
 
 _LINGER_SECONDS = 2.0
 """Time for a caller to read its answer while it still sends what nobody will read."""
@@ -76,8 +81,8 @@ def _replica() -> str:
     return name_of(config.load())
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, held to `Limits`.
+class HttpProtocol(asyncio.Protocol):
+    """A connection, held to `Limits`; uvicorn makes one for each.
 
     A connection ends after its share of requests or of time, or when the replica drains, with a response that says so
     (`Connection: close`), so that no request is lost. One whose request's head is too long (431), too slow (408) or
@@ -88,21 +93,6 @@ class HttpProtocol(HttpToolsProtocol):
     before, so that a connection that sends many at once holds up no other. Nothing is read from it meanwhile.
     """
 
-    cycle: Cycle | None  # type: ignore[assignment]
-    """The latest request."""
-    _active: Cycle | None = None
-    """The request that is being answered."""
-    _unparsed: bytes = b""
-    """What has come behind it."""
-    _idle_since: float = 0
-    """Time of the loop at which the connection began to wait for a request."""
-    _in_head = False
-    """Whether a request has begun whose head is not whole."""
-    _head_since: float | None = None
-    """Time at which a part of a request's head came that is not yet whole."""
-    _head_size = 0
-    _missing = 0
-    """Bytes of the body that is arriving which have not come, as far as its head says."""
     _framing_only = False
     """Whether the parser is given a head for the second time, for the sake of the body."""
     _refusal: tuple[str, str] | None = None
@@ -116,6 +106,51 @@ class HttpProtocol(HttpToolsProtocol):
     """Bytes that waited for the client when the connection was looked at."""
     unsent_since = 0.0
     """Time at which the client last took some of them."""
+
+    def __init__(
+        self,
+        config: "Config",
+        server_state: "ServerState",
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        # Python finds attributes faster if the first thing that happens to an object is that all are set, and they
+        # are at most 30. Those above are seldom set.
+        self.app: Any = config.loaded_app
+        self.loop = _loop or asyncio.get_running_loop()
+        self.server_state = server_state
+        self.turn = turn_of(self.loop)
+        self._connections: Connections = app_state[KEY]
+        self._limits: Limits = self._connections.limits
+        self._app_state = app_state
+        self._keep_alive: float = config.timeout_keep_alive
+        self._context = contextvars.copy_context()  # which no request has touched
+        self._scope: dict[str, Any] = {}
+        """What stands in the scope of each request of this connection."""
+        self._active: Cycle | None = None
+        """The request that is being answered."""
+        self._waiting: deque[Cycle] = deque()
+        """Those behind it that have come."""
+        self._latest: Cycle | None = None
+        """The one whose head was read last."""
+        self._unparsed = b""
+        """What has come behind that."""
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._in_head = False
+        """Whether a request has begun whose head is not whole."""
+        self._head_since: float | None = None
+        """Time at which a part of a request's head came that is not yet whole."""
+        self._head_size = 0
+        self._missing = 0
+        """Bytes of the body that is arriving which have not come, as far as its head says."""
+        now = self._idle_since = self.loop.time()
+        """Time of the loop at which the connection began to wait for a request."""
+        self._retires_at = now + self._limits.share_of_age()
+        self._requests_left = self._first_left = self._limits.share_of_requests()
+        self.transport: asyncio.Transport
+        self.flow: FlowControl
 
     @property
     def leaving(self) -> bool:
@@ -140,25 +175,19 @@ class HttpProtocol(HttpToolsProtocol):
         """Bytes from which on a response may be made smaller."""
         return self._limits.compresses_from
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a connection."""
-        super().connection_made(transport)
-        self._connections: Connections = self.app_state[KEY]
-        self._limits: Limits = self._connections.limits
-        self.turn = turn_of(self.loop)
-        self._context = contextvars.copy_context()  # which no request has touched
-        now = self._idle_since = self.loop.time()
-        self._retires_at = now + self._limits.share_of_age()
-        self._requests_left = self._first_left = self._limits.share_of_requests()
-        self._waiting: deque[Cycle] = deque()
-        self._scope = {
-            "type": "http",
-            "asgi": _ASGI,
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
-            "root_path": "",
-        }
+        self.transport = cast("asyncio.Transport", transport)
+        self.flow = FlowControl(self.transport)
+        self.server_state.connections.add(cast("Any", self))
+        self._scope.update(
+            type="http",
+            asgi=_ASGI,
+            server=get_local_addr(self.transport),
+            client=get_remote_addr(self.transport),
+            scheme="https" if is_ssl(self.transport) else "http",
+            root_path="",
+        )
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
@@ -195,8 +224,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.cut()
         elif self._head_since is not None and self._head_since < now - self._limits.receive:
             self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
-        elif self._active is None and not self.has_more and self._idle_since < now - self.timeout_keep_alive:
-            self.timeout_keep_alive_handler()
+        elif self._active is None and not self.has_more and self._idle_since < now - self._keep_alive:
+            self.transport.close()
         elif self._retires_at < now:
             self._retiring = True
 
@@ -210,19 +239,16 @@ class HttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         """Note that the client takes less than is sent to it."""
-        super().pause_writing()
+        self.flow.pause_writing()
         self.unsent = self.transport.get_write_buffer_size()
         self.unsent_since = self.loop.time()
         self._connections.hold(self)
 
     def resume_writing(self) -> None:
         """Go on: the client has taken what waited for it."""
-        super().resume_writing()
+        self.flow.resume_writing()
         self._connections.release(self)
         self._go_on_later()
-
-    def _unset_keepalive_if_required(self) -> None:
-        """There is no timer to cancel."""
 
     def data_received(self, data: bytes) -> None:
         """Take data."""
@@ -251,7 +277,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._parse(data)
 
     def _body_comes(self) -> bool:
-        return self.cycle is not None and self.cycle.more_body
+        return self._latest is not None and self._latest.more_body
 
     def read_on(self) -> None:
         """Read from the client again, unless there is enough to do."""
@@ -260,13 +286,13 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _parse(self, data: bytes) -> None:
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             # The exception itself isn't kept, or it would make a cycle with this frame.
             if self._refusal is None:
-                self.logger.warning("Invalid HTTP request received.")
+                logger.warning("Invalid HTTP request received.")
             self.refuse(*(self._refusal or _BAD))
         if self._in_head and not self._deaf:
             self._has_part_of_head(len(data))
@@ -278,7 +304,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_size += size
         if self._head_size > self._limits.head:
             self.refuse(*_TOO_LONG)
-        elif len(self.headers) > _MOST_HEADERS:
+        elif len(self._headers) > _MOST_HEADERS:
             self.refuse(*_TOO_MANY)
 
     def _ignore_upgrade(self, rest: bytes) -> None:
@@ -287,29 +313,29 @@ class HttpProtocol(HttpToolsProtocol):
         The parser has left off behind the head, as the other protocol would begin there. A new one is told of the
         body by the headers that frame it.
         """
-        framing = [(name, value) for name, value in self.headers if name in (b"content-length", b"transfer-encoding")]
+        framing = [(name, value) for name, value in self._headers if name in (b"content-length", b"transfer-encoding")]
         if framing:
-            self.parser = httptools.HttpRequestParser(self)
+            self._parser = httptools.HttpRequestParser(self)
             self._framing_only = True
             lines = [b"%b: %b\r\n" % each for each in framing]
-            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
+            self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
             self._framing_only = self._in_head = False
         self._unparsed = rest + self._unparsed
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self.url = b""
-        self.headers = []
+        self._url = b""
+        self._headers = []
         self._in_head = True
         self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the URL."""
-        self.url += url
+        self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
-        self.headers.append((name.lower(), value))
+        self._headers.append((name.lower(), value))
 
     def _end_parsing(self, refusal: tuple[str, str]) -> NoReturn:
         self._refusal = refusal
@@ -323,7 +349,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._head_since = None
         if self._head_size + 2 * _SLICE > self._limits.head and self._length_of_head() > self._limits.head:
             self._end_parsing(_TOO_LONG)
-        parser, pairs = self.parser, self.headers
+        parser, pairs = self._parser, self._headers
         headers = dict(pairs)
         if len(pairs) > _MOST_HEADERS:
             self._end_parsing(_TOO_MANY)
@@ -335,26 +361,26 @@ class HttpProtocol(HttpToolsProtocol):
             self._end_parsing(_HOST)
         length = headers.get(b"content-length", b"")
         self._missing = int(length) if len(length) > _FEW_DIGITS else 0
-        self.expect_100_continue = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
-        path, raw_path, query = _split(self.url) if len(self.url) < _SHORT_URL else _split.__wrapped__(self.url)
+        expects_100 = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
+        path, raw_path, query = _split(self._url) if len(self._url) < _SHORT_URL else _split.__wrapped__(self._url)
         scope: dict[str, Any] = self._scope.copy()
         scope["http_version"] = version
         scope["method"] = parser.get_method().decode("ascii")
         scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
         scope["headers"] = pairs
-        scope["state"] = self.app_state.copy()
+        scope["state"] = self._app_state.copy()
         if len(headers) == len(pairs):
             scope[HEADERS] = headers
-        self.cycle = Cycle(self, scope, keep_alive=version != "1.0" and keep_alive)
-        self._waiting.append(self.cycle)
+        self._latest = Cycle(self, scope, keep_alive=version != "1.0" and keep_alive, expects_100=expects_100)
+        self._waiting.append(self._latest)
 
     def _length_of_head(self) -> int:
         """Bytes of a head that has come as a whole, but for its first line's method and version."""
-        return len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
+        return len(self._url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self._headers)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
-        cycle = self.cycle
+        cycle = self._latest
         if cycle is not None and not cycle.response_complete:
             cycle.body += body
             cycle.message_event.set()
@@ -365,8 +391,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End a request; one that asks for another protocol has its body to come."""
-        cycle = self.cycle
-        if cycle is None or (self.parser.should_upgrade() and self._is_framed()):
+        cycle = self._latest
+        if cycle is None or (self._parser.should_upgrade() and self._is_framed()):
             return
         self._missing = 0
         cycle.more_body = False
@@ -375,7 +401,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._deaf = True
 
     def _is_framed(self) -> bool:
-        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
 
     def cut(self) -> None:
         """End the connection at once, with all that its client hasn't taken.
@@ -406,19 +432,26 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        if self._active is not None and self._active is not self.cycle:
-            self._active.disconnected = True
-            self._active.message_event.set()
+        for cycle in (self._active, self._latest):
+            if cycle is not None:
+                cycle.abandon()
         self._unparsed = b""
         self._waiting.clear()
+        self.server_state.connections.discard(cast("Any", self))
         self._connections.remove(self, self._first_left - self._requests_left)
-        super().connection_lost(exc)
-        self.cycle = self._active = None  # which holds the connection: no cycle is left
+        self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self._latest = self._active = None  # which hold the connection, as the parser does: no cycle is left
+        del self._parser
 
     def shutdown(self) -> None:
-        """Close the connection when it has been answered."""
+        """Close the connection when it has been answered; uvicorn calls it when it stops."""
         self.turn.flush()
-        super().shutdown()
+        if self._latest is None or self._latest.response_complete:
+            self.transport.close()
+        else:
+            self._latest.keep_alive = False
 
     def _start(self, cycle: Cycle) -> None:
         """Answer a request when the loop has read from all connections: so replies are written together, too."""
@@ -436,19 +469,19 @@ class HttpProtocol(HttpToolsProtocol):
         if task.done():
             self._ended(cycle, task)
         else:
-            self.tasks.add(task)
+            self.server_state.tasks.add(task)
             task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
 
     def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
         """Look at a request's end; uvicorn does at one that isn't the usual one."""
-        self.tasks.discard(task)
+        self.server_state.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing  # which held the connection
             return
         looking = eager.start(cycle.run_asgi(lambda *_: task), self.loop, self._context.copy())
         if not looking.done():
-            self.tasks.add(looking)
-            looking.add_done_callback(self.tasks.discard)
+            self.server_state.tasks.add(looking)
+            looking.add_done_callback(self.server_state.tasks.discard)
 
     def on_response_complete(self) -> None:
         """Go on with what the client has sent meanwhile, or wait for its next request."""
@@ -467,7 +500,7 @@ class HttpProtocol(HttpToolsProtocol):
     def refuse(self, status: str, text: str, *headers: str) -> None:
         """Answer what no app gets to see, and close the connection; after the answers that others wait for."""
         self._unparsed = b""
-        cycle = self.cycle
+        cycle = self._latest
         if cycle is not None and not cycle.response_complete:
             if cycle is not self._active and cycle.more_body:
                 self._waiting.pop()  # it never gets its body

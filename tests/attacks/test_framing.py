@@ -13,7 +13,7 @@ from tests.attacks.conftest import Attack
 from tests.attacks.wire import reply, rpc, stateless
 from tests.http1.connections import Connections, app
 
-_HEAD = b"POST %b HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+_HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize("path", [b"/mcp", b"/jobs"])
@@ -31,7 +31,7 @@ def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
                 answer = b"".join(iter(lambda: connection.recv(65536), b""))
             assert answer.count(b"HTTP/1.1 200 ") == bool(before)
             assert b"HTTP/1.1 400 " in answer or before
-            assert b"408" not in answer
+            assert b"HTTP/1.1 408 " not in answer
     with replica.connect() as connection:
         connection.sendall(rpc("ping"))
         assert reply(connection).startswith(b"HTTP/1.1 200 ")
