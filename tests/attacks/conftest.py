@@ -71,6 +71,8 @@ class Attacked:
         command = [sys.executable, "-m", "tests.attacks.good_client", "127.0.0.1", str(self.server.port)]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
             try:
+                assert client.stdout
+                client.stdout.readline()  # its first call is over
                 yield self.good
             finally:
                 said, _ = client.communicate("\n", timeout=90)

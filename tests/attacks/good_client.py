@@ -1,5 +1,7 @@
 """`python -m tests.attacks.good_client HOST PORT`: call `echo` again and again until stdin ends, then tell how it went.
 
+It prints a line when its first call is over.
+
 A process of its own, so that it measures the replica and not the attacker beside it. Every fifth call is on a new
 connection. A call on a kept connection that the replica has closed meanwhile is sent again, as HTTP clients do
 (RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
@@ -43,6 +45,8 @@ def main() -> None:
         except (OSError, http.client.HTTPException, AssertionError) as error:
             failures.append(f"{type(error).__name__}: {error}"[:300])
             connection = None
+        if number == 0:
+            print("called", flush=True)
         figures["calls"] += 1
         figures["longest"] = max(figures["longest"], time.perf_counter() - begun)
     print(json.dumps({**figures, "failures": failures}))

@@ -6,12 +6,16 @@ import selectors
 import socket
 import time
 
+import httpx
 import pytest
 
+from conftest import until
 from tests.attacks.conftest import Attack
+from tests.attacks.wire import rpc
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost:a\r\n\r\n"
 _FLOOD = REQUEST * (256 * 1024 // len(REQUEST))
+_ENDLESS = rpc("tools/call", {"name": "never_ends_by_default"})
 
 
 def flood(connections: list[socket.socket], seconds: float) -> int:
@@ -53,6 +57,21 @@ def test_other_clients_are_served(attack: Attack, number: int) -> None:
         assert replica.peak < before + 60
 
 
+def test_new_clients_find_room(attack: Attack) -> None:
+    """Though all connections are taken by clients that wait for a call and have sent more behind it."""
+    replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", MAX_CONNECTIONS="10")
+    with contextlib.ExitStack() as stack:
+        for _ in range(9):
+            stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
+        with httpx.Client() as client:
+            until(lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text, "they wait")
+        for _ in range(5):
+            stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
+        with replica.connect() as connection:
+            connection.sendall(REQUEST)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_connection_ends_after_its_share(attack: Attack) -> None:
     """However many requests have been sent."""
     replica = attack(MAX_REQUESTS_PER_CONNECTION="1000")
@@ -63,15 +82,13 @@ def test_a_connection_ends_after_its_share(attack: Attack) -> None:
 def test_requests_that_wait_are_bounded(attack: Attack) -> None:
     """While one is answered, none of those behind it is parsed, but for those in the same 2 KB."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
-    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"never_ends_by_default"}}'
-    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     with contextlib.ExitStack() as stack:
         before = replica.rss
         connections = [stack.enter_context(replica.connect()) for _ in range(90)]
         for connection in connections:
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                connection.send(head % len(body) + body + _FLOOD)
+                connection.send(_ENDLESS + _FLOOD)
         for connection in connections:
             connection.settimeout(30)
             assert re.match(rb"HTTP/1.1 (200|503) ", connection.recv(65536))

@@ -19,8 +19,8 @@ from tests.attacks.conftest import Attack, Attacked
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
 SEED = os.environ.get("ATTACK_SEED") or secrets.token_hex(4)
-SEEN = {"200", "202", "400", "403", "404", "405", "406", "408", "413", "415", "421", "431"}
-"""Replies without which it was no attack."""
+SEEN = {"200", "202", "400", "404", "408", "413"}
+"""Replies without which it was no attack; in half a minute not every kind of request comes for sure."""
 
 
 def attacked(replica: Attacked) -> Told:
