@@ -20,7 +20,7 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test test-swarm lint format image deploy undeploy bench bench-exchange bench-generators bench-jobs conformance lock
+.PHONY: help up dev check test test-swarm test-attacks lint format image deploy undeploy bench bench-exchange bench-generators bench-jobs conformance lock
 
 help: ## list these targets
 	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
@@ -38,6 +38,9 @@ check: $(READY) ## start without serving: check settings and components
 
 test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)
 	@$(BIN)/python -m pytest tests/swarm $(ARGS)
+
+test-attacks: $(READY) ## attack a replica: five minutes at random, 200,000 failing calls (a quarter of an hour)
+	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest tests/attacks -rP $(ARGS)
 
 test: $(READY) ## run the tests, two at a time (REQUIRE=docker,browser makes their skips failures)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these

@@ -18,7 +18,7 @@ from server.audit import command as audit
 from server.audit import trail
 from server.config import Settings
 from server.errors import StartupError
-from server.listening import refuse_taken
+from server.listening import handles, refuse_taken
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
@@ -144,8 +144,14 @@ def _serve(settings: Settings, watched: list[str] | None = None, app: str = APP)
     # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
-    uvicorn.run(**uvicorn_options(settings, app), reload=bool(watched), reload_dirs=watched)
-    return 0
+    options = uvicorn_options(settings, app)
+    if watched or settings.mcp_uds:
+        uvicorn.run(**options, reload=bool(watched), reload_dirs=watched)
+        return 0
+    config = uvicorn.Config(**options)
+    server = uvicorn.Server(config)
+    server.run(handles(config.bind_socket()))
+    return 0 if server.started else EXIT_REFUSED
 
 
 def _introduce(replicas: int, settings: Settings) -> None:

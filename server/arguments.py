@@ -1,4 +1,4 @@
-"""A function tool's arguments, looked at before FastMCP does: it writes down all that is wrong with them."""
+"""A function tool's arguments, checked before FastMCP validates them, because FastMCP lists every single problem."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -14,19 +14,19 @@ from pydantic_core import SchemaValidator
 from server import problems
 
 FEW = 10
-"""Values in which there can't be many problems."""
+"""Arguments with at most so many values can't have many problems."""
 
 _SOME = 1000
-"""Values whose problems may all be looked for."""
+"""Arguments with at most so many values are validated as a whole."""
 
 _CONTAINERS = frozenset({"list", "dict", "set", "frozenset", "tuple"})
 
 
 def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments with so many problems that to find them all would take long.
+    """Refuse arguments with so many problems that it would take long to find them all.
 
     Raises:
-        fastmcp.exceptions.ValidationError: it tells of ten problems at most.
+        fastmcp.exceptions.ValidationError: it lists at most ten problems.
     """
     if text := problems.unknown(arguments, tool.parameters.get("properties", {})):
         raise InvalidArguments(text)
@@ -39,7 +39,7 @@ def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
 
 
 def shortened(error: InvalidArguments) -> InvalidArguments:
-    """FastMCP's error, or one that tells of ten problems where that tells of more."""
+    """FastMCP's error; if that lists more than ten problems, a new error with the first ten."""
     cause = error.__cause__
     if isinstance(cause, ValidationError) and not problems.is_short(cause):
         return InvalidArguments(problems.told(cause))
@@ -47,7 +47,7 @@ def shortened(error: InvalidArguments) -> InvalidArguments:
 
 
 def count(arguments: Mapping[str, Any]) -> int:
-    """How many values arguments hold, at any depth; counting ends where it is many."""
+    """The number of values in arguments, at any depth; counting stops at about a thousand."""
     waiting: list[Any] = [arguments]
     seen = 0
     while waiting and seen <= _SOME:
@@ -62,7 +62,7 @@ def count(arguments: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=100)
 def _validator(fn: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """What validates a function's arguments and doesn't call it; it looks for the first problem of each list only."""
+    """Validates a function's arguments without a call of it, and stops at the first problem of each list."""
     schema: Any = get_cached_typeadapter(fn).core_schema
     if schema["type"] == "definitions":
         schema = {**schema, "schema": schema["schema"]["arguments_schema"]}

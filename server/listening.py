@@ -1,4 +1,4 @@
-"""Whether a replica can listen where it is told to."""
+"""Where a replica listens."""
 
 import errno
 import socket
@@ -7,6 +7,10 @@ from pathlib import Path
 
 from server.config import Settings
 from server.errors import StartupError
+
+_HANDLES = 16
+"""libuv accepts one connection for each listening socket in a turn of the event loop. With one handle of the socket, a
+burst of connections would delay each new client by as many turns as there are connections before it."""
 
 _HINTS = {
     errno.EADDRINUSE: "choose another, like PORT=8151 make up",
@@ -27,6 +31,11 @@ def refuse_taken(settings: Settings) -> None:
         _refuse_file(Path(settings.mcp_uds))
     else:
         _refuse_port(settings.mcp_host, settings.mcp_port)
+
+
+def handles(listening: socket.socket) -> list[socket.socket]:
+    """A bound socket, and as many more handles of it as the event loop needs to accept a burst of connections soon."""
+    return [listening, *(listening.dup() for _ in range(_HANDLES - 1))]
 
 
 def _refuse_port(host: str, port: int) -> None:

@@ -33,10 +33,10 @@ _TELLING = ("fastmcp.server.mixins.mcp_operations",)
 """These tell of each call's arguments at DEBUG, which are nobody's business but its caller's."""
 
 _LONGEST_LINE = 8192
-"""Bytes of a line of log. A character takes 4 at most."""
+"""Most bytes of a log line. A character has at most 4."""
 
 _LONGEST_RECORD = 64 * 1024
-"""Characters of a record, which may have a traceback of many lines."""
+"""Most characters of a record, whose traceback may have many lines."""
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}

@@ -47,7 +47,7 @@ class Handover:
     """What has come of the tool's body and all registered middleware around it."""
 
     def forget_frames(self) -> None:
-        """Let go of what the errors hold, when the call has been answered."""
+        """Release the frames of the errors, when the call has been answered."""
         for outcome in (self.body, self.around):
             if outcome is not None:
                 forget_frames(outcome.error)
@@ -56,8 +56,8 @@ class Handover:
 def forget_frames(error: BaseException | None) -> None:
     """Take the tracebacks off an error and off those that led to it.
 
-    A traceback holds the frames that the error passed, with all their variables. Where one of these is the error, that
-    is a cycle, which the garbage collector finds late: a call's arguments may take megabytes.
+    A traceback refers to the frames that the error passed, and so to all their variables. If one of these is the error
+    itself, that is a reference cycle. The garbage collector finds it late, and a call's arguments may have megabytes.
     """
     waiting, seen = [error], set[int]()
     while waiting:

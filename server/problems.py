@@ -1,4 +1,4 @@
-"""What is wrong with arguments, told within bounds: a caller may send a hundred thousand of them."""
+"""Texts about wrong arguments, never too long: a caller may send a hundred thousand wrong ones."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,25 +6,25 @@ from typing import Any
 from pydantic import ValidationError
 
 _TOLD = 10
-"""Problems that a caller reads of."""
+"""Most problems in one text."""
 
 _LISTED = 1000
-"""Problems beyond which none is listed: pydantic can only write all of them or none."""
+"""With more problems, none is listed, because pydantic writes all of them or none."""
 
 _LONGEST = 500
-"""Characters of one problem."""
+"""Most characters of one problem."""
 
 LONGEST_TEXT = 64 * 1024
-"""Characters of an error's text."""
+"""Most characters of an error's text."""
 
 
 def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
-    """What is told of arguments whose names nobody knows, found before anything is validated; empty if there are none.
+    """A text about unknown names, found before values are validated; empty if there is nothing to say.
 
     Args:
-        known: names that are.
+        known: the names that are allowed.
     """
-    if len(arguments) <= _TOLD:  # validation itself tells of these
+    if len(arguments) <= _TOLD:  # validation reports these
         return ""
     known = set(known)
     names = [name for name in arguments if name not in known]
@@ -32,10 +32,10 @@ def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
 
 
 def told(error: ValidationError, whole: str = "arguments") -> str:
-    """The first problems, and how many there are.
+    """The first problems, and the number of all.
 
     Args:
-        whole: what is told to be wrong where it is no single value.
+        whole: name of what is wrong, for a problem that belongs to no single value.
     """
     found: list[str] = []
     if error.error_count() <= _LISTED:
@@ -46,7 +46,7 @@ def told(error: ValidationError, whole: str = "arguments") -> str:
 
 
 def is_short(error: ValidationError) -> bool:
-    """Whether all problems may be told as they are."""
+    """Whether there are so few problems that a text may list them all."""
     return error.error_count() <= _TOLD
 
 

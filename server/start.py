@@ -1,4 +1,4 @@
-"""How a process tells that it can't start: in one line, whatever went wrong. And the start that `--check` tries."""
+"""The one line that says why a process can't start, and the trial start of `--check`."""
 
 import logging
 import sys
@@ -22,7 +22,7 @@ from server.replica import uvicorn_options
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn every error of a part of the start into one that an operator can read.
+    """Turn any error within the block into one that an operator can read.
 
     Raises:
         StartupError: in place of any other exception.
@@ -36,7 +36,7 @@ def refusing() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """Why the start failed, and where, in one line; with LOG_LEVEL=DEBUG the traceback is printed before it."""
+    """One line: why and where the start failed. With LOG_LEVEL=DEBUG it prints the traceback, too."""
     for handler in logging.getLogger().handlers:
         handler.flush()  # so that the reason is the last line
     if isinstance(error, StartupError):
@@ -54,7 +54,7 @@ def _reason(error: BaseException) -> str:
 
 
 class StartReport:
-    """Tells in one line why the app's lifespan did not start. Starlette and uvicorn would log two tracebacks."""
+    """Prints one line if the app's lifespan doesn't start. Starlette and uvicorn would log two tracebacks."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -85,13 +85,13 @@ class StartReport:
 def rehearse(settings: Settings, mcp_app: McpApp, buffer: LogBuffer) -> bool:
     """Start the app as a replica does, and stop it again.
 
-    No port is bound, no signal is handled, and nothing is written to the audit log, which may be a running replica's.
+    It binds no port, handles no signal, and writes nothing to the audit log, which may belong to a running replica.
 
     Returns:
         Whether it started. If not, stderr says why.
 
     Raises:
-        StartupError: the app can't be composed.
+        StartupError: the app can't be built.
     """
     with refusing():
         from server.server import create_app  # noqa: PLC0415  # which imports this module

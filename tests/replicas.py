@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import httpx
 import pytest
@@ -115,7 +115,10 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 class RedisServer:
-    """A `redis-server`; started again, it is on the same port, and empty unless it was told to `keep`."""
+    """A `redis-server`, which runs within a `with`.
+
+    Started again, it is on the same port, and empty unless it was told to `keep`.
+    """
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -123,6 +126,13 @@ class RedisServer:
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.process: subprocess.Popen[bytes] | None = None
         self._kept = "no"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def keep(self) -> None:
         """Write all that it has, and will have, to disk."""
@@ -197,10 +207,8 @@ def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis of the test's own, which it may kill and start again."""
-    server = RedisServer(tmp_path / "redis.log")
-    server.start()
-    yield server
-    server.kill()
+    with RedisServer(tmp_path / "redis.log") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -214,13 +222,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas that share a Redis, for tests that leave them as they were."""
     folder = tmp_path_factory.mktemp("fleet-with-redis")
-    redis = RedisServer(folder / "redis.log")
-    redis.start()
-    try:
-        with running(folder, MCP_COMPONENTS=PACKS, REDIS_URL=redis.url) as found:
-            yield found
-    finally:
-        redis.kill()
+    with (
+        RedisServer(folder / "redis.log") as redis,
+        running(folder, MCP_COMPONENTS=PACKS, REDIS_URL=redis.url) as found,
+    ):
+        yield found
 
 
 def asking(era: Era, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:

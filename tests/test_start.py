@@ -45,7 +45,7 @@ def fail(error: BaseException) -> None:
 
 
 def written(folder: Path, source: str) -> dict[str, str]:
-    """The settings with which a module is served, on a port of its own."""
+    """Settings for a server of one module, on a free port."""
     (folder / "failing_pack.py").write_text(source)
     return {"MCP_COMPONENTS": "server,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
 

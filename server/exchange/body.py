@@ -10,18 +10,18 @@ from server.exchange.in_flight import InFlight
 from server.exchange.memory import Memory
 
 _LARGE = 64 * 1024
-"""Bytes of a body that takes long enough to read that it waits for its turn."""
+"""Bytes of a body that waits until no other large body is being parsed."""
 
 
 class Body:
     """Reads bodies.
 
     Args:
-        most: bytes of one.
-        seconds: time for one to arrive.
-        values: JSON values that one may hold.
-        arriving: bounds those that have come in part, or slow callers would keep others from sending theirs.
-        memory: bounds the bytes of these.
+        most: most bytes of a body.
+        seconds: most time for a body to arrive.
+        values: most JSON values in a body.
+        arriving: limits how many bodies have arrived in part.
+        memory: limits the bytes of these.
     """
 
     def __init__(self, most: int, seconds: float, values: int, arriving: InFlight, memory: Memory) -> None:
@@ -37,7 +37,7 @@ class Body:
         """Read a whole body.
 
         Args:
-            declared: what Content-Length announces, if anything; a lie here is refused before reading.
+            declared: the Content-Length header, if there is one. If it is too large, nothing is read.
 
         Raises:
             Refused: 413 if it is too large or holds too many values, 408 if it takes too long, 503 if too many others
@@ -49,7 +49,7 @@ class Body:
         return self.whole(part) or await self.rest(part, receive)
 
     def check(self, declared: bytes | None) -> None:
-        """Refuse a body before it is read by what Content-Length announces.
+        """Refuse a body whose Content-Length is too large, before it is read.
 
         Raises:
             Refused: 413.
@@ -58,7 +58,7 @@ class Body:
             raise self._too_large()
 
     def whole(self, part: Message) -> bytes | None:
-        """The body, if the first message has all of it, as most have.
+        """The body, if the first ASGI message has all of it (most have); else None.
 
         Raises:
             Refused: 413.
@@ -71,7 +71,7 @@ class Body:
         return body
 
     async def rest(self, part: Message, receive: Receive) -> bytes:
-        """The body that begins with a message; raises as `read`."""
+        """The whole body of which an ASGI message is the first part; raises what `read` raises."""
         self.arriving.enter(None)
         try:
             async with asyncio.timeout(self.seconds):
@@ -109,9 +109,9 @@ class Body:
         return body
 
     async def _wait_for_turn(self) -> None:
-        """Wait until no other large body is read in this turn of the event loop.
+        """Wait, so that one large body is parsed in each turn of the event loop.
 
-        Each takes milliseconds: many that come at once would hold up small requests, which now go between them.
+        Each takes milliseconds. Without this, many large bodies would delay all small requests.
         """
         async with self._turns:
             await asyncio.sleep(0)
@@ -128,7 +128,7 @@ class Body:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives a body already read, then whatever comes after it."""
+    """An ASGI `receive` that returns a body that was read before, then what comes after it."""
     pending = True
 
     async def receive_again() -> Message:

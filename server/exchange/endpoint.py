@@ -25,7 +25,7 @@ from server.traces.edge import TRACE
 _LISTEN = "subscriptions/listen"
 
 _LONGEST_LISTEN = 64 * 1024
-"""Bytes of a request for a subscription, which is kept for as long as that lasts."""
+"""Bytes of a request for a subscription. It stays in memory as long as the subscription is open."""
 
 
 class Exchange:
@@ -34,9 +34,9 @@ class Exchange:
     Args:
         admission: which requests are read at all.
         body: reads bodies.
-        in_flight: bounds the messages that are answered at once, but for subscriptions, which wait for events.
-        subscriptions: bounds those.
-        gate: bounds each caller's.
+        in_flight: limits how many messages are answered at the same time; subscriptions don't count.
+        subscriptions: limits how many subscriptions are open.
+        gate: holds each caller to its rate.
         streams: whether a reply may become an event stream, where the caller takes one.
     """
 
@@ -81,7 +81,7 @@ class Exchange:
                 if message.memory or self.gate is not None:
                     leave = await self._take(message, scope)
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.lanes.answer(call))
-            except asyncio.CancelledError:  # the grace of a shutdown is over
+            except asyncio.CancelledError:  # SHUTDOWN_GRACE_SECONDS are over
                 await _tell_of_the_end(call)
                 raise
             finally:
@@ -94,13 +94,16 @@ class Exchange:
             return
 
     async def _message(self, headers: Headers, receive: Receive) -> Request | Notification | Response:
-        """Read a message; its body, which may be large, is gone when it is parsed."""
+        """Read a message. No reference to its body is kept: it may be large."""
         self.body.check(headers.get(b"content-length"))  # as `Body.read`, with one coroutine less
         part = await receive()
         return parse(self.body.whole(part) or await self.body.rest(part, receive))
 
     async def _take(self, message: Request | Notification | Response, scope: Scope) -> Callable[[], None]:
-        """Take memory for a message, and tokens of its caller's rate; returns what gives back what is to be.
+        """Count a message's memory, and the call against its caller's rate.
+
+        Returns:
+            What gives the memory back, and ends the call for the rate; to be called when the message is answered.
 
         Raises:
             Refused: 503 or 429.

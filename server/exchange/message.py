@@ -11,13 +11,13 @@ from server.exchange.values import BYTES_PER_VALUE, count
 from server.middleware.access_lines import LONGEST
 
 LONGEST_NAME = 1024
-"""Characters of a method, of a tool's or prompt's name, of a resource's URI, of an id."""
+"""Most characters of a method, a tool's or prompt's name, a resource's URI, or an id."""
 
 _NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
-"""Of params, what something is looked up by."""
+"""Members of params by which something is found."""
 
 _SMALL = 16 * 1024
-"""Bytes of a body whose memory isn't counted: the number of requests in flight bounds it well enough."""
+"""Bytes of a body whose memory isn't counted: `MAX_IN_FLIGHT` limits it well enough."""
 
 SUBMIT_JOB = "submit_job"
 """Name of the tool that submits any job, so that a call of it is one of that job."""
@@ -31,9 +31,9 @@ class Request:
     method: str
     params: dict[str, Any] | None
     size: int
-    """Bytes that it came in."""
+    """Bytes of its body."""
     memory: int = 0
-    """Bytes that it takes while it is answered, about; 0 for a small one, which isn't counted."""
+    """Estimated memory in bytes while the request is answered; 0 for a small request, which is not counted."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Notification:
     method: str
     params: dict[str, Any] | None
     memory: int = 0
-    """As a request's."""
+    """The same as `Request.memory`."""
     id: None = None
 
 
@@ -62,8 +62,8 @@ def parse(body: bytes) -> Request | Notification | Response:
     Parsed by pydantic's reader, which keeps integers of any size exact; NaN and infinities are no JSON (RFC 8259).
 
     Raises:
-        Refused: 400 with -32700 for what isn't JSON, -32600 for what is no single message or has too long an id or
-            method, -32602 for too long a name or URI.
+        Refused: 400. -32700: the body is not JSON. -32600: it is not one message, or its id or method is too long.
+            -32602: a name or URI is too long.
     """
     try:
         message = from_json(body, allow_inf_nan=False)
@@ -89,7 +89,7 @@ def parse(body: bytes) -> Request | Notification | Response:
 
 
 def _check_names(params: dict[str, Any], identity: int | str) -> None:
-    """Refuse what would be looked up, logged and told in its whole length, again and again."""
+    """Refuse long names: each would be looked up, logged and repeated in errors."""
     places = (params, params.get("ref"), params.get("_meta"))
     for place, key in ((place, key) for place in places if type(place) is dict for key in _NAMES):
         if type(place.get(key)) is str and len(place[key]) > LONGEST_NAME:
@@ -98,7 +98,7 @@ def _check_names(params: dict[str, Any], identity: int | str) -> None:
 
 
 def memory_of(body: bytes) -> int:
-    """Bytes that a message takes while it is answered, about; 0 for a small one, which isn't counted."""
+    """Estimated memory in bytes while a message is answered; 0 for a small message, which is not counted."""
     if len(body) <= _SMALL:
         return 0
     return len(body) + BYTES_PER_VALUE * count(body, _SMALL)

@@ -1,22 +1,24 @@
-"""How many values a JSON document holds, found before it is parsed.
+"""The number of values in a JSON document, counted before it is parsed.
 
-Parsing holds up the event loop, in a thread as well: it never gives Python's lock away. How long it takes, and how much
-memory, follows from the number of values: 4 MB of text take 1 ms, and 4 MB of empty arrays 150 ms and 90 MB.
+Parsing blocks the event loop, in a thread as well, because the parser never releases the global interpreter lock. Its
+time and memory depend on the number of values: 4 MB of text take 1 ms; 4 MB of empty arrays take 150 ms and 90 MB.
 """
 
 _MARKS = (b",", b":", b"[", b"{")
 """One of these stands before each value but the first."""
 
 BYTES_PER_VALUE = 100
-"""Memory that a value takes, about, besides its text."""
+"""Estimated memory of a value, without its text."""
 
 
 def count(document: bytes, enough: int) -> int:
-    """The number of values, or more; exact as to structure only beyond `enough`, where marks within text don't count.
+    """The number of values, or a larger number.
+
+    Up to `enough` it is only an upper bound, which is quick to find. Beyond, commas and brackets in texts don't count.
 
     Args:
-        document: JSON, or anything.
-        enough: a number that is of no interest to be below.
+        document: JSON, or any bytes.
+        enough: a number of values that is allowed.
     """
     if len(document) <= enough:
         return len(document)

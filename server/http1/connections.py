@@ -1,4 +1,4 @@
-"""All connections of a replica: how many there may be, which one makes room for another, and what waits to be sent."""
+"""All connections of a replica: how many there may be, which one makes room for a new one, and their unsent bytes."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _LEAVING = 128
 
 
 def _unseen(requests: int) -> None:
-    """Nobody wants to know."""
+    """Ignore it."""
 
 
 class Connections:
@@ -39,7 +39,7 @@ class Connections:
         """Called when a connection has ended, with the number of requests that it carried."""
         self._open: set[HttpProtocol] = set()
         self._unsent: set[HttpProtocol] = set()
-        """Those whose clients take less than is sent."""
+        """Those whose clients read too slowly."""
         self._sweeping = False
 
     def drain(self) -> None:
@@ -73,9 +73,9 @@ class Connections:
         self.closed(requests)
 
     def hold(self, connection: "HttpProtocol") -> None:
-        """Note that a client doesn't take what is sent to it, and bound what waits for all such clients.
+        """Record that a client reads too slowly, and limit the unsent bytes of all such clients together.
 
-        The connection that has taken nothing for longest is cut first.
+        The connection whose client has read nothing for the longest time is ended first.
         """
         self._unsent.add(connection)
         waiting = sum(each.unsent for each in self._unsent)
@@ -86,11 +86,11 @@ class Connections:
             slowest.cut()
 
     def release(self, connection: "HttpProtocol") -> None:
-        """Note that a client has taken what was sent to it."""
+        """Record that a client has read what was sent to it."""
         self._unsent.discard(connection)
 
     def _make_room(self, new: "HttpProtocol", now: float) -> bool:
-        """Close the connection that can be missed most; False if there is none."""
+        """Close the connection that is first by `rank`; False if all must stay."""
         ranked = [(rank, each) for each in self._open if each is not new and (rank := each.rank(now)) is not None]
         if not ranked:
             return False

@@ -28,7 +28,7 @@ class Cycle(RequestResponseCycle):
     expected_content_length = 0
 
     def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
-        # As uvicorn's own, but for the attributes above, which are seldom set.
+        # The same attributes as uvicorn's; those above are seldom set.
         self.connection = connection
         self.scope = scope
         self.transport = connection.transport
@@ -43,7 +43,7 @@ class Cycle(RequestResponseCycle):
         self.response_started = self.response_complete = self._asked = False
 
     def abandon(self) -> None:
-        """Let the app know that its caller is gone; what it sends from now on goes nowhere."""
+        """Tell the app that its caller has gone. What the app sends from now on is thrown away."""
         self.disconnected = True
         self.message_event.set()
 
@@ -59,17 +59,17 @@ class Cycle(RequestResponseCycle):
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
-        """Send one of a response's messages as uvicorn does; the last is sent when the kernel has taken it."""
-        if (self.more_body or self.connection.has_more) and not isinstance(self.transport, _Lingering):
+        """Send one ASGI message of a response as uvicorn does. The last one returns when the kernel has all bytes."""
+        if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
         self.connection.turn.flush()
         await super().send(message)
-        del message  # what is large must not be kept while the kernel takes it
+        del message  # it may be large, and the kernel may take long
         if self.response_complete:
             await self._taken()
 
     async def _taken(self) -> None:
-        """Wait until the kernel has taken a response: until then its request is in flight."""
+        """Wait until the kernel has the whole response. Until then its request counts as in flight."""
         if self.flow.write_paused:
             await self.flow.drain()
 
@@ -121,10 +121,10 @@ class Cycle(RequestResponseCycle):
         await sending
 
     async def receive(self) -> Any:
-        """Give the next ASGI message.
+        """Return the next ASGI message.
 
-        A body of which nothing is there begins with an empty part, at once: whoever reads it bounds what comes after
-        a first part, and need not bound the first.
+        If nothing of the body has arrived, the first message is an empty part, at once. So the reader of a body needs
+        a time limit only for what follows the first part.
         """
         first, self._asked = not self._asked, True
         if self.waiting_for_100_continue and not self.transport.is_closing():
@@ -161,7 +161,7 @@ class _Lingering:
 
 
 _LARGE = 64 * 1024
-"""Bytes of a body that is written at once, and not together with other replies."""
+"""Bytes of a body that is written by itself, and not together with other replies."""
 
 _LINE = b": ".join
 """A header's line of its name and value."""

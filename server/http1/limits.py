@@ -1,4 +1,4 @@
-"""What every connection of a replica is held to."""
+"""The limits of a replica's connections."""
 
 import logging
 import random
@@ -21,21 +21,21 @@ class Limits:
     """The limits of each connection, and of all together."""
 
     connections: int
-    """How many there may be. One more takes the place of one that waits."""
+    """Most connections. A new one replaces one that is idle or slow."""
     requests: int
-    """How many requests a connection carries, about; 0: any number."""
+    """Most requests of a connection, more or less; 0: any number."""
     age: float
-    """Seconds after which a connection is to be made anew, about; 0: never."""
+    """Seconds after which a connection ends, more or less; 0: never."""
     receive: float
-    """Seconds that a request's head may take to arrive."""
+    """Most seconds for a request's head to arrive."""
     send: float
-    """Seconds in which a client takes at least some bytes of what is sent to it."""
+    """Seconds in which a client must read at least one byte of what waits for it."""
     head: int
-    """Bytes of a request's head."""
+    """Most bytes of a request's head."""
     unsent: int
-    """Bytes of replies that may wait for their clients, over all connections."""
+    """Most bytes of all replies that wait for their clients."""
     compresses_from: float = float("inf")
-    """Bytes from which on a response is made smaller for callers that take it so."""
+    """Responses of at least so many bytes are compressed for callers that accept it."""
 
     def share_of_requests(self) -> int:
         """How many requests a new connection carries; never reached for -1."""

@@ -16,7 +16,7 @@ from server import config, eager
 from server.http1.connections import KEY, Connections
 from server.http1.cycle import Cycle
 from server.http1.limits import Limits
-from server.http1.reader import Reader
+from server.http1.reader import SLICE, Reader
 from server.http1.turn import turn_of
 from server.replica import name_of
 
@@ -49,13 +49,13 @@ def _replica() -> str:
 class HttpProtocol(asyncio.Protocol):
     """A connection, held to `Limits`; uvicorn makes one for each.
 
-    A connection ends after its share of requests or of time, or when the replica drains, with a response that says so
-    (`Connection: close`), so that no request is lost. One whose request's head is too long (431), too slow (408) or
-    wrong (400) is refused; so is one too many (503) if no other can make room. One whose client takes nothing of its
-    reply is cut.
+    A connection ends after its share of requests or of time, or when the replica drains. Its last response says so
+    (`Connection: close`), so that no request is lost. A request whose head is too long (431), too slow (408) or wrong
+    (400) is refused. So is a new connection if there are too many and none can make room (503). A client that reads
+    nothing of its reply is disconnected.
 
-    Requests of one connection are answered one after the other, each in a later turn of the event loop than the one
-    before, so that a connection that sends many at once holds up no other. Nothing is read from it meanwhile.
+    The requests of one connection are answered one after the other, each in a later turn of the event loop, so that a
+    client that sends many at once delays nobody else. The server reads nothing from the connection meanwhile.
     """
 
     _lingers_until: float | None = None
@@ -73,8 +73,8 @@ class HttpProtocol(asyncio.Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        # Python finds an object's attributes faster if there are at most 30, and all of them are set at once when it is
-        # made (measured: a tenth of what this package takes of a request). Those above are seldom set.
+        # Python reads attributes faster if an object has at most 30 and `__init__` sets them all (measured: a tenth of
+        # the time that this package needs for a request). Those above are seldom set.
         self.app: Any = config.loaded_app
         self.loop = _loop or asyncio.get_running_loop()
         self.server_state = server_state
@@ -83,7 +83,7 @@ class HttpProtocol(asyncio.Protocol):
         self._limits: Limits = self._connections.limits
         self._app_state = app_state
         self._keep_alive: float = config.timeout_keep_alive
-        self._context = contextvars.copy_context()  # which no request has touched
+        self._context = contextvars.copy_context()  # in which no request has run
         self._active: Cycle | None = None
         """The request that is being answered."""
         now = self._idle_since = self.loop.time()
@@ -93,7 +93,7 @@ class HttpProtocol(asyncio.Protocol):
         # Set in `connection_made`:
         self.transport: asyncio.Transport
         self.flow: FlowControl
-        self._reader: Reader
+        self.reader: Reader
 
     @property
     def leaving(self) -> bool:
@@ -101,17 +101,12 @@ class HttpProtocol(asyncio.Protocol):
 
         The last of its share of requests is; any other only if no request waits that has been read already.
         """
-        return not self._requests_left or ((self._retiring or self._connections.draining) and not self._reader.waiting)
+        return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
     @property
     def is_leaving(self) -> bool:
         """Whether the connection is being closed."""
         return self._lingers_until is not None or self.transport.is_closing()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether the client has sent more than has been answered."""
-        return self._reader.has_more
 
     @property
     def compresses_from(self) -> float:
@@ -131,20 +126,20 @@ class HttpProtocol(asyncio.Protocol):
             "scheme": "https" if is_ssl(self.transport) else "http",
             "root_path": "",
         }
-        self._reader = Reader(self, self._limits.head, scope, self._app_state)
+        self.reader = Reader(self, self._limits.head, scope, self._app_state)
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
-        """How well the connection can be missed, the smallest first; None if not at all."""
+        """Order in which connections make room for a new one, smallest first; None if this one must stay."""
         if self.is_leaving:
             return None
         if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
             return 0, self.unsent_since
-        if self.has_more:  # who sends requests without waiting can send them again (RFC 9112, section 9.3.2)
+        if self.reader.has_more:  # who sends requests without waiting can send them again (RFC 9112, section 9.3.2)
             return 3, self._retires_at
         if self._active is not None:
             return None
-        since = self._reader.head_since
+        since = self.reader.head_since
         return (1, self._idle_since) if since is None else (2, since)
 
     def make_room(self) -> None:
@@ -167,9 +162,9 @@ class HttpProtocol(asyncio.Protocol):
                 self.cut()
         elif self._takes_nothing(now):
             self.cut()
-        elif self._reader.head_since is not None and self._reader.head_since < now - self._limits.receive:
+        elif self.reader.head_since is not None and self.reader.head_since < now - self._limits.receive:
             self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
-        elif self._active is None and not self.has_more and self._idle_since < now - self._keep_alive:
+        elif self._active is None and not self.reader.has_more and self._idle_since < now - self._keep_alive:
             self.transport.close()
         elif self._retires_at < now:
             self._retiring = True
@@ -183,48 +178,58 @@ class HttpProtocol(asyncio.Protocol):
         return self.unsent_since < now - self._limits.send
 
     def pause_writing(self) -> None:
-        """Note that the client takes less than is sent to it."""
+        """Record that the client reads more slowly than the server sends."""
         self.flow.pause_writing()
         self.unsent = self.transport.get_write_buffer_size()
         self.unsent_since = self.loop.time()
         self._connections.hold(self)
 
     def resume_writing(self) -> None:
-        """Go on: the client has taken what waited for it."""
+        """Go on: the client has read what waited for it."""
         self.flow.resume_writing()
         self._connections.release(self)
         self._go_on_later()
 
     def data_received(self, data: bytes) -> None:
-        """Take data."""
-        reader = self._reader
-        if not reader.deaf:
-            reader.unparsed = reader.unparsed + data if reader.unparsed else data
+        """Take data. A small piece is parsed at once, a large one in several turns, for the sake of others."""
+        reader = self.reader
+        if reader.deaf:
+            return
+        if reader.unparsed or len(data) > SLICE:
+            reader.unparsed += data
+            self.flow.pause_reading()
+            self.turn.start(self._go_on)
+        else:
+            reader.unparsed = data
             self._go_on()
 
     def _go_on_later(self) -> None:
-        if self.has_more:
+        if self.reader.has_more:
             self.loop.call_soon(self._go_on, context=self._context)
 
     def _go_on(self) -> None:
-        """Parse what has come up to the next request, and begin to answer that."""
-        reader = self._reader
+        """Parse a part of what has come, at most up to the end of a request, and start to answer that request."""
+        reader = self.reader
         reader.read(busy=self._active is not None)
         if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
             self._start(reader.waiting.popleft())
             reader.read(busy=True)
         if reader.unparsed:
             self.flow.pause_reading()
+            if reader.can_read(busy=self._active is not None):
+                self.turn.start(self._go_on)
+        elif self.flow.read_paused and reader.has_room and not self.is_leaving:
+            self.flow.resume_reading()
 
     def read_on(self) -> None:
         """Read from the client again, unless there is enough to do."""
-        if not self._reader.unparsed:
+        if not self.reader.unparsed:
             self.flow.resume_reading()
 
     def cut(self) -> None:
-        """End the connection at once, with all that its client hasn't taken.
+        """End the connection at once, and throw away what its client hasn't read.
 
-        Without a reset the kernel would keep that for as long as the client doesn't read.
+        Without a reset the kernel would keep these bytes as long as the client doesn't read.
         """
         sock = self.transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
@@ -238,7 +243,7 @@ class HttpProtocol(asyncio.Protocol):
         Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
         """
         self.turn.flush()
-        self._reader.stop()
+        self.reader.stop()
         if not self.transport.can_write_eof():  # TLS
             self.transport.close()
             return
@@ -248,7 +253,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        for cycle in (self._active, self._reader.latest):
+        for cycle in (self._active, self.reader.latest):
             if cycle is not None:
                 cycle.abandon()
         self.server_state.connections.discard(cast("Any", self))
@@ -257,12 +262,12 @@ class HttpProtocol(asyncio.Protocol):
         if exc is None:
             self.transport.close()
         self._active = None
-        self._reader.close()
+        self.reader.close()
 
     def shutdown(self) -> None:
         """Close the connection when it has been answered; uvicorn calls it when it stops."""
         self.turn.flush()
-        latest = self._reader.latest
+        latest = self.reader.latest
         if latest is None or latest.response_complete:
             self.transport.close()
         else:
@@ -275,7 +280,7 @@ class HttpProtocol(asyncio.Protocol):
         self.turn.start(self._answer)
 
     def _answer(self) -> None:
-        """Run the app for a request, in a context that no other request has touched."""
+        """Run the app for a request, in a copy of a context in which no request has run."""
         cycle = self._active
         if cycle is None:  # the connection was lost meanwhile
             return
@@ -288,7 +293,7 @@ class HttpProtocol(asyncio.Protocol):
             task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
 
     def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
-        """Look at a request's end; uvicorn does at one that isn't the usual one."""
+        """Finish a request. What went wrong is handled by uvicorn's own code."""
         self.server_state.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing  # which held the connection
@@ -305,16 +310,16 @@ class HttpProtocol(asyncio.Protocol):
         if self.is_leaving:
             return
         self._idle_since = self.loop.time()
-        if self.has_more:
+        if self.reader.has_more:
             self._go_on_later()
-        elif self._reader.deaf:  # what came behind the request was no HTTP
+        elif self.reader.deaf:  # what came behind the request was no HTTP
             self.linger()
         else:
             self.flow.resume_reading()
 
     def refuse(self, status: str, text: str, *headers: str) -> None:
-        """Answer what no app gets to see, and close the connection; after the answers that others wait for."""
-        reader = self._reader
+        """Answer a request that the app must not see, after the requests before it, and close the connection."""
+        reader = self.reader
         reader.unparsed = b""
         cycle = reader.latest
         if cycle is not None and not cycle.response_complete:

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("uvicorn.error")
 
-_SLICE = 2048
+SLICE = 2048
 """Bytes that are parsed at once. The shortest request has 25, so that 82 requests of a connection wait at most."""
+
+_SLICES = 4
+"""Slices that are parsed before it is another connection's turn: half a millisecond if each chunk has one byte."""
 
 _FEW_DIGITS = 3
 """Digits of a body's length that is within a slice anyway."""
@@ -36,7 +39,7 @@ _HOST = _BAD[0], "Send exactly one Host header (RFC 9112, section 3.2)."
 
 
 class _RefusedError(Exception):
-    """Ends the parser's work on a request; what its caller is told stands in `Reader._refusal`."""
+    """Stops the parser; `Reader._refusal` is what the caller is told."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -49,24 +52,24 @@ def _split(url: bytes) -> tuple[str, bytes, bytes]:
 class Reader:
     """Makes a `Cycle` of each request of a connection; httptools calls the methods that begin with `on_`.
 
-    A request that is wrong, or whose head is too long, is refused, and what comes behind it is thrown away.
+    A request that is wrong, or whose head is too long, is refused, and all that comes after it is thrown away.
 
     Args:
-        connection: what refuses a request, and stops the reading when enough has come.
-        longest: bytes of a request's head.
-        scope: what stands in the scope of each of its requests.
-        state: of the app; each request gets a copy.
+        connection: refuses requests, and can pause the reading.
+        longest: most bytes of a request's head.
+        scope: what the ASGI scopes of all its requests have in common.
+        state: the app's; each request gets a copy.
     """
 
     deaf = False
-    """Whether what comes is thrown away."""
+    """Whether the server throws away what comes."""
     _framing_only = False
-    """Whether the parser is given a head for the second time, for the sake of the body."""
+    """Whether the parser reads a head a second time, so that it finds the end of the body."""
     _refusal: tuple[str, str] | None = None
-    """What is wrong with a request that the parser itself would take: a status of HTTP, and a text for the caller."""
+    """What is wrong with a request that the parser itself would accept: an HTTP status, and a text for the caller."""
 
     def __init__(self, connection: "HttpProtocol", longest: int, scope: dict[str, Any], state: dict[str, Any]) -> None:
-        # All at once, but for those above, which are seldom set: see `HttpProtocol.__init__`.
+        # All attributes but those above, which are seldom set: see `HttpProtocol.__init__`.
         self._connection = connection
         self._longest = longest
         self._scope = scope
@@ -75,32 +78,47 @@ class Reader:
         self.latest: Cycle | None = None
         """The request whose head was read last."""
         self.waiting: deque[Cycle] = deque()
-        """Those that have come and have not been begun."""
+        """Requests that have come and are not being answered yet."""
         self.unparsed = b""
-        """What has come behind the latest."""
+        """Bytes that have come and are not parsed yet."""
         self.head_since: float | None = None
-        """Time at which a part of a request's head came that is not yet whole."""
+        """Time at which the first part of an incomplete head came."""
         self._in_head = False
-        """Whether a request has begun whose head is not whole."""
+        """Whether a request has begun whose head is incomplete."""
         self._head_size = 0
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._missing = 0
-        """Bytes of the body that is arriving which have not come, as far as its head says."""
+        """Bytes of the body that have not come, as its Content-Length says."""
 
     @property
     def has_more(self) -> bool:
-        """Whether the client has sent more than has been begun."""
-        return bool(self.unparsed or self.waiting)
+        """Whether the client has sent more than the request that is being answered."""
+        return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
-    def read(self, *, busy: bool) -> None:
-        """Parse until a request has come as a whole that can't be begun yet.
+    @property
+    def has_room(self) -> bool:
+        """Whether more of the latest request's body may come."""
+        return self.latest is None or len(self.latest.body) <= HIGH_WATER_LIMIT
+
+    def can_read(self, *, busy: bool) -> bool:
+        """Whether there is more to parse now.
 
         Args:
             busy: whether the connection answers a request.
         """
-        while self.unparsed and (self._body_comes() or not (busy or self.waiting)):
-            size = max(_SLICE, self._missing)
+        return bool(self.unparsed) and (self._body_comes() or not (busy or self.waiting))
+
+    def read(self, *, busy: bool) -> None:
+        """Parse a part of what has come, at most up to a whole request that must wait for the one before.
+
+        Args:
+            busy: whether the connection answers a request.
+        """
+        for _ in range(_SLICES):
+            if not self.can_read(busy=busy):
+                break
+            size = max(SLICE, self._missing)
             data, self.unparsed = self.unparsed[:size], self.unparsed[size:]
             self._parse(data)
 
@@ -111,7 +129,7 @@ class Reader:
         self.waiting.clear()
 
     def close(self) -> None:
-        """Let go of the connection, which is at its end: no cycle of references is left."""
+        """Forget the connection, which has ended, so that no reference cycle is left."""
         self.stop()
         self.latest = None
         del self._parser, self._connection
@@ -125,7 +143,7 @@ class Reader:
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            # The exception itself isn't kept, or it would make a cycle with this frame.
+            # No name for the exception: it and this frame would refer to each other.
             if self._refusal is None:
                 logger.warning("Invalid HTTP request received.")
             self._connection.refuse(*(self._refusal or _BAD))
@@ -133,7 +151,7 @@ class Reader:
             self._has_part_of_head(len(data))
 
     def _has_part_of_head(self, size: int) -> None:
-        if self.head_since is None:  # it began somewhere in these bytes: they aren't counted
+        if self.head_since is None:  # it began somewhere in these bytes, so they aren't counted
             self.head_since, self._head_size = self._connection.loop.time(), 0
         else:
             self._head_size += size
@@ -182,7 +200,7 @@ class Reader:
             return
         self._in_head = False
         self.head_since = None
-        if self._head_size + 2 * _SLICE > self._longest and self._length_of_head() > self._longest:
+        if self._head_size + 2 * SLICE > self._longest and self._length_of_head() > self._longest:
             self._end_parsing(_TOO_LONG)
         parser, pairs = self._parser, self._headers
         headers = dict(pairs)

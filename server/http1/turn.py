@@ -1,4 +1,4 @@
-"""What is answered in one turn of the event loop.
+"""The work of all connections in one turn of the event loop.
 
 Each write to a socket is a system call that may wake its reader on another core, or the network card's driver in a
 virtual machine's host. With 32 connections an echo takes 1.8 to 2.0 times the floor's CPU time where each reply is
@@ -13,22 +13,22 @@ from collections.abc import Callable
 from contextvars import copy_context
 
 _SECONDS = 0.002
-"""Requests that have come are answered for so long, then the loop reads what came meanwhile."""
+"""Time for this work in each turn; then the event loop reads what has come meanwhile."""
 
 
 class Turn:
-    """Answers requests in the order in which they came, and writes their replies together."""
+    """Does the work of connections (to parse, to answer) in the order in which it came, and writes replies together."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._context = copy_context()
-        self._requests: deque[Callable[[], None]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._replies: list[tuple[asyncio.Transport, bytes]] = []
         self._due = False
 
-    def start(self, answer: Callable[[], None]) -> None:
-        """Begin to answer a request when the loop has read from all connections."""
-        self._requests.append(answer)
+    def start(self, work: Callable[[], None]) -> None:
+        """Do a piece of work when the loop has read from all connections."""
+        self._waiting.append(work)
         self._be_due()
 
     def write(self, transport: asyncio.Transport, reply: bytes) -> None:
@@ -37,7 +37,7 @@ class Turn:
         self._be_due()
 
     def flush(self) -> None:
-        """Write what there is; to be called before a transport is written to, or closed, by another way."""
+        """Write the replies that wait. Call it before you write to a transport, or close it, in any other way."""
         replies, self._replies = self._replies, []
         for transport, reply in replies:
             if not transport.is_closing():
@@ -50,14 +50,14 @@ class Turn:
 
     def _run(self) -> None:
         late = time.perf_counter() + _SECONDS
-        requests = self._requests
+        waiting = self._waiting
         try:
-            while requests and time.perf_counter() < late:
-                requests.popleft()()
+            while waiting and time.perf_counter() < late:
+                waiting.popleft()()
         finally:
             self._due = False
             self.flush()
-            if requests:
+            if waiting:
                 self._be_due()
 
 

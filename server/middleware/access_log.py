@@ -63,7 +63,7 @@ class AccessLog:
         try:
             await self.app(scope, receive, send_with_id)
         except asyncio.CancelledError:
-            # The grace of a shutdown is over. Answered here, since uvicorn's own reply would name no replica.
+            # SHUTDOWN_GRACE_SECONDS are over. Answered here, since uvicorn's own reply would name no replica.
             if not status:
                 scope[FAILED] = FAULT
                 reply = PlainTextResponse("This replica is stopping; try again.", 503, {"Retry-After": "1"})

@@ -88,8 +88,8 @@ class ReplicaSettings(BaseSettings):
     max_body_values: int = Field(
         100_000,
         ge=1000,
-        description="Most JSON values in a request body; beyond it: 413. Parsing so many holds up other calls for some "
-        "40 ms, and they take some 10 MB.",
+        description="Most JSON values in a request body; one with more gets 413. To parse so many takes about 40 ms, "
+        "in which other calls wait, and about 10 MB of memory.",
     )
     call_timeout_seconds: Seconds = Field(
         60,
@@ -111,8 +111,8 @@ class ReplicaSettings(BaseSettings):
     send_timeout_seconds: Seconds = Field(
         30,
         gt=0,
-        description="Time in which a client must take at least some bytes of a reply that waits for it; a connection "
-        "whose client takes none is closed.",
+        description="Time in which a client must read at least one byte of a reply that waits for it. If it reads "
+        "none, its connection is closed.",
     )
     max_in_flight: int = Field(
         100,
@@ -123,8 +123,9 @@ class ReplicaSettings(BaseSettings):
     max_buffered_bytes: int = Field(
         64 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Bytes of requests that are received or answered at once, over all connections; beyond it: 503. As "
-        "many bytes of replies may wait for their clients; beyond it the slowest client's connection is closed.",
+        description="Most bytes of all requests that are received or answered at the same time; one more gets 503. "
+        "Also the most bytes of all replies that wait for their clients; beyond that, the slowest client's connection "
+        "is closed.",
     )
     max_connections: int = Field(
         1000,
@@ -135,8 +136,8 @@ class ReplicaSettings(BaseSettings):
     max_subscriptions: int = Field(
         500,
         ge=1,
-        description="Subscriptions (`subscriptions/listen`) that a replica serves at once; one more gets 503. Never "
-        "more than three quarters of `MAX_CONNECTIONS`: the rest is for calls and probes.",
+        description="Most subscriptions (`subscriptions/listen`) of a replica; one more gets 503. It is never more "
+        "than three quarters of `MAX_CONNECTIONS`: the others are for calls and probes.",
     )
     max_requests_per_connection: int = Field(
         1000,

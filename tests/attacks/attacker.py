@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.attacks.messages import echo, http, large, listen, ordinary, stateless
+from tests.attacks.messages import large, ordinary
 from tests.attacks.odd_requests import odd
+from tests.attacks.wire import echo, http, listen, stateless
 
 CONNECTIONS = 150
 MOST_SHARE = 0.4
@@ -33,6 +34,11 @@ MOST_SHARE = 0.4
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 _INTERNAL = b'"code":-32603'
 _RESET = struct.pack("ii", 1, 0)
+_BIND_ADDRESS_NO_PORT = 24
+"""IP_BIND_ADDRESS_NO_PORT of ip(7), for which Python has no name: the port is chosen when the socket connects."""
+_ADDRESS = "127.0.0.2"
+"""Not the good client's. Hundreds of thousands of connections use up the ports of an address, and then the kernel drops
+the first packets of new connections from there."""
 _LONGEST_ROUND = 15
 _BODY_BYTES = 4 * 1024 * 1024
 
@@ -79,6 +85,8 @@ class Connection:
         if room:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
+        self._socket.bind((_ADDRESS, 0))
         await self._loop.sock_connect(self._socket, ("127.0.0.1", self._port))
 
     async def send(self, data: bytes) -> None:

@@ -4,73 +4,20 @@ import json
 from random import Random
 from typing import Any
 
-from tests.mcp import BOTH, ENVELOPE, HEADERS, VERSION, request
+from tests.attacks.wire import http, post, stateless
+from tests.fuzz.bodies import NOTIFICATIONS, OTHERS
+from tests.mcp import BOTH, HEADERS, request
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "attacker", "version": "1"}}
-LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
-_SUGGEST = {"ref": {"type": "ref/prompt", "name": "summarize"}, "argument": {"name": "text", "value": "a"}}
-_METHODS: list[tuple[str, dict[str, Any]]] = [
-    ("initialize", HELLO),
-    ("ping", {}),
-    ("tools/list", {}),
-    ("tools/list", {"cursor": "10"}),
-    ("resources/list", {}),
-    ("resources/templates/list", {}),
-    ("prompts/list", {}),
-    ("server/discover", {}),
-    ("resources/read", {"uri": "template://about"}),
-    ("resources/read", {"uri": "template://greeting/en/you"}),
+_METHODS = [
+    *(other for other in OTHERS if other[0] != "subscriptions/listen"),
     ("resources/read", {"uri": "template://greeting/xx/you"}),
     ("resources/read", {"uri": "template://nothing"}),
-    ("prompts/get", {"name": "summarize", "arguments": {"text": "t", "sentences": "2"}}),
     ("prompts/get", {"name": "summarize"}),
-    ("completion/complete", _SUGGEST),
-    ("logging/setLevel", {"level": "debug"}),
-    ("resources/subscribe", {"uri": "template://about"}),
-    ("tasks/get", {"taskId": "x" * 32}),
     ("tools/call", {"name": "server_info"}),
     ("tools/call", {"name": "job_status", "arguments": {"job_id": "x" * 32}}),
 ]
-_NOTIFICATIONS = ["notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/x"]
 _VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "", "2024-11-05", "1999-01-01"]
 _LETTERS = 'abcdefghijklmnopqrstuvwxyz_/:.- äß漢👋"\\\n\x7f'
-
-
-def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
-    """An HTTP request; `_` in a header's name stands for `-`."""
-    lines = {"Host": "localhost"}
-    if body or method == "POST":
-        lines["Content-Length"] = str(len(body))
-    lines |= {name.replace("_", "-"): value for name, value in headers.items()}
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
-
-
-def post(message: Any, **headers: str) -> bytes:
-    """A message, or a body, to `/mcp`."""
-    body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return http("POST", "/mcp", body, **{**HEADERS, **headers})
-
-
-def stateless(method: str, params: dict[str, Any], number: Any = 1, **headers: str) -> bytes:
-    """A 2026-07-28 request."""
-    params = {**params, "_meta": ENVELOPE}
-    said = {"Mcp-Method": method, "Mcp-Name": params.get("name") or params.get("uri")}
-    routing = {
-        key: text for key, text in said.items() if isinstance(text, str) and text.isascii() and text.isprintable()
-    }
-    return post(request(method, params, number), **{"MCP-Protocol-Version": VERSION, **routing, **headers})
-
-
-def echo(message: str, repeat: int = 1) -> bytes:
-    """A call that is answered with a text."""
-    params = {"name": "echo", "arguments": {"message": message, "repeat": repeat}}
-    return post(request("tools/call", params))
-
-
-def listen() -> bytes:
-    """A subscription."""
-    return stateless("subscriptions/listen", LISTEN, Accept=BOTH)
 
 
 def word(dice: Random, most: int = 30) -> str:
@@ -88,7 +35,7 @@ def ordinary(dice: Random) -> bytes:
     if chosen == 1:
         return _of_jobs(dice)
     if chosen == 2:
-        return post({"jsonrpc": "2.0", "method": dice.choice([*_NOTIFICATIONS, word(dice)]), "params": {}})
+        return post({"jsonrpc": "2.0", "method": dice.choice([*NOTIFICATIONS, word(dice)]), "params": {}})
     if chosen == 3:
         return post(
             {"jsonrpc": "2.0", "id": dice.randrange(9), **dice.choice([{"result": {}}, {"error": {"code": 1}}])}

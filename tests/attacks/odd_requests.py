@@ -2,7 +2,8 @@
 
 from random import Random
 
-from tests.attacks.messages import echo, http, ordinary, post
+from tests.attacks.messages import ordinary
+from tests.attacks.wire import echo, http, post
 
 _BODY = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"message":"odd"}}}'
 _JSON = b"Content-Type: application/json\r\n"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.conftest import Attack, Attacked
-from tests.attacks.wire import post, reply, rpc, stateless
+from tests.attacks.wire import handshake, post, reply, stateless
 
 _UNKNOWN = {f"{number:x}": 1 for number in range(380_000)}
 """3.7 MB as JSON, but more values than a body may hold."""
@@ -17,7 +17,7 @@ _MANY = {f"k{number}": 1 for number in range(40_000)}
 def call(tool: str, arguments: dict[str, Any]) -> list[bytes]:
     """A call in both protocol families."""
     params = {"name": tool, "arguments": arguments}
-    return [rpc("tools/call", params), stateless("tools/call", params, 1, f"Mcp-Name: {tool}")]
+    return [handshake("tools/call", params), stateless("tools/call", params)]
 
 
 def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[bytes]:

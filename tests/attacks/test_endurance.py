@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.conftest import Attack
-from tests.attacks.messages import http, listen, post, stateless
+from tests.attacks.wire import http, listen, post, stateless
 from tests.mcp import request
 
 CALLS = int(os.environ.get("ENDURANCE_CALLS", "20000"))

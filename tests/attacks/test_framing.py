@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from conftest import until
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import reply, rpc, stateless
+from tests.attacks.wire import handshake, reply, stateless
 from tests.http1.connections import Connections, app
 
 _HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -33,7 +33,7 @@ def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
             assert b"HTTP/1.1 400 " in answer or before
             assert b"HTTP/1.1 408 " not in answer
     with replica.connect() as connection:
-        connection.sendall(rpc("ping"))
+        connection.sendall(handshake("ping"))
         assert reply(connection).startswith(b"HTTP/1.1 200 ")
 
 
@@ -61,8 +61,12 @@ def test_host(attack: Attack, path: str) -> None:
 def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) -> None:
     """Java's HttpClient asks for HTTP/2 with its first request; the connection goes on with HTTP/1.1."""
     replica = attack()
-    asks = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAA")
-    ask = rpc("ping", {}, 1, *asks) if family == "handshake" else stateless("server/discover", {}, 1, *asks)
+    asks = {
+        "Connection": "Upgrade, HTTP2-Settings",
+        "Upgrade": "h2c",
+        "HTTP2-Settings": "AAEAAEAAAAIAAAABAAMAAABk",
+    }
+    ask = handshake("ping", **asks) if family == "handshake" else stateless("server/discover", {}, **asks)
     head, _, body = ask.partition(b"\r\n\r\n")
     if chunked:
         head = head.replace(b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked")
@@ -73,7 +77,7 @@ def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) ->
             for piece in pieces:
                 connection.sendall(piece)
             assert b'"result":' in reply(connection)
-        connection.sendall(ask + rpc("ping", {}, 2))
+        connection.sendall(ask + handshake("ping", {}, 2))
         both = b""
         while both.count(b'"result":') < 2:
             both += connection.recv(65536)
@@ -85,6 +89,21 @@ def test_too_many_headers(attack: Attack) -> None:
     with replica.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 200)
         assert connection.recv(65536).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.alone
+def test_small_chunks_on_many_connections(attack: Attack) -> None:
+    """A chunk of one byte takes as long to read as one of a kilobyte: 16 MB of them are three million."""
+    replica = attack()
+    much = _HEAD % b"/mcp" + b"1\r\n \r\n" * 40_000
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(replica.connect()) for _ in range(70)]
+        with replica.beside_good_client(longest=0.2):
+            for connection in connections:
+                connection.sendall(much)
+            for connection in connections:
+                connection.sendall(b"0\r\n\r\n")
+                assert reply(connection).startswith(b"HTTP/1.1 400 ")  # blanks are no JSON
 
 
 @pytest.mark.alone

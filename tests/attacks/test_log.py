@@ -1,12 +1,10 @@
 """Long names, in messages that need no answer and in those that do."""
 
-import json
-
 import pytest
 
 from tests.attacks.conftest import Attack
 from tests.attacks.test_arguments import answers
-from tests.attacks.wire import notification, post, rpc, stateless
+from tests.attacks.wire import echo, handshake, notification, post, stateless
 
 _LONG = "x" * 4_000_000
 
@@ -30,19 +28,19 @@ def test_long_names_in_requests(attack: Attack) -> None:
     replica = attack(LOG_LEVEL="DEBUG", TOOL_COSTS="slow_*=2", RATE_LIMIT="100000/s")
     before = replica.rss
     asked = [
-        rpc("tools/call", {"name": _LONG, "arguments": {}}),
-        rpc("prompts/get", {"name": _LONG}),
-        rpc("resources/read", {"uri": f"x://{_LONG}"}),
-        rpc(_LONG),
-        rpc("ping", {}, _LONG),
-        rpc("tools/call", {"name": "echo", "arguments": {}, "_meta": {"progressToken": _LONG}}),
-        rpc("tools/list", {"cursor": _LONG}),
-        rpc(
+        handshake("tools/call", {"name": _LONG, "arguments": {}}),
+        handshake("prompts/get", {"name": _LONG}),
+        handshake("resources/read", {"uri": f"x://{_LONG}"}),
+        handshake(_LONG),
+        handshake("ping", {}, _LONG),
+        handshake("tools/call", {"name": "echo", "arguments": {}, "_meta": {"progressToken": _LONG}}),
+        handshake("tools/list", {"cursor": _LONG}),
+        handshake(
             "completion/complete",
             {"ref": {"type": "ref/prompt", "name": _LONG}, "argument": {"name": "a", "value": ""}},
         ),
-        stateless("tools/call", {"name": _LONG, "arguments": {}}),
-        post(json.dumps({"job": _LONG, "params": {}}).encode(), path="/jobs"),
+        stateless("tools/call", {"name": _LONG, "arguments": {}}, Mcp_Name="x"),
+        post({"job": _LONG, "params": {}}, path="/jobs"),
     ]
     with replica.beside_good_client():
         for said in answers(replica, asked, 3):
@@ -60,9 +58,9 @@ def test_no_line_of_log_is_long(attack: Attack) -> None:
     for form in ("text", "json"):
         replica = attack(LOG_LEVEL="DEBUG", LOG_FORMAT=form, MCP_COMPONENTS="server,tests.packs.hostile")
         texts = [_LONG[:3_000_000], "\x00" * 600_000, "é€😀" * 200_000, "\n" * 500_000]
-        calls = [rpc("tools/call", {"name": "echo", "arguments": {"message": text, "repeat": 99}}) for text in texts]
-        calls += [rpc("tools/call", {"name": "raises", "arguments": {"message": text}}) for text in texts]
-        calls += [rpc("prompts/get", {"name": "summary", "arguments": {text: text}}) for text in texts]
+        calls = [echo(text, 99) for text in texts]
+        calls += [handshake("tools/call", {"name": "raises", "arguments": {"message": text}}) for text in texts]
+        calls += [handshake("prompts/get", {"name": "summary", "arguments": {text: text}}) for text in texts]
         answers(replica, calls, 1)
         assert max(len(line.encode()) for line in replica.server.output.split("\n")) <= 8192
 
@@ -70,7 +68,7 @@ def test_no_line_of_log_is_long(attack: Attack) -> None:
 def test_notifications_and_responses_count(attack: Attack) -> None:
     """By their callers' rates, like requests."""
     replica = attack(RATE_LIMIT="10/h", RATE_BURST="10")
-    message = post(b'{"jsonrpc":"2.0","id":1,"result":{}}', "MCP-Protocol-Version: 2025-11-25")
+    message = post({"jsonrpc": "2.0", "id": 1, "result": {}}, MCP_Protocol_Version="2025-11-25")
     for request in (notification("notifications/x"), message):
         said = answers(replica, [request], 12)
         assert any(each.startswith(b"HTTP/1.1 429 ") for each in said)

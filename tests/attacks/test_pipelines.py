@@ -11,11 +11,11 @@ import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import rpc
+from tests.attacks.wire import handshake
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost:a\r\n\r\n"
 _FLOOD = REQUEST * (256 * 1024 // len(REQUEST))
-_ENDLESS = rpc("tools/call", {"name": "never_ends_by_default"})
+_ENDLESS = handshake("tools/call", {"name": "never_ends_by_default"})
 
 
 def flood(connections: list[socket.socket], seconds: float) -> int:

@@ -10,18 +10,16 @@ import pytest
 
 from conftest import until
 from server.access.key import KeyEntry, hash_of
+from tests.attacks import wire
 from tests.attacks.conftest import Attack, Attacked
-from tests.attacks.wire import rpc, stateless
-
-_WANTED = {"notifications": {"toolsListChanged": True}}
 
 
-def listen(replica: Attacked, stack: contextlib.ExitStack, number: int, *headers: str) -> list[bytes]:
+def listen(replica: Attacked, stack: contextlib.ExitStack, number: int, **headers: str) -> list[bytes]:
     """Open subscriptions that stay until the stack ends; returns how the reply to each begins."""
     connections: list[socket.socket] = [stack.enter_context(replica.connect()) for _ in range(number)]
     for connection in connections:
         with contextlib.suppress(ConnectionError):
-            connection.sendall(stateless("subscriptions/listen", _WANTED, 1, *headers))
+            connection.sendall(wire.listen(**headers))
     return [_beginning(connection) for connection in connections]
 
 
@@ -67,17 +65,17 @@ def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
     replica = attack(AUTH_ENABLED="true", API_KEYS_FILE=str(keys), RATE_CONCURRENT="4")
     with contextlib.ExitStack() as stack:
         for key, most in (("one", 2), ("two", 4)):
-            said = listen(replica, stack, 6, f"Authorization: Bearer {key}")
+            said = listen(replica, stack, 6, Authorization=f"Bearer {key}")
             assert (said.count(b"HTTP/1.1 200"), said.count(b"HTTP/1.1 429")) == (most, 6 - most)
         with replica.connect() as connection:
-            connection.sendall(rpc("ping", {}, 1, "Authorization: Bearer three"))
+            connection.sendall(wire.handshake("ping", Authorization="Bearer three"))
             assert b'"result":{}' in connection.recv(65536)
 
 
 def test_the_bound_of_connections_holds(attack: Attack) -> None:
     """While all are busy, each one more is refused, however many have been refused just before."""
     replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="server,tests.packs.hostile")
-    call = rpc("tools/call", {"name": "never_ends_by_default", "arguments": {}})
+    call = wire.handshake("tools/call", {"name": "never_ends_by_default", "arguments": {}})
     with contextlib.ExitStack() as stack:
         busy = [stack.enter_context(replica.connect()) for _ in range(40)]
         for connection in busy:
@@ -95,7 +93,7 @@ def test_a_subscription_is_small(attack: Attack) -> None:
     replica = attack()
     uris = [f"x://{number}" for number in range(10_000)]
     with replica.connect() as connection:
-        connection.sendall(stateless("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}))
+        connection.sendall(wire.listen({"notifications": {"resourceSubscriptions": uris}}))
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert "at most 65536 bytes" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]

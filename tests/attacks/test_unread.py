@@ -1,7 +1,6 @@
 """Replies that nobody reads."""
 
 import contextlib
-import json
 import socket
 import time
 
@@ -11,8 +10,12 @@ import pytest
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
 from tests.attacks.test_pipelines import REQUEST
+from tests.attacks.wire import echo
+from tests.mcp import legacy
 
 _PIPELINE = REQUEST * 5000
+_LARGE = echo("x" * 3_000_000)
+"""A call whose reply has 6 MB: the text is written twice."""
 
 _ESTABLISHED = b"\x01"
 """First byte of TCP_INFO of an open connection."""
@@ -25,14 +28,6 @@ def deaf(replica: Attacked) -> socket.socket:
     connection.settimeout(30)
     connection.connect(("127.0.0.1", replica.server.port))
     return connection
-
-
-def echo(size: int) -> bytes:
-    """A call whose reply is twice as large as it says."""
-    params = {"name": "echo", "arguments": {"message": "x" * size}}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    return head % len(body) + body
 
 
 def has_ended(connection: socket.socket) -> bool:
@@ -68,13 +63,12 @@ def test_new_clients_find_room(attack: Attack) -> None:
 def test_what_is_unsent_is_bounded(attack: Attack) -> None:
     """Large replies, over all connections: the client that has read nothing for longest is cut."""
     replica = attack(SEND_TIMEOUT_SECONDS="60")
-    request = echo(3_000_000)
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(deaf(replica)) for _ in range(50)]
         with replica.beside_good_client():
             for connection in connections:
                 with contextlib.suppress(ConnectionError):
-                    connection.sendall(request)
+                    connection.sendall(_LARGE)
             until(lambda: sum(has_ended(each) for each in connections) >= 5, "some are cut")
         assert not all(has_ended(each) for each in connections)
 
@@ -84,11 +78,10 @@ def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
     replica = attack(MAX_IN_FLIGHT="3", SEND_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
         for _ in range(3):
-            stack.enter_context(deaf(replica)).sendall(echo(3_000_000))
+            stack.enter_context(deaf(replica)).sendall(_LARGE)
 
         def call() -> httpx.Response:
-            headers = {"Content-Type": "application/json"}
-            return httpx.post(f"{replica.server.url}/mcp", content=echo(1).partition(b"\r\n\r\n")[2], headers=headers)
+            return legacy(replica.server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
 
         until(lambda: call().status_code == 503, "three replies are in flight")
         until(lambda: call().status_code == 200, "they are given up")
@@ -99,7 +92,7 @@ def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
     """One that takes its reply over three times the time in which it must take some of it."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
-        connection.sendall(echo(3_000_000))
+        connection.sendall(_LARGE)
         size, begun = 0, time.monotonic()
         while size < 6_000_000:
             part = connection.recv(65536)
@@ -112,5 +105,5 @@ def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
     """One whose last reply nobody reads."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
-        connection.sendall(echo(3_000_000).replace(b"Host:", b"Connection: close\r\nHost:"))
+        connection.sendall(_LARGE.replace(b"Host:", b"Connection: close\r\nHost:"))
         until(lambda: replica.connections == 0, "it is cut")

@@ -1,44 +1,58 @@
-"""Requests as an attacker writes them."""
+"""Requests as an attacker writes them, and the reply to one."""
 
 import json
 import socket
 from typing import Any
 
-_META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+from tests.mcp import BOTH, ENVELOPE, HEADERS, VERSION, request
+
+LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
 
 
-def post(body: bytes, *headers: str, path: str = "/mcp") -> bytes:
-    """A POST request of JSON."""
-    lines = [
-        f"POST {path} HTTP/1.1",
-        "Host: localhost",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        f"Content-Length: {len(body)}",
-        *headers,
-    ]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
+    """An HTTP request; `_` in a header's name stands for `-`."""
+    lines = {"Host": "localhost"}
+    if body or method == "POST":
+        lines["Content-Length"] = str(len(body))
+    lines |= {name.replace("_", "-"): value for name, value in headers.items()}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
 
-def rpc(method: str, params: dict[str, Any] | None = None, identity: Any = 1, *headers: str) -> bytes:
+def post(message: Any, /, path: str = "/mcp", **headers: str) -> bytes:
+    """A POST request of a message, or of bytes."""
+    body = message if isinstance(message, bytes) else json.dumps(message, separators=(",", ":")).encode()
+    return http("POST", path, body, **{**HEADERS, **headers})
+
+
+def handshake(method: str, params: dict[str, Any] | None = None, number: Any = 1, /, **headers: str) -> bytes:
     """A JSON-RPC request of 2025-11-25."""
-    message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params or {}}
-    return post(json.dumps(message, separators=(",", ":")).encode(), "MCP-Protocol-Version: 2025-11-25", *headers)
+    return post(request(method, params, number), **{"MCP_Protocol_Version": "2025-11-25", **headers})
 
 
-def stateless(method: str, params: dict[str, Any], identity: Any = 1, *headers: str) -> bytes:
+def stateless(method: str, params: dict[str, Any], number: Any = 1, /, **headers: str) -> bytes:
     """A JSON-RPC request of 2026-07-28."""
-    message = {"jsonrpc": "2.0", "id": identity, "method": method, "params": {**params, "_meta": _META}}
-    version = ("MCP-Protocol-Version: 2026-07-28", f"Mcp-Method: {method}")
-    return post(json.dumps(message, separators=(",", ":")).encode(), *version, *headers)
+    params = {**params, "_meta": ENVELOPE}
+    said = {"Mcp_Method": method, "Mcp_Name": params.get("name") or params.get("uri")}
+    routing = {
+        key: text for key, text in said.items() if isinstance(text, str) and text.isascii() and text.isprintable()
+    }
+    return post(request(method, params, number), **{"MCP_Protocol_Version": VERSION, **routing, **headers})
 
 
 def notification(method: str) -> bytes:
     """A JSON-RPC notification of 2025-11-25."""
-    return post(json.dumps({"jsonrpc": "2.0", "method": method}).encode(), "MCP-Protocol-Version: 2025-11-25")
+    return post({"jsonrpc": "2.0", "method": method}, MCP_Protocol_Version="2025-11-25")
+
+
+def echo(message: str, repeat: int = 1) -> bytes:
+    """A call that is answered with a text."""
+    return handshake("tools/call", {"name": "echo", "arguments": {"message": message, "repeat": repeat}})
+
+
+def listen(wanted: dict[str, Any] = LISTEN, /, **headers: str) -> bytes:
+    """A subscription to events."""
+    return stateless("subscriptions/listen", wanted, Accept=BOTH, **headers)
 
 
 def reply(connection: socket.socket) -> bytes:

@@ -26,13 +26,11 @@ pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas that share a Redis, and send the schemas of tools as they are written."""
     folder = tmp_path_factory.mktemp("fleet")
-    redis = RedisServer(folder / "redis.log")
-    redis.start()
-    try:
-        with running(folder, REDIS_URL=redis.url, DEREFERENCE_SCHEMAS="false") as found:
-            yield found
-    finally:
-        redis.kill()
+    with (
+        RedisServer(folder / "redis.log") as redis,
+        running(folder, REDIS_URL=redis.url, DEREFERENCE_SCHEMAS="false") as found,
+    ):
+        yield found
 
 
 def suite(fleet: Fleet, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 """Grafana's dashboards: each shows something, as a real Prometheus that scrapes real replicas sees them."""
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -46,22 +47,18 @@ class Fleet:
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas and a worker over one Redis, callers of all kinds, and Prometheus."""
     folder = tmp_path_factory.mktemp("fleet")
-    redis = RedisServer(folder / "redis.log")
-    redis.start()
-    shared = {"JOBS_URL": redis.url, "REDIS_URL": redis.url, "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
-    settings = {**SETTINGS, **shared, "METRICS_TOKEN": TOKEN}
-    started = [Server(folder / f"{name}.log", REPLICA_NAME=name, **settings) for name in NAMES]
-    replicas = started.copy()
-    started.append(Server(folder / "worker.log", "worker", **settings))
-    try:
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(RedisServer(folder / "redis.log"))
+        shared = {"JOBS_URL": redis.url, "REDIS_URL": redis.url, "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
+        settings = {**SETTINGS, **shared, "METRICS_TOKEN": TOKEN}
+        replicas = [Server(folder / f"{name}.log", REPLICA_NAME=name, **settings) for name in NAMES]
+        started = [*replicas, Server(folder / "worker.log", "worker", **settings)]
+        for server in started:
+            stack.callback(server.stop)
         for server in started:
             server.wait_ready()
         with traffic(replicas), scraping(folder, replicas, TOKEN) as prometheus:
             yield Fleet(prometheus, {"__rate_interval": "5s", "__range": "1m"})
-    finally:
-        for server in started:
-            server.stop()
-        redis.kill()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ _CALLS += [
     {"name": "submit_job", "arguments": _KEYED},
     {"name": "job_status", "arguments": {"job_id": "x" * 32}},
 ]
-_OTHERS: list[tuple[str, dict[str, Any]]] = [
+OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("initialize", _HELLO),
     ("ping", {}),
     ("tools/list", {}),
@@ -50,7 +50,7 @@ _OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("tasks/cancel", {"taskId": "x" * 32}),
     ("no/such", {}),
 ]
-_NOTIFICATIONS = ["notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/x"]
+NOTIFICATIONS = ["notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/x"]
 
 _PUT_IN = [b"\x00", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", b"\r\n", b"\n", b"\r", b"\r\n\r\n", b" ", b"\t", b":"]
 _PUT_IN += [b"%", b'"', b"\\", b",", b"9", b"-"]
@@ -60,12 +60,12 @@ def message(dice: Dice, version: str | None) -> Any:
     """A message of a version (None: none is named), in most cases as it should be."""
     kind = dice.below(16)
     if kind == 13:
-        return {"jsonrpc": "2.0", "method": dice.one_of(_NOTIFICATIONS), "params": {"requestId": 1}}
+        return {"jsonrpc": "2.0", "method": dice.one_of(NOTIFICATIONS), "params": {"requestId": 1}}
     if kind == 14:
         return {"jsonrpc": "2.0", "id": 1, "result": {}}
     if kind == 15:
         return dice.draw(ALMOST) if dice.once_in(2) else dice.draw(JSON)
-    method, params = ("tools/call", dice.one_of(_CALLS)) if kind < 8 else dice.one_of(_OTHERS)
+    method, params = ("tools/call", dice.one_of(_CALLS)) if kind < 8 else dice.one_of(OTHERS)
     meta: dict[str, Any] = dict(ENVELOPE) if version == VERSION else {}
     if dice.once_in(4):
         name = dice.one_of(sorted(_META))

@@ -134,7 +134,7 @@ def _http(data: bytes) -> None:
     protocol.connection_made(nothing)
     for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
         protocol.data_received(piece)
-    for cycle in filter(None, (protocol._active, *protocol._reader.waiting)):
+    for cycle in filter(None, (protocol._active, *protocol.reader.waiting)):
         scope: Scope = {**cycle.scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000)}
         addresses.of(scope)
         with suppress(Refused):

@@ -18,15 +18,10 @@ pytestmark = pytest.mark.needs("redis")
 def queued(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Queue]:
     """A replica and a worker, both traced."""
     folder = tmp_path_factory.mktemp("traced-jobs")
-    redis = RedisServer(folder / "redis.log")
-    redis.start()
-    try:
-        with queue(folder, redis, **collector.settings) as made:
-            for server in made.start([(), ("worker",)], False):
-                server.wait_ready()
-            yield made
-    finally:
-        redis.kill()
+    with RedisServer(folder / "redis.log") as redis, queue(folder, redis, **collector.settings) as made:
+        for server in made.start([(), ("worker",)], False):
+            server.wait_ready()
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,12 @@ from tests.work.queue import Jobs, Queue, queue
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     """A Redis and two workers."""
     folder = tmp_path_factory.mktemp("jobs")
-    redis = RedisServer(folder / "redis.log")
-    redis.start()
-    try:
-        with queue(folder, redis, JOBS_WAIT_SECONDS="1", JOBS_MAX_RESULT_BYTES="1000") as made:
-            made.start([("worker",)] * 2)
-            yield made
-    finally:
-        redis.kill()
+    with (
+        RedisServer(folder / "redis.log") as redis,
+        queue(folder, redis, JOBS_WAIT_SECONDS="1", JOBS_MAX_RESULT_BYTES="1000") as made,
+    ):
+        made.start([("worker",)] * 2)
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,27 @@
+"""Hundreds of connections that are made at the same moment."""
+
+import contextlib
+
+import pytest
+
+from tests.attacks.conftest import Attack
+from tests.attacks.test_pipelines import REQUEST
+
+_CONNECTIONS = 400
+_ROUNDS = 8
+
+
+@pytest.mark.alone
+def test_a_new_client_waits_for_few_others(attack: Attack) -> None:
+    """Each connection of a burst brings work, so that the next turn of the event loop comes late."""
+    replica = attack(LOOP_STALL_SECONDS="2")
+    with replica.beside_good_client(longest=0.5):
+        for _ in range(_ROUNDS):
+            with contextlib.ExitStack() as stack:
+                burst = [stack.enter_context(replica.connect()) for _ in range(_CONNECTIONS)]
+                for connection in burst:
+                    with contextlib.suppress(ConnectionError):
+                        connection.sendall(REQUEST * 40)
+                for connection in burst:
+                    with contextlib.suppress(ConnectionError):
+                        connection.recv(65536)
