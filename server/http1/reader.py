@@ -98,8 +98,9 @@ class Reader:
 
     @property
     def has_room(self) -> bool:
-        """Whether more of the latest request's body may come."""
-        return self.latest is None or len(self.latest.body) <= HIGH_WATER_LIMIT
+        """Whether more may come: the app has read most of the body so far, or has answered without it."""
+        latest = self.latest
+        return latest is None or latest.response_complete or len(latest.body) <= HIGH_WATER_LIMIT
 
     def can_read(self, *, busy: bool) -> bool:
         """Whether there is more to parse now.

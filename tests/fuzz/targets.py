@@ -134,6 +134,8 @@ def _http(data: bytes) -> None:
     protocol.connection_made(nothing)
     for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
         protocol.data_received(piece)
+        while protocol.reader.can_read(busy=protocol._active is not None):
+            protocol._go_on()
     for cycle in filter(None, (protocol._active, *protocol.reader.waiting)):
         scope: Scope = {**cycle.scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000)}
         addresses.of(scope)

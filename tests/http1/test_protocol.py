@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, until
+from tests.attacks.wire import reply
 from tests.mcp import HEADERS, request
 
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"%s"}}}'
@@ -124,6 +125,19 @@ def test_head_has_no_body(local_url: str) -> None:
     head = httpx.head(f"{local_url}/healthz")
     assert head.headers["Content-Length"] == got.headers["Content-Length"]
     assert head.content == b""
+
+
+def test_a_connection_goes_on_after_a_body_that_nobody_read(start_server: StartServer) -> None:
+    """More than the server reads ahead, of a request that is refused by its head."""
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="x" * 32)
+    body = b" " * 100_000
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    for first in (1000, 66_000, 90_000, 100_000):
+        with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
+            for _ in range(3):
+                connection.sendall(head % len(body) + body[:first])
+                assert reply(connection).startswith(b"HTTP/1.1 401 ")
+                connection.sendall(body[first:])
 
 
 def test_100_continue(local_replicas: Server) -> None:
