@@ -17,7 +17,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is being served; empty outside of one."""
 
 trace_id: ContextVar[str] = ContextVar("trace_id", default="")
-"""The id of the trace that what is being done belongs to; empty where nothing is traced."""
+"""The id of the current trace; empty if nothing is traced."""
 
 # These say something about each request, which the access log does too, or tell of uvicorn's every step.
 _CHATTY = (
@@ -63,7 +63,7 @@ class TextFormatter(logging.Formatter):
 
 
 def marked(request: str, trace: str) -> str:
-    """What a line of text is found by: the ids of the request and of the trace, either of which may be empty."""
+    """The ids of a request and of its trace, as a line of text shows them. Each may be empty."""
     return f"{request} trace={trace}".lstrip() if trace else request
 
 

@@ -24,11 +24,11 @@ RESOURCE_NOT_FOUND = -32002
 """The error code of the handshake protocols, of which the SDK has no constant."""
 
 _BEGUN: ContextVar[bool] = ContextVar("resource_function_begun", default=False)
-"""Whether the resource's function was called, or its arguments were refused before."""
+"""True if the resource's function was called; False if its arguments were refused before that."""
 
 
 class ResourceNotFound(ResourceError, NotFoundError):
-    """A `NotFoundError` of a resource's function, as FastMCP neither masks it nor logs a traceback."""
+    """A `NotFoundError` of a resource's function. FastMCP doesn't mask it, and logs its traceback at DEBUG only."""
 
 
 def tell_not_found(fn: AsyncFunction) -> AsyncFunction:

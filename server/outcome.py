@@ -1,8 +1,9 @@
-"""How a call ended that the fast lane began and the full lane is to answer.
+"""The outcome of a call that the fast lane began and the full lane answers.
 
-A tool's body never runs twice. What the fast lane can't write itself (an exception, a result of an unusual kind) it
-hands over: the full lane takes the same way as for any call, but where it would run the body, or the middleware
-around it, it gets what has come of that already. So both lanes map errors and results with the same code.
+A tool's body never runs twice. The fast lane can't write every outcome (not an exception, nor an unusual kind of
+result). It hands such an outcome over to the full lane. The full lane treats the call like any other, but it doesn't
+run the body, or the middleware around it, again: it uses the outcome. So the same code maps the errors and results of
+both lanes.
 """
 
 from contextvars import ContextVar
@@ -39,7 +40,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What the fast lane leaves to the full lane; with neither, the whole call, of which nothing has run."""
+    """The outcomes that the fast lane hands to the full lane. If both are None, the full lane runs the whole call."""
 
     body: Outcome | None = None
     """What has come of the tool's body."""

@@ -29,8 +29,8 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert done.returncode == 0
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
-        "help", "up", "dev", "check", "test", "test-swarm", "lint", "format", "image", "deploy", "undeploy",
-        "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "lock",
+        "help", "up", "dev", "check", "test", "test-swarm", "test-attacks", "lint", "format", "image", "deploy",
+        "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "lock",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
 

@@ -19,8 +19,8 @@ _MAPPED_BITS = 96
 class Addresses:
     """Tells callers' addresses by what trusted proxies say.
 
-    Behind the mesh every connection comes from the mesh's own address, which tells nothing; and a header that anybody
-    may send tells less.
+    Behind the mesh every connection comes from the mesh's own address, which doesn't tell callers apart. Anybody may
+    send an `X-Forwarded-For` header, so it is believed only if a trusted proxy sent it.
 
     Args:
         trusted: addresses and networks of proxies.

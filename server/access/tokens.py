@@ -23,10 +23,11 @@ logger = logging.getLogger(__name__)
 _REMEMBERED = 4096
 """Tokens whose signature isn't checked again with each call."""
 _TRUSTED_SECONDS = 30.0
-"""For how long: a key that the issuer withdraws ends its tokens after this, and the time that keys are kept."""
+"""Time for which such a token isn't checked again. If the issuer withdraws a key, tokens that it signed may be accepted
+for this time longer than the key itself is kept."""
 _ANSWER_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 5.0
-"""Between two looks for a key that isn't there: nobody makes a replica ask its issuer more often."""
+"""Shortest time between a verifier's requests to the issuer for an unknown key. Callers can't shorten it."""
 _LONGEST = 16 * 1024
 _DATES = ("exp", "nbf", "iat")
 _YEAR_10000 = 253_402_300_800
@@ -44,7 +45,7 @@ class Tokens:
         rate: of each caller.
 
     Raises:
-        StartupError: the file of keys is none.
+        StartupError: the file of keys can't be read, or is no JWKS.
     """
 
     def __init__(self, issuer: str, audience: Iterable[str], jwks: str, algorithms: Iterable[str], rate: Rate) -> None:

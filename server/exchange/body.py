@@ -20,8 +20,8 @@ class Body:
         most: most bytes of a body.
         seconds: most time for a body to arrive.
         values: most JSON values in a body.
-        arriving: limits how many bodies have arrived in part.
-        memory: limits the bytes of these.
+        arriving: limits how many incomplete bodies there are at the same time.
+        memory: limits the memory of all requests together. The bytes of these bodies count.
     """
 
     def __init__(self, most: int, seconds: float, values: int, arriving: InFlight, memory: Memory) -> None:

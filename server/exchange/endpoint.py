@@ -103,7 +103,7 @@ class Exchange:
         """Count a message's memory, and the call against its caller's rate.
 
         Returns:
-            What gives the memory back, and ends the call for the rate; to be called when the message is answered.
+            A function that gives the memory back and ends the call for the rate. Call it when the message is answered.
 
         Raises:
             Refused: 503 or 429.
@@ -150,13 +150,13 @@ class Exchange:
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
     ) -> None:
-        """Answer what needs no answer: 202.
+        """Answer a notification or a response with an empty 202.
 
-        The stateless era has no notification from a client that this server could act on (a caller cancels by closing
-        its connection); the handshake era's are shown to middleware.
+        In the stateless era no notification of a client needs an action of this server: a caller cancels a call by
+        closing its connection. In the handshake era middleware sees the notifications.
 
         Raises:
-            Refused: a response in the stateless era, which has no request of the server's that it could be to.
+            Refused: a response in the stateless era, because the server sends no requests in that era.
         """
         version = handshake_version(headers)
         if version is None:

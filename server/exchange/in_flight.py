@@ -9,12 +9,12 @@ UNAVAILABLE = -32000
 class InFlight:
     """Counts the calls that are being answered, and refuses one too many.
 
-    A server without such a bound collapses under a flood: each call more makes all others slower, until callers give
-    up before they are answered, and call again. A refusal costs next to nothing, and names the time to try again.
+    Without such a limit, too many calls make a server useless: each new call slows all others down, until callers stop
+    waiting and call again. A refusal takes almost no time, and tells the caller when to try again.
 
     Args:
-        most: calls at once.
-        limit: what says so, for the caller who is refused.
+        most: calls at the same time.
+        limit: the things that are counted, and the setting that limits them; the error's text contains it.
     """
 
     def __init__(self, most: int, limit: str = "calls in flight (MAX_IN_FLIGHT)") -> None:

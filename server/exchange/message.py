@@ -20,7 +20,7 @@ _SMALL = 16 * 1024
 """Bytes of a body whose memory isn't counted: `MAX_IN_FLIGHT` limits it well enough."""
 
 SUBMIT_JOB = "submit_job"
-"""Name of the tool that submits any job, so that a call of it is one of that job."""
+"""Name of the tool that submits any job. A call of it counts as a call of the job that it names."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ _NONE = object()
 
 
 def called(message: Request) -> tuple[str, str]:
-    """For the log: the JSON-RPC method, and the tool's or prompt's name or the resource's URI, that is asked for."""
+    """For the log: the JSON-RPC method, and the name or URI in its params (of a tool, a prompt or a resource)."""
     params = message.params or {}
     name = params.get("name") or params.get("uri")
     return message.method[:LONGEST], (name[:LONGEST] if type(name) is str else "")

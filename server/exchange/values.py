@@ -14,7 +14,8 @@ BYTES_PER_VALUE = 100
 def count(document: bytes, enough: int) -> int:
     """The number of values, or a larger number.
 
-    Up to `enough` it is only an upper bound, which is quick to find. Beyond, commas and brackets in texts don't count.
+    First it tries upper bounds that are quick to find. If they are larger than `enough`, it counts again without the
+    texts, because a comma or a bracket in a text separates no values.
 
     Args:
         document: JSON, or any bytes.

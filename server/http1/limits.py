@@ -10,7 +10,8 @@ from server.config import Settings
 logger = logging.getLogger(__name__)
 
 _JITTER = 0.25
-"""Share by which connections' ages and numbers of requests differ, or those made together would end together."""
+"""Each connection's limits of age and requests differ at random, by at most this share of the setting. Otherwise all
+connections that were made together would end together."""
 
 _FILES_BESIDE = 256
 """Open files that are no connections of callers: what tools open, a database's connections, Python's own."""
@@ -38,7 +39,7 @@ class Limits:
     """Responses of at least so many bytes are compressed for callers that accept it."""
 
     def share_of_requests(self) -> int:
-        """How many requests a new connection carries; never reached for -1."""
+        """Most requests of a new connection; -1: any number."""
         return max(1, round(_about(self.requests))) if self.requests else -1
 
     def share_of_age(self) -> float:

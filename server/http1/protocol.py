@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 _LINGER_SECONDS = 2.0
-"""Time for a caller to read its answer while it still sends what nobody will read."""
+"""Time for a caller to read its answer while it still sends data, which the server throws away."""
 
 _STUCK_SECONDS = 1.0
-"""Time after which a connection whose client takes nothing of its reply may make room for another."""
+"""If a client takes nothing of its reply for this time, a new connection may replace its connection."""
 
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time to linger (socket(7))."""
@@ -38,7 +38,7 @@ _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
 
 
 def _nothing() -> None:
-    """In place of what has been done."""
+    """Do nothing. It replaces a callback that is no longer needed."""
 
 
 @functools.cache
@@ -99,7 +99,8 @@ class HttpProtocol(asyncio.Protocol):
     def leaving(self) -> bool:
         """Whether the next response is to be the last.
 
-        The last of its share of requests is; any other only if no request waits that has been read already.
+        It is the last if the connection has used its share of requests. It is also the last if the connection is to end
+        for another reason (such as its age or a drain) and no request waits that was read already.
         """
         return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
@@ -170,7 +171,7 @@ class HttpProtocol(asyncio.Protocol):
             self._retiring = True
 
     def _takes_nothing(self, now: float) -> bool:
-        """Whether the client has not taken a byte of what waits for it for too long."""
+        """Whether bytes have waited too long for the client, and it took none of them in that time."""
         unsent = self.transport.get_write_buffer_size()
         if not unsent or not self.unsent or unsent < self.unsent:
             self.unsent_since = now

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("uvicorn.error")
 
 SLICE = 2048
-"""Bytes that are parsed at once. The shortest request has 25, so that 82 requests of a connection wait at most."""
+"""Bytes that are parsed in one step. The shortest request has 25 bytes: at most 82 requests of a connection wait."""
 
 _SLICES = 4
 """Slices that are parsed before it is another connection's turn: half a millisecond if each chunk has one byte."""
 
 _FEW_DIGITS = 3
-"""Digits of a body's length that is within a slice anyway."""
+"""A Content-Length with at most so many digits is smaller than a slice."""
 
 _MOST_HEADERS = 100
 """Header fields of a request, as Apache and gunicorn have it; each takes much more memory than its bytes."""
@@ -164,8 +164,8 @@ class Reader:
     def _ignore_upgrade(self, rest: bytes) -> None:
         """Answer a request that asks for another protocol as if it didn't (RFC 9110, section 7.8).
 
-        The parser has left off behind the head, as the other protocol would begin there. A new one is told of the
-        body by the headers that frame it.
+        The parser has stopped after the head, because the other protocol would begin there. So a new parser continues
+        with the body. It first reads the headers that tell where the body ends.
         """
         framing = [(name, value) for name, value in self._headers if name in (b"content-length", b"transfer-encoding")]
         if framing:
@@ -208,7 +208,8 @@ class Reader:
         if len(pairs) > _MOST_HEADERS:
             self._end_parsing(_TOO_MANY)
         keep_alive = parser.should_keep_alive()
-        # Without being asked for it only HTTP/1.1 keeps a connection (RFC 9112, section 9.3); to ask takes longer.
+        # Without a Connection header, only HTTP/1.1 keeps the connection (RFC 9112, section 9.3). This test is faster
+        # than a call of `get_http_version`.
         version = "1.1" if keep_alive and b"connection" not in headers else parser.get_http_version()
         hosts = sum(name == b"host" for name, _ in pairs) if len(headers) != len(pairs) else b"host" in headers
         if hosts != 1 and (hosts or version != "1.0"):
@@ -246,7 +247,7 @@ class Reader:
             self._missing -= len(body)
 
     def on_message_complete(self) -> None:
-        """End a request; one that asks for another protocol has its body to come."""
+        """End a request. If it asks for another protocol and has a body, this is called again after the body."""
         cycle = self.latest
         if cycle is None or (self._parser.should_upgrade() and self._is_framed()):
             return

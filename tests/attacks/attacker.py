@@ -1,11 +1,11 @@
 """`python -m tests.attacks.attacker PORT SEED SECONDS`: attack a replica of this machine at random, then tell how.
 
-Some hundred connections at once, each a round of its own: it opens, behaves in one of the ways of `WAYS`, and ends, in
-an orderly way or with a reset, whatever it was about to do. Rounds have names, and all that is sent in one follows from
-its name: `python -m tests.attacks.attacker PORT --round SEED/3/14/go` does one again and shows its replies.
+At most 150 rounds run at once. Each opens a connection, behaves in one of the ways of `ways`, and ends the connection,
+in an orderly way or with a reset. The name of a round decides everything that it sends:
+`python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats a round and shows its replies.
 
-The attacker is gentle in two ways only, or the client beside it would be refused with good reason: it has few requests
-in flight and few large ones on their way, and it leaves the processor core that it shares half of its time.
+The attacker has two limits. Otherwise the server would be right to refuse the good client, too. It has few requests in
+flight and sends few large ones at once, and it uses about half of a processor core at most.
 """
 
 import asyncio

@@ -55,6 +55,11 @@ class Attacked:
         """Open connections of the replica."""
         return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 ", _tcp()))
 
+    @property
+    def unread(self) -> int:
+        """Connections of which the replica hasn't read all that has come (proc_net_tcp(5), rx_queue)."""
+        return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 \w+:(?!00000000)", _tcp()))
+
     def connect(self) -> socket.socket:
         """A new connection."""
         return socket.create_connection(("127.0.0.1", self.server.port), 30)

@@ -63,7 +63,7 @@ def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any
 
 @pytest.mark.alone
 def test_wrong_values_within_one_argument(attack: Attack) -> None:
-    """None of which is listed where there are so many."""
+    """The error names only the first problem of a list with so many."""
     replica = attack(MCP_COMPONENTS="server,tests.packs.lists")
     with replica.beside_good_client():
         said = answers(replica, call("total", {"numbers": ["x"] * 90_000}))

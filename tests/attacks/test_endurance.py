@@ -25,7 +25,7 @@ CALLS = int(os.environ.get("ENDURANCE_CALLS", "20000"))
 CONNECTIONS = 8
 _RESET = struct.pack("ii", 1, 0)
 _DEAR = "add"
-"""A tool of which nobody can pay two calls."""
+"""A tool that costs a caller's whole burst (`TOOL_COSTS`): a second call is refused."""
 _REFUSED = "Too many calls"
 _LATE = "did not finish within 0.05 s"
 _ELSEWHERE = {"X_Forwarded_For": "192.0.2.1"}
@@ -171,7 +171,7 @@ async def fail(port: int, numbers: range) -> Counter[str]:
 
 @contextlib.asynccontextmanager
 async def exhausted(port: int) -> AsyncIterator[None]:
-    """No room for another subscription, and nothing that a caller could pay a dear tool with."""
+    """Meanwhile no further subscription has room, and the rate of the caller `_ELSEWHERE` allows no call of `_DEAR`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(listen())
     await reader.readuntil(b"notifications/subscriptions/acknowledged")

@@ -40,9 +40,10 @@ def sockets(replica: Attacked) -> int:
 @pytest.mark.alone
 @pytest.mark.timeout(SECONDS + 180)
 def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
-    """And serves others meanwhile; when the attacker has gone, all is as it was.
+    """It serves others meanwhile. When the attacker has gone, no connection is left, and memory has hardly grown.
 
-    That a subscriber has gone who had sent another request behind is found out by pings; by the second, if not a reset.
+    A subscriber may send another request and then go. The replica finds that out only by its pings, at the latest by
+    the second.
     """
     replica = attack(
         RECEIVE_TIMEOUT_SECONDS="3", SEND_TIMEOUT_SECONDS="3", KEEP_ALIVE_SECONDS="5", LOOP_STALL_SECONDS="10"

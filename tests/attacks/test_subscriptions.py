@@ -80,7 +80,7 @@ def test_the_bound_of_connections_holds(attack: Attack) -> None:
         busy = [stack.enter_context(replica.connect()) for _ in range(40)]
         for connection in busy:
             connection.sendall(call)
-        until(lambda: replica.connections == 40, "all are open")
+        until(lambda: replica.connections == 40 and not replica.unread, "all calls have begun")
         more = [stack.enter_context(replica.connect()) for _ in range(20)]
         for connection in more:
             with contextlib.suppress(ConnectionError):

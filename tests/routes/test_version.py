@@ -4,7 +4,7 @@ import re
 
 import httpx
 
-from conftest import StartServer
+from conftest import StartServer, until
 from tests.mcp import get
 
 
@@ -29,7 +29,8 @@ def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
     assert lanes["echo"] == "fast"
     assert lanes["depends_on_an_exit"] == "fast, with Context or dependencies"
     assert lanes["made_by_hand"] == "full: not a plain function"
-    assert re.search(r"Lane of .*made_by_hand.*: full: not a plain function", server.output)
+    line = re.compile(r"Lane of .*made_by_hand.*: full: not a plain function")
+    until(lambda: line.search(server.output) is not None, "the log has it")
 
 
 def test_the_sdk_answers_where_the_settings_ask_for_it(start_server: StartServer) -> None:
