@@ -18,7 +18,7 @@ from server.audit import command as audit
 from server.audit import trail
 from server.config import Settings
 from server.errors import StartupError
-from server.listening import handles, refuse_taken
+from server.listening import Server, refuse_taken
 from server.log_buffer import LogBuffer
 from server.mcp_app import McpApp, build
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
@@ -145,12 +145,11 @@ def _serve(settings: Settings, watched: list[str] | None = None, app: str = APP)
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
     options = uvicorn_options(settings, app)
-    if watched or settings.mcp_uds:
-        uvicorn.run(**options, reload=bool(watched), reload_dirs=watched)
+    if watched:
+        uvicorn.run(**options, reload=True, reload_dirs=watched)
         return 0
-    config = uvicorn.Config(**options)
-    server = uvicorn.Server(config)
-    server.run(handles(config.bind_socket()))
+    server = Server(uvicorn.Config(**options))
+    server.run()
     return 0 if server.started else EXIT_REFUSED
 
 

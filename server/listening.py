@@ -1,9 +1,15 @@
 """Where a replica listens."""
 
+import asyncio
 import errno
+import functools
+import os
 import socket
 import stat
 from pathlib import Path
+from typing import Any
+
+import uvicorn
 
 from server.config import Settings
 from server.errors import StartupError
@@ -33,9 +39,21 @@ def refuse_taken(settings: Settings) -> None:
         _refuse_port(settings.mcp_host, settings.mcp_port)
 
 
-def handles(listening: socket.socket) -> list[socket.socket]:
-    """A bound socket, and as many more handles of it as the event loop needs to accept a burst of connections soon."""
-    return [listening, *(listening.dup() for _ in range(_HANDLES - 1))]
+class Server(uvicorn.Server):
+    """uvicorn's server, which accepts up to `_HANDLES` connections in each turn of the event loop."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the app and listen, with more handles of each TCP socket on which uvicorn listens."""
+        await super().startup(sockets)
+        config, loop = self.config, asyncio.get_running_loop()
+        if config.uds or not self.started:
+            return
+        made: Any = config.http_protocol_class
+        protocol = functools.partial(made, config=config, server_state=self.server_state, app_state=self.lifespan.state)
+        for first in [each for server in self.servers for each in server.sockets]:
+            for _ in range(_HANDLES - 1):
+                handle = socket.socket(fileno=os.dup(first.fileno()))
+                self.servers.append(await loop.create_server(protocol, sock=handle, backlog=config.backlog))
 
 
 def _refuse_port(host: str, port: int) -> None:

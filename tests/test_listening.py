@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import StartServer, run, until
+from conftest import Server, StartServer, free_port, run, until
 from server.probe import alive
 from tests.mcp import HEADERS, request
 
@@ -87,3 +87,17 @@ def test_replicas_need_a_port() -> None:
     """A Unix socket can't be shared by hash, as ports can."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
     assert (code, said) == (3, "MCP_UDS=mcp.sock: serves one replica; unset it, or leave --replicas out\n")
+
+
+def test_of_two_servers_that_start_on_one_port_one_gives_up(tmp_path: Path) -> None:
+    """Although neither listens when the other looks whether the port is free."""
+    port = str(free_port())
+    servers = [Server(tmp_path / f"{number}.log", MCP_PORT=port) for number in range(2)]
+    try:
+        until(lambda: any(server.process.poll() is not None for server in servers), "one has ended", 30)
+        codes = [server.process.poll() for server in servers]
+        assert sorted(codes, key=str) == [3, None]
+        servers[codes.index(None)].wait_ready()
+    finally:
+        for server in servers:
+            server.stop()

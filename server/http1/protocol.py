@@ -163,7 +163,7 @@ class HttpProtocol(asyncio.Protocol):
                 self.cut()
         elif self._takes_nothing(now):
             self.cut()
-        elif self.reader.head_since is not None and self.reader.head_since < now - self._limits.receive:
+        elif self.reader.is_late(now - self._limits.receive):
             self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
         elif self._active is None and not self.reader.has_more and self._idle_since < now - self._keep_alive:
             self.transport.close()
@@ -268,6 +268,8 @@ class HttpProtocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """Close the connection when it has been answered; uvicorn calls it when it stops."""
         self.turn.flush()
+        while self.reader.can_read(busy=self._active is not None):  # what has come is answered
+            self._go_on()
         latest = self.reader.latest
         if latest is None or latest.response_complete:
             self.transport.close()
@@ -311,6 +313,8 @@ class HttpProtocol(asyncio.Protocol):
         if self.is_leaving:
             return
         self._idle_since = self.loop.time()
+        if self.reader.head_since is not None:  # the server couldn't read on meanwhile
+            self.reader.head_since = self._idle_since
         if self.reader.has_more:
             self._go_on_later()
         elif self.reader.deaf:  # what came behind the request was no HTTP

@@ -96,6 +96,10 @@ class Reader:
         """Whether the client has sent more than the request that is being answered."""
         return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
+    def is_late(self, since: float) -> bool:
+        """Whether an incomplete head began before a time, and no more of it waits to be parsed."""
+        return self.head_since is not None and self.head_since < since and not self.unparsed
+
     @property
     def has_room(self) -> bool:
         """Whether more may come: the app has read most of the body so far, or has answered without it."""
@@ -140,9 +144,10 @@ class Reader:
 
     def _parse(self, data: bytes) -> None:
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._ignore_upgrade(data[upgrade.args[0] :])
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             # No name for the exception: it and this frame would refer to each other.
             if self._refusal is None:
@@ -172,8 +177,10 @@ class Reader:
             self._parser = httptools.HttpRequestParser(self)
             self._framing_only = True
             lines = [b"%b: %b\r\n" % each for each in framing]
-            self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
-            self._framing_only = self._in_head = False
+            try:
+                self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(lines) + b"\r\n")
+            finally:
+                self._framing_only = self._in_head = False
         self.unparsed = rest + self.unparsed
 
     def on_message_begin(self) -> None:
