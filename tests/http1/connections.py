@@ -52,6 +52,10 @@ class Connections:
         await asyncio.sleep(0)  # for the transports, which close their sockets in the loop's next turn
         await asyncio.sleep(0)
 
-    async def heard(self, number: int) -> bytes:
-        """What has come to a client next."""
-        return await asyncio.to_thread(self.clients[number].recv, 65536)
+    async def heard(self, number: int, until: bytes = b"") -> bytes:
+        """What comes to a client next, up to these bytes or the connection's end."""
+        answer = part = await asyncio.to_thread(self.clients[number].recv, 65536)
+        while part and until not in answer:
+            part = await asyncio.to_thread(self.clients[number].recv, 65536)
+            answer += part
+        return answer

@@ -31,9 +31,7 @@ def test_a_pipeline_takes_longer_than_a_head_may(monkeypatch: pytest.MonkeyPatch
         await asyncio.to_thread(
             connections.clients[0].sendall, b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % i for i in range(120))
         )
-        answer = b""
-        while not answer.endswith(b"\r\n\r\n/119") and (part := await connections.heard(0)):
-            answer += part
+        answer = await connections.heard(0, until=b"\r\n\r\n/119")
         await connections.close()
         return re.findall(rb"\r\n\r\n(/\d+)", answer)
 
@@ -49,7 +47,7 @@ def test_what_has_come_before_a_shutdown_is_answered(size: int) -> None:
         protocol = await connections.open()
         protocol.data_received(b"GET /last HTTP/1.1\r\nHost: a\r\nX: " + b"x" * size + b"\r\n\r\n")
         protocol.shutdown()
-        answer = await connections.heard(0)
+        answer = await connections.heard(0, until=b"/last")
         await connections.close()
         return answer
 
