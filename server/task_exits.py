@@ -34,6 +34,9 @@ class ExitProof(Coroutine[Any, Any, Any]):
             return self.held.throw(*error)
         except (SystemExit, KeyboardInterrupt) as exit_error:
             raise TaskExit(f"a task raised {type(exit_error).__name__}") from exit_error
+        finally:
+            # The exception's traceback has this frame. The two would keep each other, and the whole request.
+            del error
 
     def close(self) -> None:
         """End it without running it further."""

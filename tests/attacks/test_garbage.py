@@ -12,6 +12,7 @@ from starlette.types import Message, Scope
 
 from conftest import run
 
+_FULL_LANE: dict[str, Any] = {"_meta": {"progressToken": -1}}
 _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "unknown tool": ("tools/call", {"name": "nope", "arguments": {}}),
     "wrong argument": ("tools/call", {"name": "echo", "arguments": {"message": 3}}),
@@ -20,6 +21,9 @@ _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "tool that raises": ("tools/call", {"name": "raises", "arguments": {}}),
     "out of time": ("tools/call", {"name": "never_ends_by_default", "arguments": {}}),
     "disconnected": ("tools/call", {"name": "never_ends_by_default", "arguments": {}}),
+    "out of time, full lane": ("tools/call", {"name": "never_ends_by_default", "arguments": {}, **_FULL_LANE}),
+    "disconnected, full lane": ("tools/call", {"name": "never_ends_by_default", "arguments": {}, **_FULL_LANE}),
+    "disconnected, subscription": ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
     "unknown resource": ("resources/read", {"uri": "x://nope"}),
     "unknown prompt": ("prompts/get", {"name": "nope"}),
     "prompt without its arguments": ("prompts/get", {"name": "summary", "arguments": {}}),
@@ -84,7 +88,7 @@ async def _call(app: Any, version: str, kind: str, method: str, params: dict[str
         named = str(params.get("name") or params.get("uri") or "")
         headers |= {"mcp-method": method, "mcp-name": named}
         envelope = {f"io.modelcontextprotocol/{name}": value for name, value in _ENVELOPE.items()}
-        params = {**params, "_meta": envelope}
+        params = {**params, "_meta": {**params.get("_meta", {}), **envelope}}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     body = json.dumps(message).encode() if method else b"{"
     scope: Scope = {
@@ -108,7 +112,7 @@ async def _call(app: Any, version: str, kind: str, method: str, params: dict[str
     async def receive() -> Message:
         if parts:
             return parts.pop()
-        if kind != "disconnected":
+        if not kind.startswith("disconnected"):
             await answered.wait()
         return {"type": "http.disconnect"}
 
