@@ -134,7 +134,7 @@ def create_app(
             collector.settle()
             bounded, noted = (each.running() if each else nullcontext() for each in (door, audit))
             sent = traced.running() if traced else nullcontext()
-            async with around, sent, bounded, noted, desk.running(), lag.running():
+            async with around, sent, bounded, noted, desk.running(), lag.running(), collector.trimming():
                 yield {KEY: connections}
 
     jobs = JobRoutes(desk, _admission(settings), body, in_flight[1], door)
