@@ -62,6 +62,7 @@ def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
     print(f"RSS {before:.0f} MB before, {replica.rss:.0f} MB when all had gone")
     # It is trimmed every half a minute.
     until(lambda: replica.rss < before + GROWTH, f"memory is within {GROWTH} MB of before", 45)
+    print(f"RSS {replica.rss:.0f} MB in the end")
     assert told.faults == []
     assert told.statuses.keys() >= SEEN
     log = replica.server.output
