@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -177,21 +177,25 @@ def pytest_unconfigure() -> None:
 
 
 class Server:
-    """`python -m server` as a process of its own."""
+    """`python -m server` as a process of its own.
+
+    Args:
+        within: a command that starts it, if not this process itself.
+    """
 
     process: subprocess.Popen[bytes] | Forked
 
-    def __init__(self, log: Path, *arguments: str, **settings: str) -> None:
+    def __init__(self, log: Path, *arguments: str, within: Sequence[str] = (), **settings: str) -> None:
         self.port = int(settings.setdefault("MCP_PORT", str(free_port())))
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         environ = environment(**settings)
         with log.open("w") as stream:
-            if _preloaded().fits(arguments, environ):
+            if not within and _preloaded().fits(arguments, environ):
                 self.process = _preloaded().start(arguments, environ, stream)
             else:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "server", *arguments],
+                    [*within, sys.executable, "-m", "server", *arguments],
                     cwd=ROOT,
                     env=environ,
                     stdout=stream,

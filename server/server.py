@@ -12,6 +12,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
 from server import __version__, collector, config, downstream, logs
+from server.alone import AloneOnly
 from server.audit.trail import Trail, audit_log, noting
 from server.cache.shared import Shared
 from server.config import Settings
@@ -103,15 +104,17 @@ def create_app(
         buffer: where log lines go.
     """
     replica = name_of(settings)
-    share = sharing(settings, mcp_app)
-    lifecycle.at_stop.extend(share.at_stop)
+    share = sharing(settings, mcp_app, replica)
+    if share.subscriptions is not None:
+        lifecycle.at_stop.append(share.subscriptions.close)
     connections = Connections(limits.of(settings))
     lifecycle.at_drain.append(connections.drain)
     desk = Desk(mcp_app.jobs, settings, replica, lifecycle.cut)
     offer_jobs(mcp_app.mcp, desk, settings)
     if desk.jobs and desk.off:
         logger.warning("No jobs are offered: %s", desk.off)
-    door = gate(settings, share.redis, replica)
+    AloneOnly(settings, mcp_app.mcp, desk, share)
+    door = gate(settings, share.redis, replica, share.peers)
     traced = tracing(settings, replica)  # ahead of the lanes, which look once whether calls are traced
     in_flight = InFlight(settings.max_in_flight), InFlight(settings.max_in_flight)
     body = _body(settings)
@@ -121,7 +124,7 @@ def create_app(
     mcp_app.cache.shared = Shared(share.redis, settings.mcp_name) if share.redis is not None else None
     downstream.configure(settings)
     lag, requests = Lag(), Requests(lanes, lambda: lifecycle.state == "draining")
-    state = Replica(replica, lifecycle, in_flight, connections, door.fleet if door else None, settings.mcp_replicas)
+    state = Replica(replica, lifecycle, in_flight, connections, door.fleet if door else None, share.peers)
     told = requests, lag, state, Caching(mcp_app.cache), Downstream()
     metrics = metrics_route(told, Queue(desk), settings.metrics_token)
 

@@ -4,7 +4,7 @@
 """
 
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sized
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from contextvars import ContextVar
 from functools import cached_property, partial
@@ -171,6 +171,25 @@ class Components(dict[str, FastMCPComponent]):
         super().__delitem__(key)
 
 
+def withdraw_method(mcp: FastMCP, method: str) -> None:
+    """Answer a method no more. The capabilities that the server tells of follow."""
+    low_level(mcp)._request_handlers.pop(method, None)
+
+
+def withdraw_extension(mcp: FastMCP, identifier: str) -> Callable[[], None]:
+    """Tell clients of an extension no more, nor let it take part in calls; returns what undoes that.
+
+    FastMCP itself adds extensions before it serves only, and removes none.
+    """
+    extension = mcp._extensions.pop(identifier, None)
+
+    def offer() -> None:
+        if extension is not None:
+            mcp._extensions[identifier] = extension
+
+    return offer
+
+
 def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
     """A function whose value changes when anything does that a plan or a cached list depends on.
 
@@ -179,10 +198,17 @@ def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
     provider = mcp.local_provider
     components = provider._components = Components(provider._components)
     transforms, own = mcp._transforms, provider._transforms
-    middleware, providers, extensions = mcp.middleware, mcp.providers, mcp._extensions
+    counted: tuple[Sized, ...] = (
+        transforms,
+        own,
+        mcp.middleware,
+        mcp.providers,
+        mcp._extensions,
+        low_level(mcp)._request_handlers,
+    )
 
     def stamp() -> tuple[int, ...]:
-        return components.changes, len(transforms), len(own), len(middleware), len(providers), len(extensions)
+        return components.changes, *map(len, counted)
 
     return stamp
 

@@ -13,6 +13,7 @@ from server.http1.connections import Connections
 from server.lifecycle import Lifecycle
 from server.metrics.durations import Durations
 from server.rates.fleet import Fleet
+from server.shared.peers import Peers
 
 _REQUESTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000)
 
@@ -26,7 +27,7 @@ class Replica(Collector):
         in_flight: what counts its calls.
         connections: what counts its connections; tells from now on of each that ends.
         fleet: the rates that all replicas share, if they do.
-        replicas: how many there are to be.
+        peers: know how many replicas there are.
     """
 
     def __init__(
@@ -36,14 +37,14 @@ class Replica(Collector):
         in_flight: Sequence[InFlight],
         connections: Connections,
         fleet: Fleet | None,
-        replicas: int,
+        peers: Peers,
     ) -> None:
         self._name = name
         self._lifecycle = lifecycle
         self._in_flight = in_flight
         self._connections = connections
         self._fleet = fleet
-        self._replicas = replicas
+        self._peers = peers
         self._carried = Durations(_REQUESTS)
         connections.closed = self._carried.observe
 
@@ -53,7 +54,7 @@ class Replica(Collector):
         family = GaugeMetricFamily("mcp_replica_info", "Which replica this is, and what it runs; always 1.", None, info)
         family.add_metric((self._name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
-        yield _gauge("mcp_replicas", "How many replicas there are to be, by MCP_REPLICAS.", self._replicas)
+        yield _gauge("mcp_replicas", "How many replicas there are, as far as this one knows.", self._peers.count)
         connections = self._connections
         closed = sum(self._carried.counts)
         yield _gauge(

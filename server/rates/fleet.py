@@ -15,6 +15,7 @@ from server.rates.bucket import Buckets
 from server.rates.rate import Rate
 from server.rates.running import Running
 from server.rates.verdict import GRANTED, Verdict
+from server.shared.peers import Peers
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -98,18 +99,18 @@ class Fleet:
     Args:
         prefix: of keys.
         replica: this one's name.
-        replicas: how many there are.
+        peers: know how many replicas there are.
         running: the calls that run here.
     """
 
-    def __init__(self, redis: "Redis", prefix: str, replica: str, replicas: int, running: Running) -> None:
+    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers, running: Running) -> None:
         self.alone = False
         """Whether this replica goes by its share, since Redis can't be reached."""
         self.outages = 0
         self._redis = redis
         self._prefix = f"{prefix}:rate:"
         self._replica = replica
-        self._replicas = replicas
+        self._peers = peers
         self._running = running
         self._script = redis.register_script(_TAKE)
         self._wishes: dict[tuple[str, float], _Wish] = {}
@@ -212,7 +213,7 @@ class Fleet:
             return None
 
     def _by_share(self, name: str, rate: Rate, cost: float) -> Verdict:
-        return self._own.take(name, rate.share(self._replicas), cost)
+        return self._own.take(name, rate.share(self._peers.count), cost)
 
     def _go_alone(self, error: BaseException) -> None:
         if self.alone:
@@ -221,7 +222,7 @@ class Fleet:
         self.outages += 1
         reason = str(error) or type(error).__name__
         logger.warning(
-            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s", self._replicas, reason
+            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s", self._peers.count, reason
         )
         task = asyncio.create_task(self._return())
         self._tasks.add(task)

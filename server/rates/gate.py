@@ -17,6 +17,7 @@ from server.rates.fleet import Fleet
 from server.rates.rate import Rate
 from server.rates.running import Running
 from server.rates.verdict import refusal
+from server.shared.peers import Peers
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -30,9 +31,10 @@ class Gate:
     Args:
         redis: what replicas share, if they do; without it a caller's rate holds in each replica.
         replica: this one's name.
+        peers: know how many replicas there are.
     """
 
-    def __init__(self, settings: Settings, redis: "Redis | None", replica: str) -> None:
+    def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
         self._rate = settings.rate
         self._of_replica = settings.replica_rate
         self._addresses = Addresses(settings.trusted_proxies)
@@ -42,7 +44,7 @@ class Gate:
         self._running = running
         self._buckets = Buckets(running)
         name = settings.mcp_name
-        self.fleet = Fleet(redis, name, replica, settings.mcp_replicas, running) if redis is not None else None
+        self.fleet = Fleet(redis, name, replica, peers, running) if redis is not None else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -91,10 +93,10 @@ class Gate:
             self._running.leave(name)
 
 
-def gate(settings: Settings, redis: "Redis | None", replica: str) -> Gate | None:
+def gate(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> Gate | None:
     """The gate, if the settings bound anything or may do so by keys."""
     bounds = settings.rate.bounds or settings.replica_rate.bounds or settings.api_keys_file
-    return Gate(settings, redis, replica) if bounds else None
+    return Gate(settings, redis, replica, peers) if bounds else None
 
 
 def _compiled(costs: Sequence[tuple[str, int]]) -> list[tuple[re.Pattern[str], int]]:

@@ -173,7 +173,13 @@ class ReplicaSettings(BaseSettings):
     )
 
     mcp_replicas: int = Field(
-        1, ge=1, description="How many replicas serve under this name. More than one need `REQUEST_STATE_KEYS`."
+        1, ge=1, description="How many replicas are to serve under this name. More than one need `REQUEST_STATE_KEYS`."
+    )
+    replicas_dns: str = Field(
+        "",
+        max_length=253,
+        description="A DNS name with one address for each replica, like `tasks.mcp` in a Swarm. A replica that finds "
+        "others stops offering what needs `REDIS_URL` or `JOBS_URL`. With `REDIS_URL` replicas find each other there.",
     )
     request_state_keys: SecretStr | None = Field(
         None,

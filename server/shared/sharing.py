@@ -2,10 +2,11 @@
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fastmcp import FastMCP
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
@@ -16,6 +17,7 @@ from server.config import Settings
 from server.exchange import sdk
 from server.mcp_app import McpApp
 from server.shared.events import RedisBus
+from server.shared.peers import Peers, peers
 from server.shared.redis import connect
 from server.shared.request_state import OneUse, note_state
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
+
+_METHOD = "subscriptions/listen"
 
 
 class Listening(ListenHandler):
@@ -48,15 +52,44 @@ class Listening(ListenHandler):
         super().close()
 
 
+class Subscriptions:
+    """The method `subscriptions/listen`, which can be offered and withdrawn.
+
+    Args:
+        bus: brings the events.
+    """
+
+    def __init__(self, mcp: FastMCP, bus: SubscriptionBus) -> None:
+        self._mcp = mcp
+        self._bus = bus
+        self._listening: Listening | None = None
+
+    def offer(self) -> None:
+        """Take subscriptions from now on."""
+        self._listening = Listening(self._bus)
+        sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self._listening)
+
+    def withdraw(self) -> None:
+        """Take none any more, and end those that there are."""
+        self.close()
+        sdk.withdraw_method(self._mcp, _METHOD)
+
+    def close(self) -> None:
+        """End all streams, each with its result: nobody else would."""
+        if self._listening is not None:
+            self._listening.close()
+
+
 @dataclass
 class Sharing:
     """A replica's part in what is shared."""
 
     redis: "Redis | None"
+    peers: Peers
     bus: SubscriptionBus | None
     """How change events travel; None if subscriptions aren't offered."""
-    at_stop: list[Callable[[], None]] = field(default_factory=list)
-    """Ends what a client would wait for without end."""
+    subscriptions: Subscriptions | None
+    """None if they can't be offered, however many replicas there are."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -66,14 +99,18 @@ class Sharing:
                 stack.push_async_callback(self.redis.aclose)
             if isinstance(self.bus, RedisBus):
                 await stack.enter_async_context(self.bus.running())
+            await stack.enter_async_context(self.peers.running())
             yield
 
 
-def sharing(settings: Settings, mcp_app: McpApp) -> Sharing:
+def sharing(settings: Settings, mcp_app: McpApp, replica: str) -> Sharing:
     """Give a server what it shares with other replicas.
 
     Subscriptions are offered where an event reaches every listener: with Redis, or with a single replica. What isn't
     offered isn't in the reply to `server/discover` either, since the SDK derives that from the handlers.
+
+    Args:
+        replica: this one's name.
 
     Raises:
         StartupError: REDIS_URL is none.
@@ -86,12 +123,11 @@ def sharing(settings: Settings, mcp_app: McpApp) -> Sharing:
         bus: SubscriptionBus | None = RedisBus(redis, f"{settings.mcp_name}:events")
     else:
         bus = InMemorySubscriptionBus() if settings.mcp_replicas == 1 else None
-    share = Sharing(redis, bus)
+    known = peers(settings, redis, replica)
     if bus is None:
         logger.info("Subscriptions are not offered: with several replicas they need REDIS_URL")
-        return share
+        return Sharing(redis, known, None, None)
     events.use(bus)
-    listen = Listening(bus)
-    low_level.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listen)
-    share.at_stop.append(listen.close)
-    return share
+    subscriptions = Subscriptions(mcp_app.mcp, bus)
+    subscriptions.offer()
+    return Sharing(redis, known, bus, subscriptions)

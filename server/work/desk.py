@@ -51,11 +51,15 @@ class Desk:
     def __init__(self, jobs: Mapping[str, Job], settings: Settings, name: str, cut: Callable[[], None]) -> None:
         self.jobs = jobs
         self.settings = settings
-        self.off = why_off(jobs, settings)
-        """Why jobs can't be had, if they can't."""
+        self.off = why_off(jobs, settings, settings.mcp_replicas)
+        """Why jobs can't be had, if they can't. It changes with the number of replicas."""
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
+
+    def follow(self, replicas: int) -> None:
+        """Take jobs, or take none, as is right for so many replicas."""
+        self.off = why_off(self.jobs, self.settings, replicas)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -245,12 +249,12 @@ class Desk:
             yield opened
 
 
-def why_off(jobs: Mapping[str, Job], settings: Settings) -> str:
-    """Why jobs can't be had, in a sentence; empty if they can."""
+def why_off(jobs: Mapping[str, Job], settings: Settings, replicas: int) -> str:
+    """Why jobs can't be had with so many replicas, in a sentence; empty if they can."""
     if not jobs:
         return "This server has no jobs."
-    if settings.jobs_in_process and settings.mcp_replicas > 1:
-        return f"Jobs of {settings.mcp_replicas} replicas need a Redis that they share: set JOBS_URL=redis://…"
+    if settings.jobs_in_process and replicas > 1:
+        return f"Jobs of {replicas} replicas need a Redis that they share: set JOBS_URL=redis://…"
     return ""
 
 

@@ -19,6 +19,7 @@ from server.access.key import hash_of
 from server.rates.fleet import Fleet
 from server.rates.rate import NO_RATE, Rate
 from server.rates.running import Running
+from server.shared.peers import Peers
 from tests.mcp import legacy
 from tests.replicas import RedisServer, running
 
@@ -31,7 +32,7 @@ KEY = "k" * 40
 async def fleets(redis: RedisServer, count: int = 3) -> AsyncIterator[list[Fleet]]:
     """As many replicas' parts."""
     clients = [Redis.from_url(redis.url, socket_timeout=1) for _ in range(count)]
-    yield [Fleet(client, "test", f"replica-{n}", count, Running()) for n, client in enumerate(clients)]
+    yield [Fleet(client, "test", f"replica-{n}", Peers(count), Running()) for n, client in enumerate(clients)]
     for client in clients:
         await client.aclose()
 
@@ -215,14 +216,9 @@ def test_a_refusal_says_when_to_try_again(start_server: Callable[..., Server], r
 
 
 def test_an_outage_is_told_and_calls_go_on(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
-    """By a share of the rate."""
-    server = start_server(
-        REDIS_URL=redis_server.url,
-        RATE_LIMIT="1/h",
-        RATE_BURST="9",
-        MCP_REPLICAS="3",
-        REQUEST_STATE_KEYS="k" * 40,
-    )
+    """By a share of the rate, of as many replicas as there are."""
+    server, *_ = [start_server(REDIS_URL=redis_server.url, RATE_LIMIT="1/h", RATE_BURST="9") for _ in range(3)]
+    until(lambda: "mcp_replicas 3.0" in httpx.get(f"{server.url}/metrics").text, "it knows of all three", 10)
     redis_server.kill()
     statuses = [legacy(server.url, "tools/list").status_code for _ in range(5)]
     assert statuses == [200] * 3 + [429] * 2
