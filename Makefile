@@ -6,7 +6,6 @@ PORT ?= 8150
 REPLICAS ?= 3
 IMAGE ?= mcp-swarm:latest
 STACK ?= mcp-swarm
-OVERLAYS ?=
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
@@ -58,10 +57,10 @@ format: $(READY) ## put the code into the agreed format
 
 image: ## build the Docker image (EXTRAS="traces examples servers" adds what these need)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
+	@echo "Built $(IMAGE), whose content is $$($(PYTHON) -m deploy.image $(IMAGE))."
 
-deploy: ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
-	@IMAGE=$(IMAGE) REPLICAS=$(REPLICAS) STACK=$(STACK) OVERLAYS="$(OVERLAYS)" DEPLOY_FLAGS="$(DEPLOY_FLAGS)" \
-	  DEPLOY_SECONDS=$(DEPLOY_SECONDS) deploy/deploy.sh
+deploy: $(READY) ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
+	@IMAGE=$(IMAGE) STACK=$(STACK) DEPLOY_FLAGS="$(DEPLOY_FLAGS)" DEPLOY_SECONDS=$(DEPLOY_SECONDS) $(BIN)/python -m deploy
 
 undeploy: ## remove the stack again
 	docker stack rm $(STACK)

@@ -1,6 +1,7 @@
 """`python -m server`: run a replica, several of them, a worker, or check that one would start."""
 
 import argparse
+import asyncio
 import importlib
 import importlib.util
 import os
@@ -20,11 +21,12 @@ from server.config import Settings
 from server.errors import StartupError
 from server.listening import Server, refuse_taken
 from server.log_buffer import LogBuffer
-from server.mcp_app import McpApp, build
+from server.mcp_app import McpApp, build, offer_jobs
 from server.replica import APP, EXIT_REFUSED, name_of, uvicorn_options
 from server.shared.redis import connect
 from server.start import refusing, rehearse
 from server.traces import tracing
+from server.work.desk import Desk
 
 _TOOLS = {"keys": access.main, "audit": audit.main}
 """Commands of their own, which run no server."""
@@ -39,7 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with refusing():
             settings = config.load()
-            buffer = logs.configure(_quiet(settings) if options.check else settings, name_of(settings))
+            buffer = logs.configure(
+                _quiet(settings) if options.check or options.repeatable else settings, name_of(settings)
+            )
         for sentence in (*config.misspelt(os.environ), *config.doubts(settings, options.replicas or 1)):
             print(f"Warning: {sentence}", file=sys.stderr)
         if options.reload:
@@ -51,6 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _work(settings, check=options.check)
         with refusing():
             mcp_app = _built(settings)
+        if options.repeatable:
+            return _repeatable(settings, mcp_app)
         if options.check:
             return _check(settings, mcp_app, buffer)
         if options.replicas is None:
@@ -87,6 +93,15 @@ def _check(settings: Settings, mcp_app: McpApp, buffer: LogBuffer) -> int:
     return 0
 
 
+def _repeatable(settings: Settings, mcp_app: McpApp) -> int:
+    """Print the names of the tools that say of themselves that calling them twice does no harm."""
+    offer_jobs(mcp_app.mcp, Desk(mcp_app.jobs, settings, "", lambda: None), settings)
+    tools = asyncio.run(mcp_app.mcp.list_tools(run_middleware=False))
+    hints = ((tool.name, tool.annotations) for tool in tools)
+    print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
+    return 0
+
+
 def _quiet(settings: Settings) -> Settings:
     """The settings for a check, which logs what is wrong and not what is done."""
     return settings.model_copy(update={"log_level": "WARNING"}) if settings.log_level == "INFO" else settings
@@ -119,6 +134,11 @@ def _parser() -> argparse.ArgumentParser:
         "--check",
         action="store_true",
         help="start without serving: check settings and components, say what is served, exit",
+    )
+    what.add_argument(
+        "--repeatable",
+        action="store_true",
+        help="print the names of the tools that a proxy may call twice (readOnlyHint, idempotentHint), and exit",
     )
     what.add_argument("--replicas", type=_positive, metavar="N", help="run N replicas on one port of this machine")
     what.add_argument(

@@ -54,7 +54,8 @@ class Replica(Collector):
         family = GaugeMetricFamily("mcp_replica_info", "Which replica this is, and what it runs; always 1.", None, info)
         family.add_metric((self._name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
-        yield _gauge("mcp_replicas", "How many replicas there are, as far as this one knows.", self._peers.count)
+        yield _gauge("mcp_replicas", "How many replicas there are to be, by MCP_REPLICAS.", self._peers.meant)
+        yield _gauge("mcp_replicas_seen", "How many replicas there are, as far as this one knows.", self._peers.count)
         connections = self._connections
         closed = sum(self._carried.counts)
         yield _gauge(

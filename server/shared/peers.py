@@ -56,7 +56,7 @@ class Peers:
         """How many there are; as many as are meant to be until somebody has looked."""
         self.on_change: list[Callable[[], None]] = []
         """Called when this replica is alone no more, or alone again."""
-        self._meant = meant
+        self.meant = meant
         self._look = look
         self._leave = leave
         self._alone = meant == 1
@@ -97,7 +97,7 @@ class Peers:
         except OSError:  # what was true may be so still
             return
         self.count = max(1, seen)
-        alone = self._meant == 1 and self.count == 1
+        alone = self.meant == 1 and self.count == 1
         self._agreeing = self._agreeing + 1 if alone != self._alone else 0
         if self._agreeing >= looks:
             self._alone, self._agreeing = alone, 0

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,26 @@ class Edge:
     """HAProxy with the shipped configuration, but for the addresses in it.
 
     Args:
+        hosts: addresses of the replicas, if they aren't on this machine's own network.
+        repeats: names of tools that it may call twice.
         certificate: file of a certificate and its key, with which it ends TLS as the configuration's comments say.
     """
 
-    def __init__(self, folder: Path, replicas: list[Server], certificate: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        replicas: list[Server],
+        certificate: Path | None = None,
+        hosts: Sequence[str] = (),
+        repeats: str = "-",
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.replicas = replicas
         shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
-        servers = "".join(f"    server mcp-{n} 127.0.0.1:{each.port}\n" for n, each in enumerate(replicas))
-        config, count = re.subn(r" *server-template .*\n", servers, shipped)
+        at = [f"{host}:{each.port}" for host, each in zip(hosts or repeat("127.0.0.1"), replicas, strict=False)]
+        servers = "".join(f"    server mcp-{n} {each}\\1\n" for n, each in enumerate(at))
+        config, count = re.subn(r" *server-template .* init-addr none(.*)\n", servers, shipped)
         config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
         assert count == bound == 1
         if certificate is not None:
@@ -49,7 +60,12 @@ class Edge:
             config = config.replace("/run/secrets/edge_pem", str(certificate))
         file = folder / "haproxy.cfg"
         file.write_text(config)
-        self.process = subprocess.Popen(["haproxy", "-f", file], stdout=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(
+            ["haproxy", "-f", file],
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "REPEAT_TOOLS": repeats},
+        )
 
     def wait_ready(self) -> None:
         """Until all replicas take part."""
@@ -178,6 +194,36 @@ def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
         )
 
     until(told, "503 from the proxy")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", 408),
+    ],
+)
+def test_the_errors_of_the_proxy_are_json(edge: Edge, sent: bytes, status: int) -> None:
+    """As those of a replica are."""
+    with socket.create_connection(("127.0.0.1", edge.port)) as connection:
+        connection.settimeout(30)
+        connection.sendall(sent)
+        answer = b""
+        while b"}}" not in answer and (part := connection.recv(65536)):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body)["error"]["message"]
+
+
+def test_every_error_of_the_proxy_is_json() -> None:
+    """HAProxy makes pages of HTML for those that the configuration leaves out (its manual, http-error)."""
+    shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
+    told = dict(re.findall(r"http-error status (\d+) content-type application/json .*string '(.*)'", shipped))
+    assert told.keys() == {"400", "403", "404", "408", "500", "502", "503", "504"}
+    for status, body in told.items():
+        assert json.loads(body)["error"]["code"] == (-32600 if status.startswith("4") else -32000)
 
 
 def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:

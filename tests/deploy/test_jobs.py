@@ -1,4 +1,4 @@
-"""Long jobs: what `deploy/jobs.yml` merges to, its Redis as a real process, the secret that `make deploy` makes."""
+"""Long jobs: what `deploy/jobs.yml` merges to, its Redis as a real process."""
 
 import json
 import os
@@ -68,8 +68,9 @@ def test_workers_are_replicas_of_another_command() -> None:
     assert worker["command"] == ["python", "-m", "server", "worker"]
     assert "ports" not in worker
     assert "healthcheck" not in worker
-    assert worker["deploy"] == {**mcp["deploy"], "replicas": 2}
-    for same in ("image", "read_only", "tmpfs", "cap_drop", "stop_grace_period"):
+    shared = {name: part for name, part in mcp["deploy"].items() if name != "labels"}
+    assert worker["deploy"] == {**shared, "replicas": 2}
+    for same in ("image", "read_only", "cap_drop", "stop_grace_period"):
         assert worker[same] == mcp[same]
     for same in ("MCP_NAME", "MCP_COMPONENTS", "LOG_FORMAT", "LOG_LEVEL"):
         assert worker["environment"][same] == mcp["environment"][same]
@@ -207,67 +208,6 @@ def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret
     assert "The secret jobs_url is not redis://:PASSWORD@redis:6379/0" in said
     with pytest.raises(exceptions.ConnectionError):
         redis.client(None).ping()
-
-
-DOCKER = """#!/bin/sh
-echo "$*" >>"$LOG"
-case "$*" in
-  "secret inspect jobs_url") test -e "$LOG.jobs_url" ;;
-  "secret inspect"*) ;;
-  "secret create jobs_url -") cat >"$LOG.jobs_url" ;;
-  "service inspect"*"$FAILING") if grep -q "stack deploy" "$LOG"; then echo "later rollback_completed"; fi ;;
-esac
-"""
-"""Stands for docker: logs its commands, keeps that secret, and has the update of a service taken back."""
-
-
-class Deployed:
-    """What `make deploy` does to a Docker that only takes notes."""
-
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "log"
-        self.secret = folder / "log.jobs_url"
-        self._path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-        (folder / "docker").write_text(DOCKER)
-        (folder / "docker").chmod(0o755)
-
-    def deploy(self, *overlays: str, failing: str = "none") -> subprocess.CompletedProcess[str]:
-        """`make deploy` with overlays; returns what came of it."""
-        self._log.write_text("")
-        settings = {"PATH": self._path, "LOG": str(self._log), "FAILING": failing}
-        return run("make", "deploy", f"OVERLAYS={' '.join(overlays)}", **settings)
-
-    @property
-    def commands(self) -> list[str]:
-        """Docker's commands of the last one."""
-        return self._log.read_text().splitlines()
-
-
-@pytest.fixture
-def deployed(tmp_path: Path) -> Deployed:
-    """It, before anything is deployed."""
-    return Deployed(tmp_path)
-
-
-def test_make_deploy_makes_the_secret_once(deployed: Deployed) -> None:
-    """For the overlay that needs it, however it is written; one that is there stays."""
-    assert deployed.deploy("deploy/edge.yml").returncode == 0
-    assert not deployed.secret.exists()
-    assert deployed.deploy("deploy/edge.yml", "./deploy/jobs.yml").returncode == 0
-    assert any("-c stack.yml -c deploy/edge.yml -c ./deploy/jobs.yml" in command for command in deployed.commands)
-    made = deployed.secret.read_text()
-    password = made.removeprefix("redis://:").removesuffix("@redis:6379/0\n")
-    assert len(bytes.fromhex(password)) == 24
-    assert deployed.deploy("deploy/jobs.yml").returncode == 0
-    assert deployed.secret.read_text() == made
-
-
-@pytest.mark.parametrize("service", ["mcp", "worker"])
-def test_make_deploy_fails_when_an_update_is_taken_back(deployed: Deployed, service: str) -> None:
-    """Of the workers as of the replicas; it says where to look."""
-    done = deployed.deploy("deploy/jobs.yml", failing=f"mcp-swarm_{service}")
-    assert done.returncode != 0
-    assert f"docker service ps --no-trunc mcp-swarm_{service}" in done.stderr
 
 
 def composed(*options: str) -> dict[str, Any]:

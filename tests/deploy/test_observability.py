@@ -1,6 +1,5 @@
 """Prometheus and Grafana in a stack: what `deploy/observability.yml` and `deploy/traces.yml` merge to."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,9 @@ def test_both_are_bounded_and_stay_with_their_volumes() -> None:
     services = merged(OVERLAY, OBSERVABILITY_NODE="node.hostname==tower")["services"]
     for name, folder in (("prometheus", "/prometheus"), ("grafana", "/var/lib/grafana")):
         service = services[name]
-        assert service["volumes"] == [{"type": "volume", "source": f"{name}-data", "target": folder}]
+        volume, scratch = service["volumes"]
+        assert volume == {"type": "volume", "source": f"{name}-data", "target": folder}
+        assert (scratch["type"], scratch["target"]) == ("tmpfs", "/tmp")  # noqa: S108
         deploy = service["deploy"]
         assert (deploy["replicas"], deploy["update_config"]["order"]) == (1, "stop-first")
         assert deploy["placement"] == {"constraints": ["node.hostname==tower"]}
@@ -134,31 +135,3 @@ def test_the_collector_s_parts_fit_together() -> None:
         assert set(pipeline[part]) == config[part].keys()
     assert pipeline["processors"][0] == "memory_limiter"
     assert config["receivers"]["otlp"]["protocols"] == {"http": {"endpoint": "0.0.0.0:4318"}}
-
-
-DOCKER = """#!/bin/sh
-case "$*" in
-  "secret inspect "*) test -e "$NOTES/$3" ;;
-  "secret create "*) cat >"$NOTES/$3" ;;
-  "stack deploy "*) echo "$OBSERVABILITY_CFG" >"$NOTES/number" ;;
-esac
-"""
-"""Stands for docker: keeps secrets, and what configs' names end with."""
-
-
-def test_make_deploy_makes_the_secrets_once(tmp_path: Path) -> None:
-    """And tells Grafana's password, which nobody could read any more; the same files have the same number."""
-    (tmp_path / "docker").write_text(DOCKER)
-    (tmp_path / "docker").chmod(0o755)
-    settings = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "NOTES": str(tmp_path)}
-    assert run("make", "deploy", **settings).returncode == 0
-    assert not (tmp_path / "metrics_token").exists()
-    done = run("make", "deploy", f"OVERLAYS={OVERLAY}", **settings)
-    assert done.returncode == 0, done.stderr
-    made = {name: (tmp_path / name).read_text() for name in ("metrics_token", "grafana_password", "number")}
-    assert len(bytes.fromhex(made["metrics_token"])) == 32
-    assert f"password {made['grafana_password'].strip()} " in done.stdout
-    assert int(made["number"])
-    again = run("make", "deploy", f"OVERLAYS=./{OVERLAY}", **settings)
-    assert "password" not in again.stdout
-    assert {name: (tmp_path / name).read_text() for name in made} == made

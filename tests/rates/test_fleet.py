@@ -218,7 +218,7 @@ def test_a_refusal_says_when_to_try_again(start_server: Callable[..., Server], r
 def test_an_outage_is_told_and_calls_go_on(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
     """By a share of the rate, of as many replicas as there are."""
     server, *_ = [start_server(REDIS_URL=redis_server.url, RATE_LIMIT="1/h", RATE_BURST="9") for _ in range(3)]
-    until(lambda: "mcp_replicas 3.0" in httpx.get(f"{server.url}/metrics").text, "it knows of all three", 10)
+    until(lambda: "mcp_replicas_seen 3.0" in httpx.get(f"{server.url}/metrics").text, "it knows of all three", 10)
     redis_server.kill()
     statuses = [legacy(server.url, "tools/list").status_code for _ in range(5)]
     assert statuses == [200] * 3 + [429] * 2

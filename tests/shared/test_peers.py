@@ -50,7 +50,7 @@ def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_serv
     assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
     other.stop()
     until(lambda: offered(one) == EVERYTHING, "it is alone again", 15)
-    assert "mcp_replicas 1.0" in httpx.get(f"{one.url}/metrics").text
+    assert "mcp_replicas_seen 1.0" in httpx.get(f"{one.url}/metrics").text
 
 
 def hosts_can_be_replaced() -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,7 +35,9 @@ class Stack:
         self.service = f"{name}_mcp"
         self.port = os.environ.get("SWARM_PORT", "8150")
         self.url = os.environ.get("SWARM_URL", f"http://127.0.0.1:{self.port}")
-        self.settings = {"PORT": self.port, "MCP_COMPONENTS": "server,timed", **settings}
+        # Nothing can be pulled where the tests run.
+        services = {"REDIS_IMAGE": f"{IMAGE}:services", "EDGE_IMAGE": f"{IMAGE}:services"}
+        self.settings = {"PORT": self.port, "MCP_COMPONENTS": "server,timed", **services, **settings}
 
     def make(self, target: str, *variables: str, ok: bool = True) -> str:
         """What a make target prints; it must succeed, or fail."""
@@ -74,9 +77,9 @@ class Stack:
         self.wait(f"{replicas}/{replicas}", 120)
 
     def images(self) -> set[str]:
-        """The images of the tasks that are to run."""
+        """The images of the tasks that are to run, without what their tags say of the content."""
         form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]
-        return set(docker("service", "ps", *form, self.service).split())
+        return set(re.findall(r"^(.+)-[0-9a-f]{12}$", docker("service", "ps", *form, self.service), re.MULTILINE))
 
     def update_state(self) -> str:
         """How the last update goes: `completed`, `rollback_completed` …"""

@@ -1,0 +1,1 @@
+"""Deploys the stack to a Swarm: `make deploy`."""

@@ -1,0 +1,58 @@
+"""Tells how a deployment goes on, one line for each change."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from deploy.docker import DockerError
+from deploy.running import Service, services
+from deploy.tasks import Task, tasks
+
+
+class Progress:
+    """Compares a stack with how it was before, and prints what has changed since the last look.
+
+    Args:
+        before: its services before the deployment.
+        known: the ids of the tasks that there were before.
+    """
+
+    def __init__(
+        self, stack: str, before: dict[str, Service], known: set[str], say: Callable[[str], None] | None = None
+    ) -> None:
+        self._stack = stack
+        self._before = before
+        self._known = known
+        self._said: dict[str, str] = {}
+        self._began = time.monotonic()
+        self._say = say or _print
+
+    def look(self) -> None:
+        """Look once."""
+        try:
+            found, all_tasks = services(self._stack), tasks(self._stack)
+        except DockerError:  # the next look will tell
+            return
+        for name, service in found.items():
+            line = self._line(name, service, [task for task in all_tasks if task.service == service.found["ID"]])
+            if line and self._said.get(name) != line:
+                self._said[name] = line
+                self._say(f"  {time.monotonic() - self._began:4.0f} s  {line}")
+
+    def _line(self, name: str, service: Service, its: list[Task]) -> str:
+        new = [task for task in its if task.id not in self._known]
+        began, state = service.update
+        if state.startswith("rollback") and name in self._before and self._before[name].update[0] != began:
+            return f"{name}: going back to what ran before"
+        if not new:
+            return ""
+        wanted = sum(task.wanted == "running" for task in its)
+        running = sum(task.state == task.wanted == "running" for task in new)
+        failed = sum(task.state in ("failed", "rejected") for task in new)
+        line = f"{name}: {running} of {wanted} new {'task runs' if wanted == 1 else 'tasks run'}"
+        return f"{line}, {failed} failed" if failed else line
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+    sys.stdout.flush()

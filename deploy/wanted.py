@@ -1,0 +1,63 @@
+"""What is to be deployed: stack.yml with its overlays and variables."""
+
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploy.docker import docker
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A stack as docker understands its files."""
+
+    files: tuple[str, ...]
+    variables: Mapping[str, str]
+    """What the files refer to, on top of this process's own variables."""
+    text: str
+    """All files as one, with the variables' values: `docker stack config`."""
+
+    @property
+    def services(self) -> dict[str, dict[str, Any]]:
+        """Each service by its name."""
+        found: dict[str, dict[str, Any]] = yaml.safe_load(self.text)["services"]
+        return found
+
+    @property
+    def external_secrets(self) -> list[str]:
+        """The names of the secrets that must exist."""
+        found = yaml.safe_load(self.text).get("secrets") or {}
+        return [each.get("name", name) for name, each in found.items() if each.get("external")]
+
+    def deploy(self, stack: str, *flags: str) -> list[str]:
+        """The docker arguments that deploy it."""
+        files = [part for file in self.files for part in ("--compose-file", file)]
+        return ["stack", "deploy", *flags, *files, stack]
+
+
+def wanted(overlays: list[str], **variables: str) -> Wanted:
+    """Read stack.yml and overlays.
+
+    Raises:
+        DockerError: a file is missing or wrong; the text says which.
+    """
+    variables |= {
+        "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),
+        "OBSERVABILITY_CFG": checksum(*(each for each in Path("deploy/observability").rglob("*") if each.is_file())),
+    }
+    files = ("stack.yml", *overlays)
+    text = docker("stack", "config", *(part for file in files for part in ("--compose-file", file)), **variables)
+    return Wanted(files, variables, text)
+
+
+def checksum(*files: Path) -> str:
+    """A number of the files' content, for the names of configs: a config can't be changed."""
+    number = 0
+    for file in sorted(files, key=os.fspath):
+        number = zlib.crc32(file.read_bytes(), number)
+    return str(number)

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Stands for the docker command of a Swarm of one node: keeps what it is told in the file SWARM, and starts nothing.
+
+`docker stack config` is the real one's, which needs no engine. Whatever isn't known here fails.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+STATE = Path(os.environ["SWARM"])
+
+
+def value(arguments: list[str], name: str) -> str:
+    """An option's value, as `--filter label=…`."""
+    return arguments[arguments.index(name) + 1]
+
+
+def config(arguments: list[str]) -> str:
+    """Merge the stack's files."""
+    done = subprocess.run(
+        [os.environ["DOCKER"], "stack", "config", *arguments], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
+
+
+def service(name: str, wanted: dict[str, Any], failing: bool) -> dict[str, Any]:
+    """A service as `docker service inspect` shows it."""
+    deploy = wanted.get("deploy", {})
+    replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
+    secrets = [each.get("target") or each["source"] for each in wanted.get("secrets", ())]
+    container = {
+        "Image": wanted["image"],
+        "Env": [f"{key}={each}" for key, each in wanted.get("environment", {}).items()],
+        "Secrets": [{"File": {"Name": secret}} for secret in secrets],
+    }
+    return {
+        "ID": name,
+        "Spec": {
+            "Name": name,
+            "Labels": deploy.get("labels", {}),
+            "Mode": replicated,
+            "TaskTemplate": {"ContainerSpec": container},
+        },
+        "Endpoint": {"Ports": [{"PublishedPort": port["published"]} for port in wanted.get("ports", ())]},
+        **({"UpdateStatus": {"StartedAt": "later", "State": "rollback_completed"}} if failing else {}),
+    }
+
+
+def answer(arguments: list[str], state: dict[str, Any]) -> str:
+    """What docker prints."""
+    match arguments:
+        case ["stack", *rest]:
+            return of_stack(rest, state)
+        case ["config", *rest]:
+            return of_configs(rest, state["configs"])
+        case ["service", "ls", *_]:
+            return "\n".join(state["services"])
+        case ["service", "inspect", *names]:
+            return json.dumps([state["services"][name] for name in names])
+        case ["secret", "inspect", name] if name in state["secrets"]:
+            return "[]"
+        case ["secret", "create", name, "-"]:
+            state["secrets"][name] = sys.stdin.read()
+            return str(name)
+        case ["run", *_]:
+            return os.environ.get("REPEATABLE", "")
+        case ["context", "inspect", *_]:
+            return "unix:///var/run/docker.sock"
+    sys.exit(f"no such thing: docker {' '.join(arguments)}")
+
+
+def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
+    """What `docker stack` prints."""
+    match arguments:
+        case ["config", *files]:
+            return config(files)
+        case ["deploy", *options, stack]:
+            found = yaml.safe_load(config(options[options.index("--compose-file") :]))
+            state["services"] = {
+                f"{stack}_{name}": service(f"{stack}_{name}", wanted, f"{stack}_{name}" == os.environ.get("FAILING"))
+                for name, wanted in found["services"].items()
+            }
+            state["deployed"] = {"OBSERVABILITY_CFG": os.environ["OBSERVABILITY_CFG"], "IMAGE": os.environ["IMAGE"]}
+    return ""
+
+
+def of_configs(arguments: list[str], configs: dict[str, Any]) -> str:
+    """What `docker config` prints."""
+    match arguments:
+        case ["ls", *_]:
+            return "\n".join(configs)
+        case ["inspect", *names]:
+            return json.dumps([configs[name] for name in names])
+        case ["rm", *names]:
+            for name in names:
+                del configs[name]
+        case ["create", *_, name, "-"]:
+            data = base64.b64encode(sys.stdin.read().encode()).decode()
+            configs[name] = {"UpdatedAt": "", "Spec": {"Data": data}}
+    return ""
+
+
+if __name__ == "__main__":
+    before = STATE.read_text()
+    kept = json.loads(before)
+    said = answer(sys.argv[1:], kept)
+    if (after := json.dumps(kept)) != before:  # a look at it meanwhile finds the one or the other
+        written = STATE.with_name(str(os.getpid()))
+        written.write_text(after)
+        written.replace(STATE)
+    if said:
+        print(said)

@@ -1,0 +1,129 @@
+"""`make deploy` beside a stack that runs: what it keeps, what it shows, what it refuses."""
+
+import pytest
+
+from deploy import difference
+from deploy.running import Service
+from tests.deploy.conftest import Swarm
+
+pytestmark = pytest.mark.needs("docker")
+
+KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
+
+
+def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
+    """And how a client is told of it."""
+    told = swarm.deploy()
+    assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
+    assert "Made the secret request_state_keys." in told
+    assert "'mcp-swarm' serves on http://localhost:8150/mcp" in told
+    assert "claude mcp add --transport http mcp-swarm http://localhost:8150/mcp" in told
+    assert "Changes" not in told
+
+
+def test_the_same_again_changes_nothing(swarm: Swarm) -> None:
+    """And says so."""
+    swarm.deploy()
+    assert "No changes" in swarm.deploy()
+
+
+def test_what_changes_is_shown_first(swarm: Swarm) -> None:
+    """With the value before and after."""
+    swarm.deploy(LOG_LEVEL="DEBUG")
+    told = swarm.deploy(IMAGE="mcp-swarm:2")
+    assert "  mcp.image: mcp-swarm:latest → mcp-swarm:2\n" in told
+    assert "  mcp.environment.LOG_LEVEL: DEBUG → INFO\n" in told
+    assert told.index("Changes:") < told.index("Deploying")
+
+
+def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
+    """That `docker service scale` has set, too, and that of workers; unless another is asked for."""
+    swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
+    swarm.scale("mcp-swarm_mcp", 5)
+    told = swarm.deploy()
+    assert "Keeping REPLICAS=5" in told
+    assert "Keeping WORKERS=3" in told
+    told = swarm.deploy(REPLICAS="4")
+    assert "Keeping REPLICAS" not in told
+    assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 4
+
+
+def test_overlays_are_kept(swarm: Swarm) -> None:
+    """Unless others are asked for, or none."""
+    swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")
+    told = swarm.deploy()
+    assert f'Keeping OVERLAYS="{JOBS} {EDGE}"' in told
+    assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis", "edge")}
+    told = swarm.deploy(OVERLAYS=JOBS)
+    assert "  edge.image: haproxy:lts-alpine → (none)\n" in told
+    assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis")}
+    assert "Keeping" not in swarm.deploy(OVERLAYS="", REPLICAS="3")
+    assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}
+
+
+def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
+    """Nothing changes, and the message has the command that would do it."""
+    swarm.deploy(OVERLAYS=KEYS)
+    before = swarm.state
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    assert "would drop AUTH_ENABLED API_KEYS_FILE" in told
+    assert f'It runs with OVERLAYS="{KEYS}".' in told
+    assert 'ALLOW_DROP="AUTH_ENABLED API_KEYS_FILE" make deploy' in told
+    assert swarm.state == before
+    assert "would drop API_KEYS_FILE," in swarm.deploy(ok=False, OVERLAYS="", ALLOW_DROP="AUTH_ENABLED")
+    swarm.deploy(OVERLAYS="", ALLOW_DROP="AUTH_ENABLED, API_KEYS_FILE")
+
+
+@pytest.mark.parametrize("name", difference.PROTECTING)
+def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
+    """Of its name; one that is off protects nothing."""
+
+    def running(environment: list[str], secrets: list[str]) -> Service:
+        container = {"Env": environment, "Secrets": [{"File": {"Name": secret}} for secret in secrets]}
+        return Service("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
+
+    secret = name.lower()
+    assert difference.dropped(running([f"{name}=x"], []), {}) == [name]
+    assert difference.dropped(running([], [secret]), {}) == [name]
+    assert difference.dropped(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
+    assert difference.dropped(running([], [secret]), {"environment": {name: "y"}}) == []
+    for off in ("", "0", "false", "off"):
+        assert difference.dropped(running([f"{name}={off}"], []), {}) == []
+
+
+def test_secrets_are_made_once(swarm: Swarm) -> None:
+    """For the overlays that need them, however those are written."""
+    swarm.deploy(OVERLAYS=EDGE)
+    assert swarm.state["secrets"].keys() == {"request_state_keys"}
+    told = swarm.deploy(OVERLAYS=f"{EDGE} ./{JOBS} deploy/observability.yml")
+    made = swarm.state["secrets"]
+    password = made["jobs_url"].removeprefix("redis://:").removesuffix("@redis:6379/0")
+    assert len(bytes.fromhex(password)) == 24
+    assert len(bytes.fromhex(made["metrics_token"])) == 32
+    assert f"password {made['grafana_password']} " in told
+    again = swarm.deploy()
+    assert "password" not in again
+    assert swarm.state["secrets"] == made
+
+
+def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
+    """The same files have the same number."""
+    swarm.deploy(OVERLAYS="deploy/observability.yml")
+    number = swarm.state["deployed"]["OBSERVABILITY_CFG"]
+    assert int(number)
+    swarm.deploy()
+    assert swarm.state["deployed"]["OBSERVABILITY_CFG"] == number
+
+
+@pytest.mark.parametrize("service", ["mcp", "worker"])
+def test_an_update_that_is_taken_back_is_a_failure(swarm: Swarm, service: str) -> None:
+    """Of the workers as of the replicas; the next deployment is compared with what runs."""
+    swarm.deploy(OVERLAYS=JOBS)
+    told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
+    assert f"The update of {service} failed, and Swarm went back to what ran before (rollback_completed)." in told
+    assert "No changes" in swarm.deploy()
+
+
+def test_a_wrong_overlay_is_named(swarm: Swarm) -> None:
+    """By docker."""
+    assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")

@@ -1,0 +1,109 @@
+"""`make deploy` beside a stack that runs in a Swarm."""
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.mcp import legacy
+from tests.swarm.stack import IMAGE, NAME, Stack
+from tests.swarm.test_keys import PROTECTION, keep
+from tests.test_image import docker
+
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def single() -> Iterator[Stack]:
+    """A stack with one replica, which needs nobody to share with."""
+    stack = Stack(f"{NAME}-single", PORT="8153")
+    stack.url = "http://127.0.0.1:8153"
+    try:
+        stack.deploy("good", "REPLICAS=1")
+        yield stack
+    finally:
+        stack.make("undeploy")
+
+
+def tasks(stack: Stack) -> set[str]:
+    """The ids of the tasks that run."""
+    return set(docker("service", "ps", "--quiet", "--filter", "desired-state=running", stack.service).split())
+
+
+def test_an_edit_is_deployed_under_the_same_tag(stack: Stack) -> None:
+    """An image that is built again has another content, and that is deployed; the same again changes nothing."""
+    name = f"{IMAGE}:edited"
+    docker("image", "tag", f"{IMAGE}:good", name)
+    said = stack.deploy("edited", "OVERLAYS=")
+    first = tasks(stack)
+    assert f"Deploying {name}-" in said
+    said = stack.deploy("edited", "OVERLAYS=")
+    assert "No changes in image or files." in said
+    assert tasks(stack) == first
+    docker("image", "tag", f"{IMAGE}:next", name)
+    said = stack.deploy("edited", "OVERLAYS=")
+    assert "Changes:\n  mcp.image: " in said
+    assert tasks(stack).isdisjoint(first)
+    assert "could not be accessed on a registry" not in said
+    stack.deploy("good", "OVERLAYS=")
+    docker("image", "rm", name)
+
+
+def test_progress_and_the_address_are_told(stack: Stack) -> None:
+    """As lines, since nobody looks at a terminal here; and how a client is told of the server."""
+    said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
+    assert "mcp: 1 of 3 new tasks run" in said
+    assert "mcp: 3 of 3 new tasks run" in said
+    assert f":{stack.port}/mcp\nAdd it to a client" in said
+
+
+@pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
+def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
+    """By the exit of the task that failed, and by its last lines."""
+    said = stack.deploy(tag, "OVERLAYS=", ok=False)
+    assert "The update of mcp failed, and Swarm went back to what ran before" in said
+    assert reason in said
+    if tag == "crashing":
+        assert "The last lines that it logged:\n    broken" in said
+    until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
+    stack.wait("3/3", 120)
+
+
+def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
+    """Jobs in the memory of one replica are lost to the others. `make deploy` keeps the number of replicas."""
+
+    def jobs_are_offered() -> bool | None:
+        with contextlib.suppress(httpx.HTTPError, KeyError):
+            tools = legacy(single.url, "tools/list").json()["result"]["tools"]
+            return "submit_job" in {tool["name"] for tool in tools}
+        return None
+
+    until(lambda: jobs_are_offered() is True, "one replica offers jobs", 60)
+    single.scale(3)
+    until(lambda: [jobs_are_offered() for _ in range(9)] == [False] * 9, "none of three replicas offers jobs", 60)
+    said = single.deploy("good")
+    assert "Keeping REPLICAS=3, as many as the stack has." in said
+    assert single.replicas() == "3/3"
+
+
+def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path) -> None:
+    """`make deploy` stays with its overlays; it drops keys only when it is told to."""
+    (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]
+    keep(tmp_path, name, "k" * 40)
+    single.settings["API_KEYS_SECRET"] = name
+    try:
+        single.deploy("good", "OVERLAYS=deploy/keys.yml")
+        assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
+        assert legacy(single.url, "tools/list").status_code == 401
+        said = single.deploy("good", "OVERLAYS=", ok=False)
+        assert f"This deployment would drop {PROTECTION}" in said
+        assert f'ALLOW_DROP="{PROTECTION}" make deploy' in said
+        assert legacy(single.url, "tools/list").status_code == 401
+        single.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
+        until(lambda: legacy(single.url, "tools/list").status_code == 200, "nobody is asked for a key", 60)
+    finally:
+        docker("secret", "rm", *names, check=False)
