@@ -46,7 +46,8 @@ class Progress:
             return f"{name}: going back to what ran before"
         if not new:
             return ""
-        wanted = sum(task.wanted == "running" for task in its)
+        nodes = sum(task.wanted == "running" for task in its)
+        wanted = nodes if service.replicas is None else service.replicas  # an update has one more for a while
         running = sum(task.state == task.wanted == "running" for task in new)
         failed = sum(task.state in ("failed", "rejected") for task in new)
         line = f"{name}: {running} of {wanted} new {'task runs' if wanted == 1 else 'tasks run'}"

@@ -70,10 +70,13 @@ def last_lines(task: Task) -> list[str]:
 
 
 def _inspected(ids: list[str]) -> list[dict[str, Any]]:
-    try:
-        found: list[dict[str, Any]] = json.loads(docker("inspect", "--type", "task", *ids)) if ids else []
-    except DockerError:  # one of them was forgotten meanwhile
+    """What Swarm knows of tasks; those that it has forgotten meanwhile are left out."""
+    if not ids:
         return []
+    try:
+        found: list[dict[str, Any]] = json.loads(docker("inspect", "--type", "task", *ids))
+    except DockerError:
+        return [] if len(ids) == 1 else [each for identity in ids for each in _inspected([identity])]
     return found
 
 

@@ -131,7 +131,7 @@ def test_a_large_job_has_room(with_jobs: Stack) -> None:
         "tools/call",
         {"name": "submit_job", "arguments": {"job": "generate_report", "arguments": {"rows": 300_000}}},
     )
-    identity = submitted.json()["result"]["structuredContent"]["job_id"]
+    identity = submitted.json()["result"]["structuredContent"]["id"]
 
     def state() -> dict[str, Any]:
         answer = modern(with_jobs.url, "tools/call", {"name": "job_status", "arguments": {"job_id": identity}})

@@ -10,11 +10,12 @@ import pytest
 
 from conftest import until
 from tests.mcp import legacy
+from tests.swarm import nodes
 from tests.swarm.stack import IMAGE, NAME, Stack
 from tests.swarm.test_keys import PROTECTION, keep
 from tests.test_image import docker
 
-pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -34,23 +35,30 @@ def tasks(stack: Stack) -> set[str]:
     return set(docker("service", "ps", "--quiet", "--filter", "desired-state=running", stack.service).split())
 
 
+def build_again(tag: str, name: str) -> None:
+    """Give a name to one of the images on all nodes, as a build and `docker save` and `load` of what it made do."""
+    content = docker("image", "inspect", "--format", "{{.Id}}", f"{IMAGE}:{tag}").removeprefix("sha256:")[:12]
+    for host in nodes.engines().values():
+        for new in (name, f"{name}-{content}"):
+            docker("--host", host, "image", "tag", f"{IMAGE}:{tag}", new)
+
+
 def test_an_edit_is_deployed_under_the_same_tag(stack: Stack) -> None:
     """An image that is built again has another content, and that is deployed; the same again changes nothing."""
     name = f"{IMAGE}:edited"
-    docker("image", "tag", f"{IMAGE}:good", name)
+    build_again("good", name)
     said = stack.deploy("edited", "OVERLAYS=")
     first = tasks(stack)
     assert f"Deploying {name}-" in said
     said = stack.deploy("edited", "OVERLAYS=")
     assert "No changes in image or files." in said
     assert tasks(stack) == first
-    docker("image", "tag", f"{IMAGE}:next", name)
+    build_again("next", name)
     said = stack.deploy("edited", "OVERLAYS=")
     assert "Changes:\n  mcp.image: " in said
     assert tasks(stack).isdisjoint(first)
     assert "could not be accessed on a registry" not in said
     stack.deploy("good", "OVERLAYS=")
-    docker("image", "rm", name)
 
 
 def test_progress_and_the_address_are_told(stack: Stack) -> None:
