@@ -40,7 +40,9 @@ _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 class Desk:
     """Takes jobs, and tells of them to those who submitted them.
 
-    Nothing of the queue is imported or connected before the first job, so that a replica without any pays nothing.
+    Without JOBS_URL nothing of the queue is imported or connected before the first job: a replica that gets none pays
+    nothing. With it the import is part of the start. It takes a second, or five on a busy node, and the first caller who
+    asked for a job would have waited for it.
 
     Args:
         jobs: what can be submitted, by name.
@@ -64,6 +66,8 @@ class Desk:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve meanwhile. A worker in this process starts with the first job, if there is no Redis."""
+        if self.jobs and not self.settings.jobs_in_process:
+            await asyncio.to_thread(_modules)
         try:
             yield
         finally:

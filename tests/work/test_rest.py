@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import StartServer
+from tests.mcp import call, text
+from tests.replicas import RedisServer
 from tests.work.queue import Jobs, Queue
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
@@ -48,6 +51,16 @@ def test_a_job_is_submitted_here_and_asked_for_there(replicas: tuple[Jobs, Jobs]
     assert (done["status"], done["progress"], done["attempts"], done["error"]) == ("completed", 100, 1, None)
     assert done["finished_at"] >= done["started_at"]
     assert there.result(identity) == "slept"
+
+
+def test_the_first_look_up_waits_for_no_import(start_server: StartServer, redis_server: RedisServer) -> None:
+    """The queue's modules take seconds on a busy node: they are there when the replica is ready."""
+    server = start_server(
+        within=["env"],  # a process of its own: others are forked from one that has imported everything
+        JOBS_URL=redis_server.url,
+        MCP_COMPONENTS="server,tests.packs.imported",
+    )
+    assert text(call(server.url, "imported", {"name": "server.work.worker"})) == "true"
 
 
 def test_results_are_what_json_carries(replicas: tuple[Jobs, Jobs]) -> None:
