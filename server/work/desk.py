@@ -41,8 +41,8 @@ class Desk:
     """Takes jobs, and tells of them to those who submitted them.
 
     Without JOBS_URL nothing of the queue is imported or connected before the first job: a replica that gets none pays
-    nothing. With it the import is part of the start. It takes a second, or five on a busy node, and the first caller who
-    asked for a job would have waited for it.
+    nothing. With it the import is part of the start. It takes a second, or five on a busy node, and the first caller
+    who asked for a job would have waited for it.
 
     Args:
         jobs: what can be submitted, by name.

@@ -64,6 +64,15 @@ def test_an_attribute_of_the_server_is_there(name: str) -> None:
     assert hasattr(FastMCP("test"), name), f"FastMCP.{name} has moved: {ATTRIBUTES[name]} (server/exchange/sdk.py)"
 
 
+def test_a_method_of_the_sdks_server_can_be_withdrawn() -> None:
+    """The SDK looks into this dictionary for each request, and for the capabilities that it tells of."""
+    server = FastMCP("test")._mcp_server
+    assert server.get_request_handler("tools/list") is not None
+    assert server._request_handlers.pop("tools/list")
+    assert server.get_request_handler("tools/list") is None
+    assert server.get_capabilities().tools is None
+
+
 def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() -> None:
     """`Components` counts no other kind of change."""
     provider = FastMCP("test").local_provider
@@ -126,7 +135,7 @@ def test_no_other_module_touches_a_private_name() -> None:
 def test_every_private_name_that_is_touched_is_tested_here() -> None:
     """Or an upgrade would break it unnamed."""
     tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
-    tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks"}
+    tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
     used = {
         node.attr
         for node in ast.walk(ast.parse(Path(sdk.__file__).read_text()))
