@@ -1,6 +1,7 @@
 """The image, on a real Docker engine."""
 
 import json
+import os
 import re
 import subprocess
 import uuid
@@ -77,6 +78,28 @@ def test_it_holds_only_what_it_needs(image: str) -> None:
     assert docker("run", "--rm", image, "id", "-u") == "10001"
     assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
     assert docker("run", "--rm", image, "ls", "/app").split() == ["examples", "server"]
+
+
+def test_it_is_small(image: str) -> None:
+    """The base image and less than 100 MB."""
+    base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")
+    sizes = docker("image", "inspect", "--format", "{{.Size}}", image, base).split()
+    added = int(sizes[0]) - int(sizes[1])
+    assert added < 100e6, f"{added / 1e6:.0f} MB"
+
+
+NOT_COMPILED = """
+import glob, sys
+import server.__main__, server.server, server.worker, server.work.backend, server.work.worker
+compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
+# Some packages are imported by a loader of beartype's, which adds its version to the name.
+print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])
+"""
+
+
+def test_nothing_is_compiled_at_a_start(image: str) -> None:
+    """A replica couldn't keep it, and each start would take twice as long."""
+    assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
 
 
 WHAT_IS_IN_IT = """

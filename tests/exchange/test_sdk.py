@@ -68,7 +68,7 @@ def test_a_method_of_the_sdks_server_can_be_withdrawn() -> None:
     """The SDK looks into this dictionary for each request, and for the capabilities that it tells of."""
     server = FastMCP("test")._mcp_server
     assert server.get_request_handler("tools/list") is not None
-    assert server._request_handlers.pop("tools/list")
+    del server._request_handlers["tools/list"]
     assert server.get_request_handler("tools/list") is None
     assert server.get_capabilities().tools is None
 
