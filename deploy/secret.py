@@ -10,11 +10,17 @@ def _key() -> str:
     return secrets.token_hex(32)
 
 
+def _sentinel_url() -> str:
+    password = secrets.token_hex(24)
+    return f"redis+sentinel://:{password}@sentinel-1,sentinel-2,sentinel-3/jobs?sentinel_password={password}"
+
+
 MADE: dict[str, Callable[[], str]] = {
     "request_state_keys": _key,
     "metrics_token": _key,
     "grafana_password": lambda: secrets.token_hex(12),
     "jobs_url": lambda: f"redis://:{secrets.token_hex(24)}@redis:6379/0",
+    "jobs_sentinel_url": _sentinel_url,
 }
 """Secrets that can be made up, each with how."""
 

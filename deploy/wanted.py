@@ -48,6 +48,7 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
     """
     variables |= {
         "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),
+        "REDIS_CFG": checksum(*Path("deploy/redis").iterdir()),
         "OBSERVABILITY_CFG": checksum(*(each for each in Path("deploy/observability").rglob("*") if each.is_file())),
     }
     files = ("stack.yml", *overlays)

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
 from server.cache.entry import Entry
+from server.shared.lost_redis import reason
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -98,5 +99,5 @@ class Shared:
                 return await ask()
         except (RedisError, OSError, TimeoutError) as error:
             self._away_until = time.monotonic() + _AWAY_SECONDS
-            logger.warning("The cache does without Redis: %s", str(error) or type(error).__name__)
+            logger.warning("The cache does without Redis: %s", reason(error))
             return None

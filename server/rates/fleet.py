@@ -15,6 +15,7 @@ from server.rates.bucket import Buckets
 from server.rates.rate import Rate
 from server.rates.running import Running
 from server.rates.verdict import GRANTED, Verdict
+from server.shared.lost_redis import reason
 from server.shared.peers import Peers
 
 if TYPE_CHECKING:
@@ -220,9 +221,10 @@ class Fleet:
             return
         self.alone = True
         self.outages += 1
-        reason = str(error) or type(error).__name__
         logger.warning(
-            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s", self._peers.count, reason
+            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s",
+            self._peers.count,
+            reason(error),
         )
         task = asyncio.create_task(self._return())
         self._tasks.add(task)

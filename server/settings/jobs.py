@@ -5,14 +5,22 @@ from pydantic_settings import BaseSettings
 
 from server.settings.words import Seconds
 
+_SCHEMES = ("memory://", "redis://", "rediss://", "unix://", "redis+sentinel://", "rediss+sentinel://")
+
 
 class JobSettings(BaseSettings):
     """Of the queue, its workers, and who submits to it."""
 
     jobs_url: SecretStr = Field(
         SecretStr("memory://"),
-        description="Where jobs wait: `memory://`, in the one replica there is, or a Redis (`redis://…`) that replicas "
-        "and workers share.",
+        description="Where jobs wait: `memory://`, in the one replica there is, or a Redis that replicas and workers "
+        "share: `redis://…`, or `redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name`.",
+    )
+    jobs_copies: int = Field(
+        0,
+        ge=0,
+        description="How many copies of Redis must have a job before its caller is told that it is accepted (Redis' "
+        "`WAIT`). With 1 an accepted job survives the loss of the master.",
     )
     jobs_concurrency: int = Field(10, ge=1, description="Jobs that a worker runs at once.")
     jobs_max_pending: int = Field(10_000, ge=1, description="Jobs that may wait or run; one more is refused with 429.")
@@ -43,7 +51,7 @@ class JobSettings(BaseSettings):
     @field_validator("jobs_url")
     @classmethod
     def _queue(cls, value: SecretStr) -> SecretStr:
-        if not value.get_secret_value().startswith(("memory://", "redis://", "rediss://", "unix://")):
+        if not value.get_secret_value().startswith(_SCHEMES):
             raise ValueError("neither memory:// nor the URL of a Redis, like redis://:password@redis:6379/0")
         return value
 

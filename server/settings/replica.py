@@ -191,7 +191,8 @@ class ReplicaSettings(BaseSettings):
     )
     redis_url: SecretStr | None = Field(
         None,
-        description="The Redis that replicas share (`redis://…`): change events, and which request states were used.",
+        description="The Redis that replicas share (`redis://…` or `redis+sentinel://…`): change events, and which "
+        "request states were used.",
     )
 
     @field_validator("json_response", mode="before")

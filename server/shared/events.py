@@ -17,6 +17,8 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from server.shared.lost_redis import reason
+
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
@@ -54,7 +56,9 @@ class RedisBus:
         try:
             await self._redis.publish(self._channel, encode(event))
         except (RedisError, OSError) as error:
-            logger.warning("Redis can't be reached, so %r is told to listeners of this replica only: %s", event, error)
+            logger.warning(
+                "Redis can't be reached, so %r is told to listeners of this replica only: %s", event, reason(error)
+            )
             await self._local.publish(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
@@ -90,7 +94,7 @@ class RedisBus:
                         elif message["type"] == "message":
                             await self._deliver(message["data"])
             except (RedisError, OSError) as error:
-                logger.warning("No change events from other replicas, since Redis can't be reached: %s", error)
+                logger.warning("No change events from other replicas, since Redis can't be reached: %s", reason(error))
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # so that replicas don't come all at once
             pause = min(2 * pause, _LAST_RETRY)
 

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from server.config import Settings
 from server.errors import StartupError
+from server.shared import sentinel
+from server.shared.lost_redis import notice_losses
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -27,8 +29,9 @@ def connect(settings: Settings) -> "Redis | None":
 def _client(variable: str, url: str) -> "Redis":
     from redis.asyncio import Redis  # noqa: PLC0415  # 60 ms that a replica without Redis saves
 
+    make = sentinel.client if url.startswith(sentinel.SCHEMES) else Redis.from_url
     try:
-        client = Redis.from_url(
+        client: Redis = make(
             url,
             socket_connect_timeout=_CONNECT_SECONDS,
             socket_timeout=_ANSWER_SECONDS,
@@ -37,5 +40,8 @@ def _client(variable: str, url: str) -> "Redis":
         client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # looks at the options, no more
     except (ValueError, TypeError):  # whose text may hold the password
         text = "no URL of a Redis, like redis://:password@redis:6379/0 (in the password / is %2F and # is %23)"
+        if url.startswith(sentinel.SCHEMES):
+            text = "no URL of Sentinels, like redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name/0"
         raise StartupError(f"{variable}: {text}") from None
+    notice_losses(client.connection_pool)
     return client

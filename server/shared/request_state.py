@@ -17,6 +17,7 @@ from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from server.access.caller import caller_of
 from server.config import Settings
+from server.shared.lost_redis import reason
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -78,5 +79,7 @@ class OneUse:
         try:
             return not await self._redis.set(key, b"", nx=True, ex=int(self._seconds) + 1)
         except (RedisError, OSError) as error:
-            logger.warning("Redis can't be reached, so a requestState is taken without a look at its past: %s", error)
+            logger.warning(
+                "Redis can't be reached, so a requestState is taken without a look at its past: %s", reason(error)
+            )
             return False

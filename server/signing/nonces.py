@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+from server.shared.lost_redis import reason
+
 logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 1.0
@@ -93,7 +95,9 @@ class Nonces:
                 fresh = await self._redis.set(f"{self._prefix}:nonce:{mark.hex()}", b"", nx=True, ex=self._keep)
         except (RedisError, OSError) as error:
             if not self._away:
-                logger.warning("Redis can't be reached, so a replay is refused by the same replica only: %s", error)
+                logger.warning(
+                    "Redis can't be reached, so a replay is refused by the same replica only: %s", reason(error)
+                )
             self._away = True
             self._ask_again = self._clock() + _PAUSE_SECONDS
             return None

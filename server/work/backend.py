@@ -4,11 +4,14 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 from docket import Docket
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from server.config import Settings
+from server.shared.lost_redis import notice_losses
 from server.work.store import Store
 
 UNREACHABLE = (RedisError, OSError, TimeoutError)
@@ -26,8 +29,13 @@ class Backend:
         self.store = store
 
     async def enqueue(self, identity: str) -> None:
-        """Have a worker run a job; nothing happens to one that is in the queue already."""
+        """Have a worker run a job; nothing happens to one that is in the queue already.
+
+        Raises:
+            TooFewCopies: it may run, but it could get lost with the node of its Redis.
+        """
         await self.docket.add(RUN, key=identity)(identity)
+        await self.store.wait_for_copies()
         await self.store.note_queued(identity)
 
     async def enqueue_again(self, identity: str, seconds: float) -> None:
@@ -59,4 +67,7 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
     kept = timedelta(minutes=1)
     async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:
         docket.register(_not_here, names=[RUN])
-        yield Backend(docket, Store(docket, settings.jobs_max_pending))
+        if not settings.jobs_in_process:
+            async with docket.redis() as redis:
+                notice_losses(cast("Redis", redis).connection_pool)
+        yield Backend(docket, Store(docket, settings.jobs_max_pending, settings.jobs_copies))

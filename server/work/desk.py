@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic_core import from_json
 
 from server.config import Settings
+from server.shared.lost_redis import reason
 from server.traces import parent
 from server.work import errors
 from server.work.job import Job
@@ -239,7 +240,7 @@ class Desk:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await step(await self._link.get())
         except module.UNREACHABLE as error:
-            logger.warning("JOBS_URL can't be reached: %s", error or type(error).__name__)
+            logger.warning("JOBS_URL can't be reached: %s", reason(error))
             raise errors.unavailable() from None
 
     @asynccontextmanager

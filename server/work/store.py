@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from docket import Docket
+from redis.exceptions import RedisError
 
 from server.work.record import FIELDS, LIFETIME, Record, State, read
+
+_COPY_SECONDS = 1.0
+"""Time for the copies of Redis to have what was written: a thousandth of this where they are well."""
 
 _BATCH = 200
 """Records that are read at once, for a list."""
@@ -139,6 +143,10 @@ class Counts:
     """How often a job, by its name, has ended in which state."""
 
 
+class TooFewCopies(RedisError):
+    """Not as many copies of Redis as JOBS_COPIES have what was written last."""
+
+
 class Store:
     """Records by id, in the Redis of a docket.
 
@@ -146,11 +154,13 @@ class Store:
 
     Args:
         most: jobs that may wait or run.
+        copies: of Redis, that `wait_for_copies` waits for.
     """
 
-    def __init__(self, docket: Docket, most: int) -> None:
+    def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
         self._docket = docket
         self._most = most
+        self._copies = copies
 
     def idempotency(self, owner: str, key: str) -> str:
         """The Redis key of an owner's Idempotency-Key."""
@@ -166,6 +176,22 @@ class Store:
         head = [record.id, str(self._most), str(LIFETIME), _text(record.submitted), self._key(""), arguments]
         how, identity = await self._run(_CREATE, keys, [*head, *flat])
         return None if how == b"full" else identity.decode()
+
+    async def wait_for_copies(self) -> None:
+        """Wait until enough copies of Redis have all that was written up to now.
+
+        Raises:
+            TooFewCopies: they don't have it within a second.
+        """
+        if not self._copies:
+            return
+        async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
+            # WAIT looks at what its own connection wrote, and all that was written before comes before it.
+            pipeline.set(self._docket.key("copied"), "", ex=60)
+            pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
+            _, copies = await pipeline.execute()
+        if copies < self._copies:
+            raise TooFewCopies(f"{copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
 
     async def note_queued(self, identity: str) -> None:
         """Note that a job is in the queue; and give an end to Docket's own notes of it, which have none."""

@@ -1,70 +1,34 @@
 """What a lost node costs behind the edge proxy: a replica in a network of its own, which suddenly says nothing more."""
 
-import os
-import secrets
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from conftest import Server, StartServer, free_port, until
+from conftest import Server, StartServer, until
+from tests.deploy.network import Network, Node, only_root
 from tests.deploy.test_edge import Edge
 from tests.mcp import HEADERS, call, request, text
 from tests.test_drain import sent
 
-pytestmark = [pytest.mark.needs("haproxy"), pytest.mark.skipif(os.geteuid() != 0, reason="only root makes networks")]
+pytestmark = [pytest.mark.needs("haproxy"), only_root]
 
 WITHIN = 5.0
 """Seconds in which a call on a lost node has failed."""
 
 
-class Node:
-    """A node of its own: a network namespace with a replica in it.
+@dataclass
+class Far:
+    """A replica on a node of its own."""
 
-    Args:
-        settings: of the replica.
-    """
-
-    def __init__(self, folder: Path, **settings: str) -> None:
-        number = secrets.randbelow(2**14)
-        name = self._name = self._link = f"lost{number}"
-        network = f"10.213.{number // 64}.{number % 64 * 4}"
-        here, self.address = (str(ip_address(network) + each) for each in (1, 2))
-        self._ip("netns", "add", name)
-        self._ip("link", "add", self._link, "type", "veth", "peer", "name", "eth0", "netns", name)
-        self._ip("addr", "add", f"{here}/30", "dev", self._link)
-        self._ip("link", "set", self._link, "up")
-        for command in (f"addr add {self.address}/30 dev eth0", "link set eth0 up", "link set lo up"):
-            self._ip("-n", name, *command.split())
-        within = ["ip", "netns", "exec", name]
-        self.server = Server(
-            folder / "far.log", within=within, MCP_HOST="0.0.0.0", MCP_PORT=str(free_port()), **settings
-        )
-        self.server.url = f"http://{self.address}:{self.server.port}"
-
-    def vanish(self) -> None:
-        """Lose its power: no packet comes out any more, nor in."""
-        for chain in ("INPUT", "OUTPUT"):
-            self._run("ip", "netns", "exec", self._name, "iptables", "-P", chain, "DROP")
-
-    def close(self) -> None:
-        """Remove it."""
-        self.server.stop(signal.SIGKILL)
-        self._ip("netns", "del", self._name)
-
-    def _ip(self, *arguments: str) -> None:
-        self._run("ip", *arguments)
-
-    def _run(self, *command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True)
+    node: Node
+    server: Server
 
 
 @dataclass
@@ -102,14 +66,18 @@ class Calls:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    """It, with a replica that serves."""
-    made = Node(tmp_path, MCP_COMPONENTS="server,tests.packs.timed", REPLICA_NAME="replica-0")
-    try:
-        made.server.wait_ready()
-        yield made
-    finally:
-        made.close()
+def far(tmp_path: Path) -> Iterator[Far]:
+    """It, when it serves."""
+    with Network(1, {}) as network:
+        node = network.nodes[1]
+        settings = {"MCP_COMPONENTS": "server,tests.packs.timed", "REPLICA_NAME": "replica-0"}
+        server = Server(tmp_path / "far.log", within=node.within, MCP_HOST="0.0.0.0", **settings)
+        server.url = f"http://{node.address}:{server.port}"
+        try:
+            server.wait_ready()
+            yield Far(node, server)
+        finally:
+            server.stop(signal.SIGKILL)
 
 
 @pytest.fixture
@@ -119,9 +87,9 @@ def near(start_server: StartServer) -> Server:
 
 
 @pytest.fixture
-def edge(node: Node, near: Server, tmp_path: Path) -> Iterator[Edge]:
+def edge(far: Far, near: Server, tmp_path: Path) -> Iterator[Edge]:
     """The proxy in front of both, which may call `take` twice."""
-    made = Edge(tmp_path, [node.server, near], hosts=[node.address, "127.0.0.1"], repeats="take")
+    made = Edge(tmp_path, [far.server, near], hosts=[far.node.address, "127.0.0.1"], repeats="take")
     try:
         made.wait_ready()
         yield made
@@ -139,7 +107,7 @@ def json_call(tool: str, seconds: float) -> dict[str, Any]:
     return {"json": request("tools/call", {"name": tool, "arguments": {"seconds": seconds}}), "headers": HEADERS}
 
 
-def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, node: Node, near: Server) -> None:
+def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: Far, near: Server) -> None:
     """It fails within 5 s with a JSON-RPC error, unless the tool may be called twice. Later calls don't fail."""
     calls, repeated = Calls(edge.url), Calls(edge.url)
     for era in ("legacy", "modern"):
@@ -147,10 +115,10 @@ def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, node: 
             repeated.begin(**sent("take", 8, era))
     for _ in range(8):
         calls.begin(**json_call("report_and_take", 8))
-    until(lambda: running(node.server) + running(near) == 16, "all calls run")
-    there = running(node.server)
+    until(lambda: running(far.server) + running(near) == 16, "all calls run")
+    there = running(far.server)
     assert 4 <= there <= 12
-    node.vanish()
+    far.node.vanish()
     lost = time.monotonic()
     with httpx.Client(base_url=edge.url, timeout=60) as client:
         for _ in range(20):

@@ -18,9 +18,6 @@ from conftest import ROOT, environment, free_port, run, until
 needs_docker = pytest.mark.needs("docker")
 needs_redis = pytest.mark.needs("redis")
 
-SECRET = "/run/secrets/jobs_url"
-"""Where Docker mounts it."""
-
 
 def merged(*overlays: str, **settings: str) -> dict[str, Any]:
     """The stack with overlays, as Swarm gets it."""
@@ -105,7 +102,7 @@ def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
 
 
 class Shipped:
-    """A real redis-server, started by the very command of `deploy/jobs.yml`, but for its folders and its port."""
+    """A real redis-server, started by the script of `deploy/jobs.yml`, in a folder and on a port of its own."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self.port = free_port()
@@ -113,16 +110,15 @@ class Shipped:
         self.secret = folder / "jobs_url"
         self.secret.write_text(secret)
         service = yaml.safe_load((ROOT / "deploy" / "jobs.yml").read_text())["services"]["redis"]
-        *shell, script = service["command"]
         (_, self._check) = service["healthcheck"]["test"]
-        script = self._here(script, "--dir /data", f"--dir {folder} --bind 127.0.0.1 --port {self.port}")
         self.process = subprocess.Popen(
-            [*shell, script], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+            ["sh", ROOT / "deploy" / "redis" / "server.sh", "--bind", "127.0.0.1", "--port", str(self.port)],
+            env=environment(JOBS_URL_FILE=str(self.secret), REDIS_DATA=str(folder)),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
-
-    def _here(self, script: str, old: str, new: str) -> str:
-        assert script.count(SECRET) == script.count(old) == 1
-        return script.replace("$$", "$").replace(SECRET, str(self.secret)).replace(old, new)
 
     def client(self, password: str | None) -> Redis:
         """A connection with a password, or without."""
@@ -130,7 +126,8 @@ class Shipped:
 
     def healthy(self) -> bool:
         """What its own health check says."""
-        check = self._here(self._check, "redis-cli", f"redis-cli -p {self.port}")
+        check = self._check.replace("$$", "$").replace("/run/secrets/jobs_url", str(self.secret))
+        check = check.replace("redis-cli", f"redis-cli -p {self.port}")
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:

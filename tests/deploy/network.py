@@ -1,0 +1,133 @@
+"""Nodes of their own in one network: network namespaces on a bridge, which can be cut off without a word."""
+
+import os
+import secrets
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes networks")
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+class Node:
+    """One of a network's nodes, at an address of its own."""
+
+    def __init__(self, network: "Network", number: int) -> None:
+        self.name = f"{network.name}n{number}"
+        self.address = f"{network.prefix}.{number}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        _ip("netns", "add", self.name)
+        _ip("link", "add", "eth0", "netns", self.name, "type", "veth", "peer", "name", self.name, "netns", network.name)
+        _ip("-n", network.name, "link", "set", self.name, "master", "bridge", "up")
+        for command in (f"addr add {self.address}/24 dev eth0", "link set eth0 up", "link set lo up"):
+            _ip("-n", self.name, *command.split())
+
+    @property
+    def within(self) -> list[str]:
+        """What starts a command on it."""
+        return ["ip", "netns", "exec", self.name]
+
+    def start(self, log: Path, *command: str | Path, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a program on it."""
+        with log.open("ab") as stream:
+            process = subprocess.Popen(
+                [*self.within, *command],
+                env={**os.environ, **variables},
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def run(self, *command: str, **variables: str) -> str:
+        """What a program prints on it."""
+        done = subprocess.run(
+            [*self.within, *command],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+        return done.stdout.strip()
+
+    def vanish(self) -> None:
+        """Lose its power: no packet comes out any more, nor in."""
+        self._traffic("DROP")
+
+    def come_back(self) -> None:
+        """Be reached again, as after a cable was pulled; what ran there has run on."""
+        self._traffic("ACCEPT")
+
+    def kill(self) -> None:
+        """End at once all that was started on it."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+    def _traffic(self, policy: str) -> None:
+        for chain in ("INPUT", "OUTPUT"):
+            subprocess.run([*self.within, "iptables", "-P", chain, policy], check=True, capture_output=True)
+            # Its own programs reach each other all the same.
+            subprocess.run([*self.within, "iptables", "-F", chain], check=True, capture_output=True)
+            interface = "-i" if chain == "INPUT" else "-o"
+            subprocess.run(
+                [*self.within, "iptables", "-A", chain, interface, "lo", "-j", "ACCEPT"],
+                check=True,
+                capture_output=True,
+            )
+
+
+class Network:
+    """A bridge with nodes, which this machine reaches, too.
+
+    Args:
+        count: how many nodes, numbered from 1.
+        names: the number of the node that a host name leads to, for all nodes.
+    """
+
+    def __init__(self, count: int, names: Mapping[str, int]) -> None:
+        number = secrets.randbelow(2**12)
+        self.name = f"net{number}"
+        self.prefix = f"10.{200 + number // 256}.{number % 256}"
+        self._folders: list[Path] = []
+        self.nodes: dict[int, Node] = {}
+        _ip("netns", "add", self.name)
+        _ip("-n", self.name, "link", "add", "bridge", "type", "bridge")
+        _ip("-n", self.name, "link", "set", "bridge", "up")
+        _ip("link", "add", self.name, "type", "veth", "peer", "name", "door", "netns", self.name)
+        _ip("addr", "add", f"{self.prefix}.254/24", "dev", self.name)
+        _ip("link", "set", self.name, "up")
+        _ip("-n", self.name, "link", "set", "door", "master", "bridge", "up")
+        hosts = "".join(f"{self.prefix}.{node} {name}\n" for name, node in names.items())
+        for each in range(1, count + 1):
+            self.nodes[each] = node = Node(self, each)
+            folder = Path("/etc/netns") / node.name  # `ip netns exec` lays its files over those of /etc
+            folder.mkdir(parents=True)
+            self._folders.append(folder)
+            (folder / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
+
+    def close(self) -> None:
+        """Remove it, with all that runs on its nodes."""
+        for node in self.nodes.values():
+            node.kill()
+            _ip("netns", "del", node.name)
+        _ip("netns", "del", self.name)
+        for folder in self._folders:
+            (folder / "hosts").unlink()
+            folder.rmdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
