@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
+    config.addinivalue_line("markers", "long: of the stack in a Swarm, which CI leaves out")
     config.addinivalue_line("markers", "alone: measures, or needs the machine for itself: not beside other tests")
     config.addinivalue_line(
         "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"

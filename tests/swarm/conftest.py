@@ -1,13 +1,25 @@
 """The stack that all tests of the Swarm share."""
 
+import logging
+import os
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from conftest import ROOT
+from tests.swarm import nodes
 from tests.swarm.stack import IMAGE, Stack
 from tests.test_image import docker
+
+logger = logging.getLogger(__name__)
+
+
+@pytest.fixture(autouse=True)
+def whole_swarm() -> None:
+    """All nodes are there when a test begins. A crash of one is told."""
+    if os.environ.get("SWARM_NODES") and (gone := nodes.revive()):
+        logger.warning("Nodes that had crashed, and were started again: %s", gone)
 
 
 @pytest.fixture(scope="session")

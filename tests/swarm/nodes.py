@@ -24,6 +24,24 @@ def engines() -> dict[int, str]:
     return {int(number): f"tcp://{address}:2375" for number, address in re.findall(r"# node(\d+): (\S+)", _run("env"))}
 
 
+def revive() -> list[int]:
+    """Start those again whose engine doesn't answer; returns which.
+
+    A virtual machine may crash by itself, which is no fault of what is tested.
+    """
+    gone = []
+    for node, host in engines().items():
+        try:
+            answer = subprocess.run(["docker", "--host", host, "version"], capture_output=True, check=False, timeout=20)
+        except subprocess.TimeoutExpired:
+            answer = None
+        if answer is None or answer.returncode != 0:
+            gone.append(node)
+            unplug(node)
+            plug_in(node)
+    return gone
+
+
 def leader() -> int:
     """The node whose manager leads the others."""
     lines = docker("node", "ls", "--format", "{{.ManagerStatus}} {{.Hostname}}").splitlines()

@@ -33,8 +33,10 @@ class Stack:
     def __init__(self, name: str = NAME, **settings: str) -> None:
         self.name = name
         self.service = f"{name}_mcp"
-        self.port = os.environ.get("SWARM_PORT", "8150")
-        self.url = os.environ.get("SWARM_URL", f"http://127.0.0.1:{self.port}")
+        self.port = settings.get("PORT", os.environ.get("SWARM_PORT", "8150"))
+        shared = "PORT" not in settings
+        self.url = os.environ.get("SWARM_URL", "") if shared else ""
+        self.url = self.url or f"http://127.0.0.1:{self.port}"
         # Nothing can be pulled where the tests run.
         services = {"REDIS_IMAGE": f"{IMAGE}:services", "EDGE_IMAGE": f"{IMAGE}:services"}
         self.settings = {"PORT": self.port, "MCP_COMPONENTS": "server,timed", **services, **settings}

@@ -84,18 +84,21 @@ def limits(overlay: str, service: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def with_jobs(stack: Stack) -> Iterator[Stack]:
-    """The stack with Redis and workers."""
-    stack.deploy("good", "OVERLAYS=deploy/jobs.yml")
-    until(lambda: "2/2" in docker("service", "ls", "--filter", f"name={NAME}_worker"), "workers run", 240)
-    yield stack
-    stack.deploy("good", "OVERLAYS=")
+def with_jobs() -> Iterator[Stack]:
+    """A stack with Redis and workers."""
+    stack = Stack(f"{NAME}-jobs", PORT="8152")
+    try:
+        stack.deploy("good", "REPLICAS=1", "OVERLAYS=deploy/jobs.yml")
+        until(lambda: "2/2" in docker("service", "ls", "--filter", f"name={stack.name}_worker"), "workers run", 240)
+        yield stack
+    finally:
+        stack.make("undeploy")
 
 
 @pytest.mark.parametrize(("overlay", "service"), [("stack.yml", "mcp"), ("deploy/jobs.yml", "worker")])
 def test_a_replica_can_do_little_but_write_scratch_files(with_jobs: Stack, overlay: str, service: str) -> None:
     """A read-only root, one scratch folder, no user and no power of root's, bounded memory, processor and files."""
-    found = containers(f"{NAME}_{service}")
+    found = containers(f"{with_jobs.name}_{service}")
     assert found
     wanted = limits(overlay, service)
     (scratch,) = wanted["volumes"]
@@ -116,7 +119,7 @@ def test_a_replica_can_do_little_but_write_scratch_files(with_jobs: Stack, overl
 
 def test_redis_can_write_its_volume_only(with_jobs: Stack) -> None:
     """As the user redis, on a read-only root."""
-    (container,) = containers(f"{NAME}_redis")
+    (container,) = containers(f"{with_jobs.name}_redis")
     host = container.inspected["HostConfig"]
     assert (host["ReadonlyRootfs"], host["CapDrop"]) == (True, ["ALL"])
     folders = "/ /tmp /data /var /etc"

@@ -18,16 +18,21 @@ from tests.test_image import docker
 pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def single() -> Iterator[Stack]:
-    """A stack with one replica, which needs nobody to share with."""
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[Stack]:
+    """A stack of its own, for tests that change it."""
     stack = Stack(f"{NAME}-single", PORT="8153")
-    stack.url = "http://127.0.0.1:8153"
     try:
-        stack.deploy("good", "REPLICAS=1")
         yield stack
     finally:
         stack.make("undeploy")
+
+
+@pytest.fixture
+def single(deployed: Stack) -> Stack:
+    """It, with one replica, which needs nobody to share with."""
+    deployed.deploy("good", "REPLICAS=1", "OVERLAYS=")
+    return deployed
 
 
 def tasks(stack: Stack) -> set[str]:
@@ -43,24 +48,24 @@ def build_again(tag: str, name: str) -> None:
             docker("--host", host, "image", "tag", f"{IMAGE}:{tag}", new)
 
 
-def test_an_edit_is_deployed_under_the_same_tag(stack: Stack) -> None:
+def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
     """An image that is built again has another content, and that is deployed; the same again changes nothing."""
     name = f"{IMAGE}:edited"
     build_again("good", name)
-    said = stack.deploy("edited", "OVERLAYS=")
-    first = tasks(stack)
+    said = single.deploy("edited", "OVERLAYS=")
+    first = tasks(single)
     assert f"Deploying {name}-" in said
-    said = stack.deploy("edited", "OVERLAYS=")
+    said = single.deploy("edited", "OVERLAYS=")
     assert "No changes in image or files." in said
-    assert tasks(stack) == first
+    assert tasks(single) == first
     build_again("next", name)
-    said = stack.deploy("edited", "OVERLAYS=")
+    said = single.deploy("edited", "OVERLAYS=")
     assert "Changes:\n  mcp.image: " in said
-    assert tasks(stack).isdisjoint(first)
+    assert tasks(single).isdisjoint(first)
     assert "could not be accessed on a registry" not in said
-    stack.deploy("good", "OVERLAYS=")
 
 
+@pytest.mark.long
 def test_progress_and_the_address_are_told(stack: Stack) -> None:
     """As lines, since nobody looks at a terminal here; and how a client is told of the server."""
     said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
@@ -69,6 +74,7 @@ def test_progress_and_the_address_are_told(stack: Stack) -> None:
     assert f":{stack.port}/mcp\nAdd it to a client" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
 def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
     """By the exit of the task that failed, and by its last lines."""

@@ -35,7 +35,7 @@ def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
     assert len({replica["name"] for run in runs for replica in run["replicas"]}) >= 6, "old ones and new ones"
 
 
-@pytest.mark.parametrize("tag", ["crashing", "sick"])
+@pytest.mark.parametrize("tag", ["crashing", pytest.param("sick", marks=pytest.mark.long)])
 def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str) -> None:
     """By itself; `make deploy` fails and says so, and no caller notices."""
     before = stack.images()
@@ -50,6 +50,7 @@ def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, ta
     assert stack.images() == before
 
 
+@pytest.mark.long
 def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> None:
     """Clients that never close theirs: within a minute five replicas have equal shares, give or take 20 %.
 
@@ -111,6 +112,7 @@ def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
     stack.wait("3/3", 240)
 
 
+@pytest.mark.long
 def test_calls_in_flight_outlive_their_replica(stack: Stack) -> None:
     """Of 3 s and of 20 s, in both eras, as JSON and as event streams, through an update of all replicas."""
     answers: list[httpx.Response] = []

@@ -13,7 +13,7 @@ from tests.mcp import legacy
 from tests.swarm.stack import SERVICE, Stack, failures, load
 from tests.test_image import docker
 
-pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.long, pytest.mark.timeout(900)]
 
 PROTECTION = "AUTH_ENABLED API_KEYS_FILE"
 """Settings that deploy/keys.yml adds."""

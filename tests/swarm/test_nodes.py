@@ -13,7 +13,7 @@ from tests.swarm import nodes
 from tests.swarm.stack import Stack, failures, load
 from tests.test_drain import sent
 
-pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.needs("nodes"), pytest.mark.long, pytest.mark.timeout(900)]
 
 RATE = 30
 """Requests per second, as in the tests of events."""
