@@ -48,7 +48,8 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
     """
     variables |= {
         "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),
-        "REDIS_CFG": checksum(*Path("deploy/redis").iterdir()),
+        "REDIS_CFG": checksum(Path("deploy/redis/server.sh")),
+        "SENTINEL_CFG": checksum(Path("deploy/redis/sentinel.sh")),
         "OBSERVABILITY_CFG": checksum(*(each for each in Path("deploy/observability").rglob("*") if each.is_file())),
     }
     files = ("stack.yml", *overlays)

@@ -6,14 +6,15 @@ set -eu
 secret=${JOBS_URL_FILE:-/run/secrets/jobs_url}
 password=$(sed -n 's|^redis+sentinel://:\([[:alnum:]]\{1,\}\)@.*|\1|p' "$secret")
 if [ -z "$password" ]; then
-  echo 'The secret jobs_url is not redis+sentinel://:PASSWORD@sentinel-1,…/jobs with a password of letters and digits' >&2
+  echo 'The secret jobs_url has no password of letters and digits, as in redis+sentinel://:PASSWORD@sentinel-1/jobs' >&2
   exit 1
 fi
 quorum=$(($(echo "$REDIS_SENTINELS" | wc -w) / 2 + 1))
 umask 077
 file=${REDIS_DATA:-/data}/sentinel.conf
 if [ ! -s "$file" ]; then
-  # The first start of all: redis is the master. Names, since a container's address changes when it is started again.
+  # First start: the server named redis is the master. Sentinels use names, because a container gets a new address at
+  # each start.
   cat >"$file" <<END
 sentinel resolve-hostnames yes
 sentinel announce-hostnames yes
@@ -23,8 +24,8 @@ sentinel down-after-milliseconds jobs 3000
 sentinel failover-timeout jobs 10000
 END
 fi
-# The passwords are the secret's, which may be another one by now.
-grep -v -e '^requirepass ' -e '^sentinel auth-pass ' -e '^sentinel sentinel-pass ' "$file" >"$file.new" || true
+# The secret may have changed, so its password is written anew. Sentinel keeps it as a user's, too.
+grep -v -e '^requirepass ' -e '^user default ' -e '^sentinel auth-pass ' -e '^sentinel sentinel-pass ' "$file" >"$file.new" || true
 cat >>"$file.new" <<END
 requirepass $password
 sentinel sentinel-pass $password

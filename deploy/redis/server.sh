@@ -1,43 +1,54 @@
 #!/bin/sh
-# Starts the Redis of jobs. Its password is the one of the secret jobs_url; it comes by way of stdin (the last dash),
-# since all who are on the node can see arguments.
+# Starts the Redis of jobs. Its password is the one of the secret jobs_url. It comes by way of stdin (the last dash),
+# because everybody on the node can see arguments.
 #
-# REDIS_SENTINELS, the names of all Sentinels: this Redis is one of several, REDIS_NAME. It asks the Sentinels which one
-# is the master, and copies that one unless it is itself. So one that comes back from a lost node with old data never
-# takes itself for the master. It waits for the answers of more than half of the Sentinels: at least one of these knows
-# of the last change.
+# With REDIS_SENTINELS, the names of all Sentinels, this Redis is one of several, and REDIS_NAME is its own name. It asks
+# the Sentinels which Redis is the master. If it is another one, this Redis copies it. So a Redis that comes back with
+# old data doesn't become the master. More than half of the Sentinels must answer, as more than half choose a master.
 set -eu
 secret=${JOBS_URL_FILE:-/run/secrets/jobs_url}
 password=$(sed -n 's|^redis[^:]*://:\([[:alnum:]]\{1,\}\)@.*|\1|p' "$secret")
 if [ -z "$password" ]; then
-  echo 'The secret jobs_url is not redis://:PASSWORD@redis:6379/0 with a password of letters and digits' >&2
+  echo 'The secret jobs_url has no password of letters and digits, as in redis://:PASSWORD@redis:6379/0' >&2
   exit 1
 fi
 
-# Each Sentinel's number of the last change, and the master that it knows of.
-ask_sentinels() {
+# ask HOST PORT COMMAND: what a Redis or a Sentinel answers; nothing if it doesn't.
+ask() {
+  host=$1 port=$2
+  shift 2
+  REDISCLI_AUTH=$password timeout 2 redis-cli -h "$host" -p "$port" "$@" 2>/dev/null || true
+}
+
+# The master by the Sentinel that knows the newest change; nothing without a majority.
+find_master() {
   for sentinel in $REDIS_SENTINELS; do
-    REDISCLI_AUTH=$password timeout 2 redis-cli -h "$sentinel" -p 26379 sentinel master jobs 2>/dev/null |
-      awk 'NR % 2 { field = $0; next }
-           field == "ip" { master = $0 }
-           field == "config-epoch" { print $0, master }' || true
-  done
+    change=$(ask "$sentinel" 26379 sentinel master jobs | awk 'field == "config-epoch" { print; exit } { field = $0 }')
+    name=$(ask "$sentinel" 26379 sentinel get-master-addr-by-name jobs | head -n 1)
+    if [ -n "$change" ] && [ -n "$name" ]; then echo "$change $name"; fi
+  done | sort -rn | awk -v majority="$1" 'NR == 1 { name = $2 } END { if (NR >= majority) print name }'
 }
 
 if [ -n "${REDIS_SENTINELS:-}" ]; then
   majority=$(($(echo "$REDIS_SENTINELS" | wc -w) / 2 + 1))
-  master=
-  until [ -n "$master" ]; do
-    answers=$(ask_sentinels | sort -rn)
-    if [ "$(echo "$answers" | grep -c .)" -ge "$majority" ]; then
-      master=$(echo "$answers" | awk 'NR == 1 { print $2 }')
-    else
+  tries=0
+  while :; do
+    master=$(find_master "$majority")
+    if [ -z "$master" ]; then
       echo "Waiting for $majority of the Sentinels $REDIS_SENTINELS to say which Redis is the master"
-      sleep 1
+    elif [ "$master" = "$REDIS_NAME" ]; then
+      break
+    # A copy that is started has nothing to show how new its data is. It waits for the master for half a minute, so that
+    # it isn't chosen in place of a copy that ran all the time.
+    elif [ "$(ask "$master" 6379 ping)" = PONG ] || [ "$tries" -ge 30 ]; then
+      set -- --replicaof "$master" 6379 "$@"
+      break
+    else
+      tries=$((tries + 1))
     fi
+    sleep 1
   done
   set -- --replica-announce-ip "$REDIS_NAME" "$@"
-  if [ "$master" != "$REDIS_NAME" ]; then set -- --replicaof "$master" 6379 "$@"; fi
 fi
 
 # everysec: a power cut can take the last second with it; "always" would let each submission wait for the disk.

@@ -1,7 +1,7 @@
-"""A Redis whose node loses its power: it answers nothing, and ends no connection. Clients notice within seconds.
+"""Clients notice within seconds that the node of their Redis is lost: it answers nothing, and ends no connection.
 
-redis-py 8.1 has two faults there, for which this module has the cure: it changes two methods of redis-py's classes, as
-Docket makes connections of its own.
+This module corrects two faults of redis-py 8.1, too. It replaces two methods of redis-py's classes, because Docket
+makes connections of its own.
 """
 
 import functools
@@ -15,24 +15,30 @@ _SENTINEL_SECONDS = 0.5
 """Time for one Sentinel, so that a lost one leaves time to ask the others."""
 _LOST_SECONDS = 4
 _KEEPALIVE = {
-    socket.TCP_KEEPIDLE: 1,
-    socket.TCP_KEEPINTVL: 1,
-    socket.TCP_KEEPCNT: _LOST_SECONDS - 1,
-    socket.TCP_USER_TIMEOUT: _LOST_SECONDS * 1000,
+    int(getattr(socket, name)): value
+    for name, value in {
+        "TCP_KEEPIDLE": 1,
+        "TCP_KEEPINTVL": 1,
+        "TCP_KEEPCNT": _LOST_SECONDS - 1,
+        "TCP_USER_TIMEOUT": _LOST_SECONDS * 1000,
+    }.items()
+    if hasattr(socket, name)  # macOS doesn't have all of them
 }
 
 
 def notice_losses(pool: "ConnectionPool") -> None:
-    """Let the connections that a pool will make end 4 s after their other end was lost, and be made anew elsewhere.
+    """Give up each connection that this pool makes from now on 4 s after its Redis was lost.
 
-    Those that there are end as late as they would have.
+    Connections that exist already aren't changed.
     """
-    from redis.asyncio.retry import Retry  # noqa: PLC0415  # as in server.shared.redis
+    from redis.asyncio.connection import Connection  # noqa: PLC0415  # as in server.shared.redis
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.asyncio.sentinel import SentinelConnectionPool  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
 
     _mend_redis_py()
-    pool.update_connection_kwargs(socket_keepalive=True, socket_keepalive_options=_KEEPALIVE)
+    if issubclass(pool.connection_class, Connection):  # over TCP
+        pool.update_connection_kwargs(socket_keepalive=True, socket_keepalive_options=_KEEPALIVE)
     if isinstance(pool, SentinelConnectionPool):
         for sentinel in pool.sentinel_manager.sentinels:
             sentinel.connection_pool.update_connection_kwargs(
@@ -43,7 +49,7 @@ def notice_losses(pool: "ConnectionPool") -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Why Redis can't be reached, for the log; redis-py tells of each Sentinel in a kilobyte."""
+    """Why Redis can't be reached, for the log. redis-py adds a long text for each Sentinel, which is left out."""
     return str(error).partition(" : ")[0] or type(error).__name__
 
 

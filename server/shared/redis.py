@@ -37,11 +37,11 @@ def _client(variable: str, url: str) -> "Redis":
             socket_timeout=_ANSWER_SECONDS,
             health_check_interval=30,
         )
+        notice_losses(client.connection_pool)
         client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # looks at the options, no more
     except (ValueError, TypeError):  # whose text may hold the password
         text = "no URL of a Redis, like redis://:password@redis:6379/0 (in the password / is %2F and # is %23)"
         if url.startswith(sentinel.SCHEMES):
             text = "no URL of Sentinels, like redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name/0"
         raise StartupError(f"{variable}: {text}") from None
-    notice_losses(client.connection_pool)
     return client

@@ -34,11 +34,15 @@ def client(url: str, **options: Any) -> "Redis":
     if not hosts or not name:
         raise ValueError("a Sentinel's address or the name of what it watches is missing")
     own = dict(parse_qsl(query))
-    sentinel = {kind: own.pop(f"sentinel_{kind}") for kind in ("username", "password") if f"sentinel_{kind}" in own}
+    sentinel: dict[str, Any] = {
+        kind: own.pop(f"sentinel_{kind}") for kind in ("username", "password") if f"sentinel_{kind}" in own
+    }
     secure = {"ssl": True} if scheme == "rediss+sentinel" else {}
     found: dict[str, Any] = dict(parse_url(f"redis://{login}{at}redis/{int(database or 0)}?{urlencode(own)}"))
     del found["host"]
     connection = {**options, **secure, **found}
+    if secure:  # a certificate of one's own is for the Sentinels, too
+        sentinel |= {name: value for name, value in found.items() if name.startswith("ssl_")}
     addresses = [_address(host) for host in hosts.split(",")]
     sentinels = Sentinel(addresses, sentinel_kwargs={**secure, **sentinel})  # type: ignore[no-untyped-call]
     found_master: Redis = sentinels.master_for(name, **connection)

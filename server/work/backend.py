@@ -32,11 +32,10 @@ class Backend:
         """Have a worker run a job; nothing happens to one that is in the queue already.
 
         Raises:
-            TooFewCopies: it may run, but it could get lost with the node of its Redis.
+            TooFewCopies: no copy of Redis has it yet. It may run all the same.
         """
         await self.docket.add(RUN, key=identity)(identity)
-        await self.store.wait_for_copies()
-        await self.store.note_queued(identity)
+        await self.store.note_accepted(identity)
 
     async def enqueue_again(self, identity: str, seconds: float) -> None:
         """Have a worker run a job once more, in a while."""
@@ -68,6 +67,10 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
     async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:
         docket.register(_not_here, names=[RUN])
         if not settings.jobs_in_process:
-            async with docket.redis() as redis:
+            async with (
+                docket.redis() as redis
+            ):  # not the connections that wait for cancellations: a worker looks itself
                 notice_losses(cast("Redis", redis).connection_pool)
-        yield Backend(docket, Store(docket, settings.jobs_max_pending, settings.jobs_copies))
+        yield Backend(
+            docket, Store(docket, settings.jobs_max_pending, 0 if settings.jobs_in_process else settings.jobs_copies)
+        )

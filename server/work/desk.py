@@ -130,6 +130,8 @@ class Desk:
                 raise errors.conflict()
             if earlier.state == "pending" and not earlier.queued:  # its submission was interrupted
                 await backend.enqueue(identity)
+            elif not earlier.is_finished:  # its caller may not have been told that it is accepted
+                await backend.store.note_accepted(identity)
             return earlier
 
         return await self._ask(create)
@@ -240,7 +242,7 @@ class Desk:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await step(await self._link.get())
         except module.UNREACHABLE as error:
-            logger.warning("JOBS_URL can't be reached: %s", reason(error))
+            logger.warning("Jobs can't be had from JOBS_URL: %s", reason(error))
             raise errors.unavailable() from None
 
     @asynccontextmanager

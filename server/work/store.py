@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from server.work.record import FIELDS, LIFETIME, Record, State, read
 
 _COPY_SECONDS = 1.0
-"""Time for the copies of Redis to have what was written: a thousandth of this where they are well."""
+"""Longest wait for the copies of Redis. Healthy ones need about a millisecond."""
 
 _BATCH = 200
 """Records that are read at once, for a list."""
@@ -44,10 +44,14 @@ end
 return {'new', ARGV[1]}
 """
 
-# KEYS: record, then what else has no end of its own.  ARGV: lifetime.
+# KEYS: record, Docket's notes of the run, then what else has no end of its own.  ARGV: lifetime.
+# Returns 0 if the job isn't here, or waits and isn't in the queue.
 _QUEUED = """
-if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'queued', '1') end
 for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 0 end
+redis.call('HSET', KEYS[1], 'queued', '1')
+if state == 'pending' then return redis.call('EXISTS', KEYS[2]) end
 return 1
 """
 
@@ -154,7 +158,7 @@ class Store:
 
     Args:
         most: jobs that may wait or run.
-        copies: of Redis, that `wait_for_copies` waits for.
+        copies: of Redis, that must have a job which is accepted.
     """
 
     def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
@@ -177,27 +181,30 @@ class Store:
         how, identity = await self._run(_CREATE, keys, [*head, *flat])
         return None if how == b"full" else identity.decode()
 
-    async def wait_for_copies(self) -> None:
-        """Wait until enough copies of Redis have all that was written up to now.
+    async def note_queued(self, identity: str) -> None:
+        """Note that a job is in the queue; and give an end to Docket's own notes of it, which have none."""
+        await self._run(_QUEUED, self._of_queue(identity), [str(LIFETIME)])
+
+    async def note_accepted(self, identity: str) -> None:
+        """Note that a job is in the queue, and wait until enough copies of Redis have it.
 
         Raises:
             TooFewCopies: they don't have it within a second.
         """
         if not self._copies:
+            await self.note_queued(identity)
             return
+        keys = self._of_queue(identity)
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
-            # WAIT looks at what its own connection wrote, and all that was written before comes before it.
-            pipeline.set(self._docket.key("copied"), "", ex=60)
+            # WAIT counts the copies that have what its own connection wrote, and all that was written before. This may
+            # be another Redis than the one that the job was given to, if that was lost meanwhile: the script looks.
+            pipeline.eval(_QUEUED, len(keys), *keys, str(LIFETIME))
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
-            _, copies = await pipeline.execute()
+            is_here, copies = await pipeline.execute()
+        if not is_here:
+            raise TooFewCopies("the Redis that had the job was lost")
         if copies < self._copies:
             raise TooFewCopies(f"{copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
-
-    async def note_queued(self, identity: str) -> None:
-        """Note that a job is in the queue; and give an end to Docket's own notes of it, which have none."""
-        own = self._docket
-        docket_s = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
-        await self._run(_QUEUED, [self._key(identity), *docket_s], [str(LIFETIME)])
 
     async def load(self, identity: str) -> Record | None:
         """A job's record."""
@@ -320,6 +327,11 @@ class Store:
     def _redis(self) -> AbstractAsyncContextManager[Any]:
         """A client; Docket's type of it knows few of its commands."""
         return self._docket.redis()
+
+    def _of_queue(self, identity: str) -> list[str]:
+        own = self._docket
+        its = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
+        return [self._key(identity), *its]
 
     def _key(self, identity: str) -> str:
         return self._docket.key(f"job:{identity}")

@@ -5,8 +5,8 @@ Real processes, started by the scripts that the overlay deploys, in network name
 """
 
 import contextlib
+import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import yaml
 from conftest import ROOT, Server, until
 from tests.deploy.network import Network, Node, only_root
 from tests.replicas import KEYS
-from tests.work.queue import FINISHED
+from tests.work.queue import FINISHED, lines
 
 pytestmark = [pytest.mark.needs("redis"), only_root, pytest.mark.timeout(240)]
 
@@ -42,6 +42,7 @@ class Trio:
         self.folder = folder
         self.secret = folder / "jobs_url"
         self.secret.write_text(f"{URL}\n")
+        self.password = PASSWORD
         self.servers: list[Server] = []
         for number in REDIS:
             self.start(number)
@@ -64,33 +65,38 @@ class Trio:
             )
 
     def serve(self) -> str:
-        """Start the replica and the worker; returns the replica's URL."""
-        app = self.network.nodes[APP]
-        for number, arguments in enumerate([(), ("worker",)]):
-            server = Server(
-                self.folder / f"server-{number}.log",
-                *arguments,
-                within=app.within,
-                MCP_HOST="0.0.0.0",
-                MCP_PORT=str(8000 + number),
-                MCP_COMPONENTS="tests.packs.working",
-                MCP_REPLICAS="2",
-                REQUEST_STATE_KEYS=KEYS,
-                REDIS_URL=URL,
-                JOBS_URL=URL,
-                JOBS_COPIES=OVERLAY["services"]["mcp"]["environment"]["JOBS_COPIES"],
-                JOBS_REDELIVERY_SECONDS="3",
-            )
-            server.url = f"http://{app.address}:{8000 + number}"
-            self.servers.append(server)
-        for server in self.servers:
-            server.wait_ready()
-        return self.servers[0].url
+        """Start a replica and a worker on the node that stays; returns the replica's URL."""
+        url = self.serve_on(APP)
+        self.serve_on(APP, "worker")
+        return url
+
+    def serve_on(self, number: int, *arguments: str) -> str:
+        """Start a replica or a worker on a node; returns its URL."""
+        node = self.network.nodes[number]
+        port = 8000 + len(self.servers)
+        server = Server(
+            self.folder / f"server-{port}.log",
+            *arguments,
+            within=node.within,
+            MCP_HOST="0.0.0.0",
+            MCP_PORT=str(port),
+            MCP_COMPONENTS="tests.packs.working",
+            MCP_REPLICAS="2",
+            REQUEST_STATE_KEYS=KEYS,
+            REDIS_URL=URL,
+            JOBS_URL=URL,
+            JOBS_COPIES=OVERLAY["services"]["mcp"]["environment"]["JOBS_COPIES"],
+            JOBS_REDELIVERY_SECONDS="3",
+        )
+        server.url = f"http://{node.address}:{port}"
+        self.servers.append(server)
+        server.wait_ready()
+        return server.url
 
     def ask(self, number: int, *command: str, port: int = 6379) -> str:
         """What one of the nodes' Redis, or Sentinel, answers to itself."""
         client = ("redis-cli", "-p", str(port), *command)
-        return self.network.nodes[number].run("timeout", "2", *client, REDISCLI_AUTH=PASSWORD)
+        return self.network.nodes[number].run("timeout", "2", *client, REDISCLI_AUTH=self.password)
 
     def master(self, number: int) -> int | None:
         """The node whose Redis is the master, by what the Sentinel of a node says."""
@@ -131,6 +137,8 @@ def trio(tmp_path: Path) -> Iterator[Trio]:
             made.wait_whole(1)
             yield made
         finally:
+            for node in network.nodes.values():
+                node.come_back()
             for server in made.servers:
                 server.stop()
 
@@ -142,10 +150,6 @@ class Caller:
         self.url = url
         self.client = httpx.Client(base_url=url, timeout=10)
         self.accepted: list[str] = []
-        self.last = 0.0
-        """When one was accepted last, by `time.monotonic`."""
-        self.longest = 0.0
-        """Seconds that a submission took at most."""
         self.other: list[str] = []
         """Replies that were neither 202 nor 503."""
         self._stop = threading.Event()
@@ -154,12 +158,9 @@ class Caller:
 
     def _go(self) -> None:
         while not self._stop.wait(0.02):
-            began = time.monotonic()
             reply = self.client.post("/jobs", json={"job": "text_of", "params": {"length": len(self.accepted)}})
-            self.longest = max(self.longest, time.monotonic() - began)
             if reply.status_code == 202:
                 self.accepted.append(reply.json()["id"])
-                self.last = time.monotonic()
             elif reply.status_code != 503:
                 self.other.append(reply.text)
 
@@ -241,6 +242,49 @@ def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
         caller.wait_for_more()
         caller.stop()
         assert caller.results() == ["x" * number for number in range(len(caller.accepted))]
+
+
+INSIDE = """
+import httpx, sys
+while True:
+    with httpx.Client(base_url=sys.argv[1], timeout=10) as client:
+        reply = client.post("/jobs", json={"job": "text_of", "params": {"length": 1}})
+        print(reply.json()["id"] if reply.status_code == 202 else reply.status_code, flush=True)
+"""
+
+
+def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
+    """It is on the master's node, and its caller, too. While they are cut off, nothing is accepted."""
+    far = trio.network.nodes[1]
+    url = trio.serve()
+    inside = trio.serve_on(1)
+    with calling(url) as caller:
+        answers = trio.folder / "inside.log"
+        far.start(answers, sys.executable, "-c", INSIDE, inside)
+        until(lambda: len(lines(answers)) >= 10, "the caller inside submits")
+        far.vanish()
+        until(lambda: lines(answers)[-2:] == ["503", "503"], "it is refused")
+        trio.wait_for_another(1, 2)
+        before = len(lines(answers))
+        until(lambda: len(lines(answers)) >= before + 5, "it goes on")
+        assert set(lines(answers)[before:]) == {"503"}
+        far.come_back()
+        trio.wait_whole(2)
+        until(lambda: lines(answers)[-1] != "503", "the caller inside is served again", SERVED_AGAIN)
+        caller.stop()
+        caller.accepted += [line for line in lines(answers) if line != "503"]
+        assert set(caller.results()[-10:]) == {"x"}
+
+
+def test_another_secret_is_taken(trio: Trio) -> None:
+    """By Redis servers and Sentinels that are started again with the volumes that they have."""
+    for number in REDIS:
+        trio.network.nodes[number].kill()
+    trio.secret.write_text(f"{URL.replace(PASSWORD, 'decaf')}\n")
+    trio.password = "decaf"
+    for number in REDIS:
+        trio.start(number)
+    trio.wait_whole(1)
 
 
 def test_all_nodes_come_back_with_what_they_had(trio: Trio) -> None:

@@ -1,9 +1,13 @@
 """URLs of Sentinels. What they do when a node is lost: `tests/deploy/test_sentinel.py`."""
 
+import subprocess
+from pathlib import Path
+
+import httpx
 import pytest
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 
-from conftest import run
+from conftest import StartServer, run, until
 from server.shared import sentinel
 
 
@@ -32,10 +36,36 @@ def test_all_of_a_url_arrives() -> None:
 
 
 def test_tls_is_for_both() -> None:
-    """The Sentinels' connections and the master's."""
-    pool = pool_of("rediss+sentinel://s1/jobs")
+    """The Sentinels' connections and the master's, with a certificate of one's own."""
+    pool = pool_of("rediss+sentinel://s1/jobs?ssl_ca_certs=/ca.pem")
     assert pool.connection_class is SentinelManagedSSLConnection
-    assert pool.sentinel_manager.sentinel_kwargs["ssl"] is True
+    assert pool.connection_kwargs["ssl_ca_certs"] == "/ca.pem"
+    assert pool.sentinel_manager.sentinel_kwargs == {"ssl": True, "ssl_ca_certs": "/ca.pem"}
+
+
+@pytest.mark.needs("redis")
+def test_a_socket_of_the_machine_is_a_redis_too(tmp_path: Path, start_server: StartServer) -> None:
+    """`unix://…`, whose connections know no keepalive of TCP."""
+    at = tmp_path / "redis.sock"
+    with subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", at, "--save", ""], stdout=subprocess.DEVNULL, cwd=tmp_path
+    ) as redis:
+        try:
+            until(at.exists, "Redis listens")
+            url = f"unix://{at}"
+            server = start_server(MCP_COMPONENTS="tests.packs.working", REDIS_URL=url, JOBS_URL=url)
+            reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
+            assert reply.status_code == 202, reply.text
+            assert httpx.get(f"{server.url}/health/deep").status_code == 200
+        finally:
+            redis.terminate()
+
+
+def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
+    """Jobs in the memory of a replica have none."""
+    server = start_server(MCP_COMPONENTS="tests.packs.working", JOBS_COPIES="1")
+    reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
+    assert reply.status_code == 202, reply.text
 
 
 @pytest.mark.parametrize("variable", ["REDIS_URL", "JOBS_URL"])
