@@ -1,6 +1,7 @@
 """URLs of Sentinels. What they do when a node is lost: `tests/deploy/test_sentinel.py`."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -82,7 +83,7 @@ def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
 )
 def test_a_url_that_is_none_is_told_at_the_start(variable: str, url: str) -> None:
     """In one line, without its password."""
-    done = run("python", "-m", "server", **{variable: url, "MCP_COMPONENTS": "tests.packs.working"})
+    done = run(sys.executable, "-m", "server", **{variable: url, "MCP_COMPONENTS": "tests.packs.working"})
     assert done.returncode != 0
     (line,) = (done.stdout + done.stderr).strip().splitlines()
     assert f"{variable}: no URL of Sentinels, like redis+sentinel://" in line
