@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts a Sentinel, which watches the Redis servers of jobs: when most of the Sentinels miss the master for 3 s, they
-# make one of the copies the master. What a Sentinel has learnt is in a file of its volume, so that it knows the master
-# when all nodes were away.
+# Starts a Sentinel, which watches the Redis servers of jobs. When most of the Sentinels haven't reached the master for
+# 3 s, they make one of the copies the master. A Sentinel keeps what it knows in a file of its volume, so that it knows
+# the master after all nodes were down.
 set -eu
 secret=${JOBS_URL_FILE:-/run/secrets/jobs_url}
 password=$(sed -n 's|^redis+sentinel://:\([[:alnum:]]\{1,\}\)@.*|\1|p' "$secret")
@@ -24,7 +24,7 @@ sentinel down-after-milliseconds jobs 3000
 sentinel failover-timeout jobs 10000
 END
 fi
-# The secret may have changed, so its password is written anew. Sentinel keeps it as a user's, too.
+# The secret may have changed, so the password is written again. Sentinel also writes it into the line "user default".
 grep -v -e '^requirepass ' -e '^user default ' -e '^sentinel auth-pass ' -e '^sentinel sentinel-pass ' "$file" >"$file.new" || true
 cat >>"$file.new" <<END
 requirepass $password

@@ -41,12 +41,12 @@ def client(url: str, **options: Any) -> "Redis":
     found: dict[str, Any] = dict(parse_url(f"redis://{login}{at}redis/{int(database or 0)}?{urlencode(own)}"))
     del found["host"]
     connection = {**options, **secure, **found}
-    if secure:  # a certificate of one's own is for the Sentinels, too
+    if secure:  # the Sentinels have certificates of the same authority
         sentinel |= {name: value for name, value in found.items() if name.startswith("ssl_")}
     addresses = [_address(host) for host in hosts.split(",")]
     sentinels = Sentinel(addresses, sentinel_kwargs={**secure, **sentinel})  # type: ignore[no-untyped-call]
-    found_master: Redis = sentinels.master_for(name, **connection)
-    return found_master
+    master: Redis = sentinels.master_for(name, **connection)
+    return master
 
 
 def _address(host: str) -> tuple[str, int]:

@@ -66,11 +66,10 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
     kept = timedelta(minutes=1)
     async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:
         docket.register(_not_here, names=[RUN])
+        copies = 0  # memory has none
         if not settings.jobs_in_process:
-            async with (
-                docket.redis() as redis
-            ):  # not the connections that wait for cancellations: a worker looks itself
+            copies = settings.jobs_copies
+            # Docket's connections for cancellations are in another pool. They may notice later: workers look, too.
+            async with docket.redis() as redis:
                 notice_losses(cast("Redis", redis).connection_pool)
-        yield Backend(
-            docket, Store(docket, settings.jobs_max_pending, 0 if settings.jobs_in_process else settings.jobs_copies)
-        )
+        yield Backend(docket, Store(docket, settings.jobs_max_pending, copies))

@@ -130,7 +130,7 @@ class Desk:
                 raise errors.conflict()
             if earlier.state == "pending" and not earlier.queued:  # its submission was interrupted
                 await backend.enqueue(identity)
-            elif not earlier.is_finished:  # its caller may not have been told that it is accepted
+            elif not earlier.is_finished:  # the first call may have failed before the copies had it
                 await backend.store.note_accepted(identity)
             return earlier
 
@@ -242,7 +242,7 @@ class Desk:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await step(await self._link.get())
         except module.UNREACHABLE as error:
-            logger.warning("Jobs can't be had from JOBS_URL: %s", reason(error))
+            logger.warning("The job queue at JOBS_URL failed: %s", reason(error))
             raise errors.unavailable() from None
 
     @asynccontextmanager

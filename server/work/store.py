@@ -44,8 +44,8 @@ end
 return {'new', ARGV[1]}
 """
 
-# KEYS: record, Docket's notes of the run, then what else has no end of its own.  ARGV: lifetime.
-# Returns 0 if the job isn't here, or waits and isn't in the queue.
+# KEYS: record, Docket's key of the run, then its other keys without an expiry.  ARGV: lifetime.
+# Returns 0 if the job isn't in this Redis, or if it is pending and not in the queue.
 _QUEUED = """
 for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -148,7 +148,7 @@ class Counts:
 
 
 class TooFewCopies(RedisError):
-    """Not as many copies of Redis as JOBS_COPIES have what was written last."""
+    """Fewer copies of Redis than JOBS_COPIES have the job."""
 
 
 class Store:
@@ -158,7 +158,7 @@ class Store:
 
     Args:
         most: jobs that may wait or run.
-        copies: of Redis, that must have a job which is accepted.
+        copies: how many copies of Redis must have a job before it is accepted.
     """
 
     def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
@@ -182,7 +182,7 @@ class Store:
         return None if how == b"full" else identity.decode()
 
     async def note_queued(self, identity: str) -> None:
-        """Note that a job is in the queue; and give an end to Docket's own notes of it, which have none."""
+        """Note that a job is in the queue, and let Docket's own keys of it expire."""
         await self._run(_QUEUED, self._of_queue(identity), [str(LIFETIME)])
 
     async def note_accepted(self, identity: str) -> None:
@@ -196,8 +196,8 @@ class Store:
             return
         keys = self._of_queue(identity)
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
-            # WAIT counts the copies that have what its own connection wrote, and all that was written before. This may
-            # be another Redis than the one that the job was given to, if that was lost meanwhile: the script looks.
+            # WAIT counts the copies that have all writes up to the last one of its own connection. After a failover the
+            # connection leads to another Redis than the one that got the job, so the script checks that it is here.
             pipeline.eval(_QUEUED, len(keys), *keys, str(LIFETIME))
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
             is_here, copies = await pipeline.execute()

@@ -60,15 +60,15 @@ class Node:
         return done.stdout.strip()
 
     def vanish(self) -> None:
-        """Lose its power: no packet comes out any more, nor in."""
+        """Drop all packets from and to this node, without a reset."""
         self._traffic("DROP")
 
     def come_back(self) -> None:
-        """Be reached again, as after a cable was pulled; what ran there has run on."""
+        """Connect the node to the network again. Its processes have not been stopped."""
         self._traffic("ACCEPT")
 
     def kill(self) -> None:
-        """End at once all that was started on it."""
+        """Kill all processes that were started on this node."""
         for process in self.processes:
             process.kill()
             process.wait()

@@ -71,7 +71,7 @@ class Trio:
         return url
 
     def serve_on(self, number: int, *arguments: str) -> str:
-        """Start a replica or a worker on a node; returns its URL."""
+        """Start a replica or a worker on a node, and return its URL."""
         node = self.network.nodes[number]
         port = 8000 + len(self.servers)
         server = Server(
@@ -114,7 +114,7 @@ class Trio:
         return dict(zip(said[::2], said[1::2], strict=False)).get("num-slaves") == "2"
 
     def wait_for_another(self, lost: int, node: int) -> None:
-        """Until the Sentinel of a node knows another master than the lost one."""
+        """Wait until the Sentinel of a node names a new master."""
         until(lambda: self.master(node) not in (None, lost), "another master", 30)
 
     def wait_whole(self, node: int) -> None:
@@ -205,7 +205,7 @@ def calling(url: str) -> Iterator[Caller]:
 
 
 def lose(node: Node) -> None:
-    """Take a node's power, while jobs are submitted."""
+    """Cut a node off and kill its processes, as a power cut does."""
     node.vanish()
     node.kill()
 

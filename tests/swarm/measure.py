@@ -1,7 +1,8 @@
 """What an operator's events cost callers, over the mesh and through the proxy:  python -m tests.swarm.measure
 
-It needs what `tests/swarm/test_nodes.py` needs, and takes a quarter of an hour a run. Each event happens under 30 calls
-a second: half of them over the mesh and half through the proxy, of each half over kept connections.
+It needs a Swarm of three nodes and the variable SWARM_NODES (see tests/swarm/nodes.py). One run takes about a quarter
+of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. Of each
+half, one half uses kept connections and the other fresh ones.
 """
 
 import argparse
