@@ -52,7 +52,9 @@ class Edge:
         servers = "".join(f"    server mcp-{n} {each}\\1\n" for n, each in enumerate(at))
         config, count = re.subn(r" *server-template .* init-addr none(.*)\n", servers, shipped)
         config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
-        assert count == bound == 1
+        # A name of its own, as replicas on this machine share its network.
+        config, inner = re.subn(r"abns@requests", f"abns@requests-{self.port}", config)
+        assert (count, bound, inner) == (1, 1, 2)
         if certificate is not None:
             self.secure_port = free_port()
             config = re.sub(r"# (?=bind :8443|http-re\w+ .*(?:ssl_fc|Strict-Transport))", "", config)
@@ -164,6 +166,15 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
         port = edge.replicas[int(answer.headers["X-Served-By"][-1])].url
         threading.Thread(target=call, args=(port, "release", {"key": "k"})).start()
         assert any('"text":"k"' in line for line in lines)
+
+
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.timed"}], indirect=True)
+def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
+    """The replica that works on it hears of it at once."""
+    asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{edge.url}/mcp", json=asked, headers=HEADERS, timeout=0.5)
+    until(lambda: any("499 POST /mcp tools/call take" in each.output for each in edge.replicas), "it is cancelled", 5)
 
 
 @pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)

@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass
 class Calls:
-    """Calls in threads of their own, each with a connection that it keeps."""
+    """Calls in threads of their own, each on a connection that has carried another request before."""
 
     url: str
     outcomes: list[Outcome] = field(default_factory=list)
@@ -52,7 +52,9 @@ class Calls:
         outcome = Outcome()
 
         def go() -> None:
-            outcome.reply = httpx.post(f"{self.url}/mcp", timeout=60, **posted)
+            with httpx.Client(base_url=self.url, timeout=60) as client:
+                client.get("/version")
+                outcome.reply = client.post("/mcp", **posted)
             outcome.ended = time.monotonic()
 
         self.outcomes.append(outcome)
