@@ -26,13 +26,18 @@ from tests.replicas import RedisServer, running
 pytestmark = pytest.mark.needs("redis")
 
 KEY = "k" * 40
+_SECONDS = 10.0
+"""Time for Redis to answer."""
 
 
 @asynccontextmanager
 async def fleets(redis: RedisServer, count: int = 3) -> AsyncIterator[list[Fleet]]:
-    """As many replicas' parts."""
-    clients = [Redis.from_url(redis.url, socket_timeout=1) for _ in range(count)]
-    yield [Fleet(client, "test", f"replica-{n}", Peers(count), Running()) for n, client in enumerate(clients)]
+    """As many replicas' parts; they give Redis more time than a replica would, as a busy machine may need it."""
+    clients = [Redis.from_url(redis.url, socket_timeout=_SECONDS) for _ in range(count)]
+    yield [
+        Fleet(client, "test", f"replica-{n}", Peers(count), Running(), answer_seconds=_SECONDS)
+        for n, client in enumerate(clients)
+    ]
     for client in clients:
         await client.aclose()
 

@@ -93,7 +93,6 @@ def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path)
         assert max(begun for begun, _ in failed) < min(ended for _, ended in failed)
 
 
-@pytest.mark.long
 @pytest.mark.needs("nodes")
 def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen by another node's proxy: calls that may be sent again don't fail; those that may not fail within 5 s."""

@@ -27,6 +27,7 @@ def registry() -> Iterator[None]:
         "--quiet",
         "--name",
         "registry",
+        "--no-healthcheck",  # the image's asks a replica
         "--publish",
         "5000:5000",
         *volume,
