@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
+import hypothesis
 import pytest
 
 from server.config import Settings
@@ -30,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in a shell's background job; what tests start would ignore the Ctrl-C that tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A busy machine may take its time for an input; how long things take is for benchmarks.
+    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")

@@ -127,7 +127,9 @@ class Shipped:
     def healthy(self) -> bool:
         """What its own health check says."""
         check = self._check.replace("$$", "$").replace("/run/secrets/jobs_url", str(self.secret))
-        check = check.replace("redis-cli", f"redis-cli -p {self.port}")
+        check = check.replace("redis-cli", f"redis-cli -p {self.port}").replace(
+            "/proc/1/", f"/proc/{self.process.pid}/"
+        )
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:
