@@ -133,8 +133,9 @@ class Shipped:
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:
-        """Until it is healthy."""
-        until(self.healthy, "Redis is healthy")
+        """Until it is healthy, and more than a script that waits."""
+        program = Path(f"/proc/{self.process.pid}/comm")
+        until(lambda: program.read_text() == "redis-server\n" and self.healthy(), "Redis is healthy")
 
     def stop(self) -> None:
         """End it, as Docker does; the file is complete then."""

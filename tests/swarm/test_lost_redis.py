@@ -102,16 +102,3 @@ def test_accepted_jobs_survive_the_loss_of_the_masters_node(stack: Stack) -> Non
         f"{before} jobs accepted before, {len(caller.accepted) - before} after the loss, all completed;",
         f"{caller.refused} refused and {caller.without_answer} without an answer meanwhile",
     )
-
-
-def test_jobs_are_there_after_all_was_down(stack: Stack) -> None:
-    """The stack is removed and deployed again: Sentinels and Redis servers find each other, and have what they had."""
-    caller = Caller(stack.url)
-    try:
-        caller.wait_for_more(120)
-    finally:
-        caller.stop()
-    stack.make("undeploy")
-    stack.deploy("good", "REPLICAS=2", f"OVERLAYS={OVERLAYS}")
-    for identity in caller.accepted:
-        caller.wait_for(identity)

@@ -19,7 +19,9 @@ NAMED = f"{REGISTRY}/mcp-swarm:1"
 @pytest.fixture
 def registry() -> Iterator[None]:
     """A registry as a service of the Swarm; the mesh leads each node's port 5000 to it."""
-    serve = ("docker-registry", "serve", "/etc/docker/registry/config.yml")
+    # Debian's own file wants a password.
+    settings = "{version: 0.1, storage: {filesystem: {rootdirectory: /var/lib/docker-registry}}, http: {addr: ':5000'}}"
+    serve = ("sh", "-c", f'echo "{settings}" >/tmp/config.yml && exec docker-registry serve /tmp/config.yml')
     volume = ("--mount", "type=tmpfs,target=/var/lib/docker-registry")
     docker(
         "service",
