@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in a shell's background job; what tests start would ignore the Ctrl-C that tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A busy machine may take its time for an input; how long things take is for benchmarks.
+    # No time limit for a generated input: a busy machine may be slow. Benchmarks measure time.
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()

@@ -102,19 +102,9 @@ class Fleet:
         replica: this one's name.
         peers: know how many replicas there are.
         running: the calls that run here.
-        answer_seconds: that Redis has for an answer.
     """
 
-    def __init__(
-        self,
-        redis: "Redis",
-        prefix: str,
-        replica: str,
-        peers: Peers,
-        running: Running,
-        *,
-        answer_seconds: float = _ANSWER_SECONDS,
-    ) -> None:
+    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers, running: Running) -> None:
         self.alone = False
         """Whether this replica goes by its share, since Redis can't be reached."""
         self.outages = 0
@@ -123,7 +113,6 @@ class Fleet:
         self._replica = replica
         self._peers = peers
         self._running = running
-        self._answer_seconds = answer_seconds
         self._script = redis.register_script(_TAKE)
         self._wishes: dict[tuple[str, float], _Wish] = {}
         self._asking = False
@@ -217,7 +206,7 @@ class Fleet:
             rate, running = wish.rate, self._running.counts.get(wish.name, 0)
             arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
         try:
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(_ANSWER_SECONDS):
                 said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
             return [_read(answer) for answer in said]
         except (RedisError, OSError, TimeoutError, ValueError) as error:
@@ -247,7 +236,7 @@ class Fleet:
         while self.alone:
             await asyncio.sleep(_RETRY_SECONDS)
             with suppress(RedisError, OSError, TimeoutError):
-                async with asyncio.timeout(self._answer_seconds):
+                async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._redis.ping()
                 self.alone = False
         logger.warning("Redis is back, and callers' rates hold for all replicas together again")

@@ -104,7 +104,7 @@ def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
 class Shipped:
     """A real redis-server, started by the script of `deploy/jobs.yml`, in a folder and on a port of its own."""
 
-    def __init__(self, folder: Path, secret: str) -> None:
+    def __init__(self, folder: Path, secret: str, **settings: str) -> None:
         self.port = free_port()
         self.folder = folder
         self.secret = folder / "jobs_url"
@@ -113,7 +113,7 @@ class Shipped:
         (_, self._check) = service["healthcheck"]["test"]
         self.process = subprocess.Popen(
             ["sh", ROOT / "deploy" / "redis" / "server.sh", "--bind", "127.0.0.1", "--port", str(self.port)],
-            env=environment(JOBS_URL_FILE=str(self.secret), REDIS_DATA=str(folder)),
+            env=environment(JOBS_URL_FILE=str(self.secret), REDIS_DATA=str(folder), **settings),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -133,7 +133,7 @@ class Shipped:
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:
-        """Until it is healthy, and more than a script that waits."""
+        """Wait until the script has become a Redis that is healthy."""
         program = Path(f"/proc/{self.process.pid}/comm")
         until(lambda: program.read_text() == "redis-server\n" and self.healthy(), "Redis is healthy")
 
@@ -248,3 +248,17 @@ def test_compose_chooses_where_jobs_wait(tmp_path: Path, redis_is_there: bool, u
         check=True,
     )
     assert found.stdout.strip() == url
+
+
+@pytest.mark.needs("redis")
+def test_redis_is_healthy_while_it_waits_for_the_sentinels(tmp_path: Path) -> None:
+    """Else Swarm's DNS would not have its name, and the Sentinels could not find it."""
+    sentinels = f"localhost:{free_port()}"
+    waiting = Shipped(
+        tmp_path, f"redis+sentinel://:secret@{sentinels}/jobs", REDIS_SENTINELS=sentinels, REDIS_NAME="redis"
+    )
+    try:
+        until(waiting.healthy, "it is healthy")
+        assert Path(f"/proc/{waiting.process.pid}/comm").read_text() == "sh\n"
+    finally:
+        waiting.stop()

@@ -22,7 +22,7 @@ from tests.test_image import docker
 pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
 _LONGEST_LOOK_UP = 3.0
-"""Seconds. A replica gives Redis two to answer; these machines share two cores with all else."""
+"""Seconds. A replica waits two seconds at most for Redis. The rest is for slow virtual machines."""
 
 LOOK = """
 import json, os, resource, tempfile
@@ -133,7 +133,7 @@ def test_redis_can_write_its_volume_only(with_jobs: Stack) -> None:
 
 
 def test_a_large_job_has_room(with_jobs: Stack) -> None:
-    """SQLite writes 100,000 rows and more into a scratch file; meanwhile the job's status is told in time."""
+    """SQLite can write more than 100,000 rows into a scratch file. Status requests are answered quickly meanwhile."""
     submitted = modern(
         with_jobs.url,
         "tools/call",

@@ -19,7 +19,7 @@ NAMED = f"{REGISTRY}/mcp-swarm:1"
 @pytest.fixture
 def registry() -> Iterator[None]:
     """A registry as a service of the Swarm; the mesh leads each node's port 5000 to it."""
-    # Debian's own file wants a password.
+    # The configuration that Debian ships requires a password.
     settings = "{version: 0.1, storage: {filesystem: {rootdirectory: /var/lib/docker-registry}}, http: {addr: ':5000'}}"
     serve = ("sh", "-c", f'echo "{settings}" >/tmp/config.yml && exec docker-registry serve /tmp/config.yml')
     volume = ("--mount", "type=tmpfs,target=/var/lib/docker-registry")
@@ -29,7 +29,7 @@ def registry() -> Iterator[None]:
         "--quiet",
         "--name",
         "registry",
-        "--no-healthcheck",  # the image's asks a replica
+        "--no-healthcheck",  # the image's own check is for a replica
         "--publish",
         "5000:5000",
         *volume,
