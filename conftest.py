@@ -18,7 +18,7 @@ import httpx
 import hypothesis
 import pytest
 
-from server.config import Settings
+from mcp_swarm.settings import Settings
 from tests.preloaded import Forked, Preloaded
 
 ROOT = Path(__file__).parent

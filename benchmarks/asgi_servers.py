@@ -23,7 +23,7 @@ from benchmarks.process import Process, ProcessError
 from benchmarks.study.command import Missing, Run, Script, main, some_of
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
 from benchmarks.study.turns import turns
-from loadtest.arguments import duration
+from mcp_swarm.loadtest.arguments import duration
 
 _PACK = "benchmarks.packs.offers"
 _WARM_UP = 0.2

@@ -19,7 +19,7 @@ import orjson
 import uvloop
 
 from benchmarks.senders import ARGUMENTS, Figures, Job, split
-from loadtest.latency import percentile
+from mcp_swarm.loadtest.latency import percentile
 
 Call = Callable[[], Awaitable[bytes]]
 """Sends the request; gives the body of a 200."""

@@ -17,7 +17,7 @@ from benchmarks.senders import CLIENTS, Figures, Job, client, load_test, wrk
 from benchmarks.spread import Spread
 from benchmarks.study.command import Missing, Run, Script, main
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
-from loadtest.arguments import positive
+from mcp_swarm.loadtest.arguments import positive
 
 AGREE = 0.10
 """Most that the load test's figures may be off wrk's."""

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from benchmarks.load import LoadError
-from loadtest.connection import Connection, ConnectionEnded
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded
 
 _PATIENCE = 120.0
 """Seconds until a job must have a result."""

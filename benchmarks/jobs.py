@@ -19,8 +19,8 @@ from benchmarks.results import Figure
 from benchmarks.spread import Spread
 from benchmarks.study.command import Missing, Run, Script, main
 from benchmarks.study.study import Column, Findings, Row, Table
-from loadtest.arguments import positive
-from loadtest.latency import percentile
+from mcp_swarm.loadtest.arguments import positive
+from mcp_swarm.loadtest.latency import percentile
 
 STATUS_MS = 3.0
 """Most that a look at a job's status may take, at the median."""

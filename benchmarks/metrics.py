@@ -13,9 +13,9 @@ from starlette.types import Scope
 
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Column, Findings, Table, row_of
-from loadtest.arguments import positive
-from server.metrics.requests import Requests
-from server.middleware.access_lines import CALL, WAY, Write
+from mcp_swarm.http.access_lines import CALL, WAY, Write
+from mcp_swarm.loadtest.arguments import positive
+from mcp_swarm.metrics.requests import Requests
 
 _SCOPE: Scope = {CALL: ("tools/call", "echo"), WAY: ("stateless", "fast")}
 

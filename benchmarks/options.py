@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.scenarios import SCENARIOS, WHOLE, Scenario, choose
-from loadtest.arguments import duration, new_file, positive
+from mcp_swarm.loadtest.arguments import duration, new_file, positive
 
 STDOUT = "-"
 

@@ -11,7 +11,7 @@ from benchmarks.peer.measure import measure, steps
 from benchmarks.peer.servers import SERVERS, Server, choose
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings
-from loadtest.arguments import duration
+from mcp_swarm.loadtest.arguments import duration
 
 
 def _measure(run: Run) -> Findings:

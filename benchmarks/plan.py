@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.process import Process
-from server.access.key import KeyEntry, hash_of
+from mcp_swarm.auth.key import KeyEntry, hash_of
 
 CONNECTIONS = (1, 32)
 """The loads: a single caller, and as many as keep the server busy."""

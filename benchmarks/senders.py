@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.load import LoadError
 from benchmarks.process import ROOT
-from loadtest.message import Era, Request, Writer
-from loadtest.target import Target
+from mcp_swarm.loadtest.message import Era, Request, Writer
+from mcp_swarm.loadtest.target import Target
 
 ARGUMENTS = {"message": "hi"}
 CLIENTS = ("httpx", "aiohttp")

@@ -24,7 +24,7 @@ from benchmarks.process import ProcessError
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings, Row
 from benchmarks.study.turns import turns
-from loadtest.arguments import duration, positive
+from mcp_swarm.loadtest.arguments import duration, positive
 
 _MEASURED = ("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "starlette", "pydantic", "orjson")
 

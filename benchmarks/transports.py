@@ -16,7 +16,7 @@ from benchmarks.transport.course import Course
 from benchmarks.transport.tables import Results, tables
 from benchmarks.transport.verdict import Verdict
 from benchmarks.wire import Era
-from loadtest.arguments import positive
+from mcp_swarm.loadtest.arguments import positive
 
 _MEASURED = ("mcp", "fastmcp", "httpx2", "uvicorn", "uvloop")
 

@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 
 _ROOT = Path(__file__).parent.parent
 
-_LAZY = ("docket", "fastmcp.server.sessions", "griffe", "server.http1.protocol", "server.server", "server.worker")
+_LAZY = ("docket", "fastmcp.server.sessions", "griffe", "mcp_swarm.http.uvicorn.protocol", "server.server", "mcp_swarm.worker")
 """What a server imports beside `server.__main__`, some of it only when it is needed."""
 
 _COMMANDS: tuple[list[str], ...] = ([], ["worker"])

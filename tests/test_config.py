@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from conftest import ROOT, environment
-from server import config
-from server.config import Settings
-from server.errors import StartupError
+from mcp_swarm.settings import Settings, doubts, misspelt, table
+from mcp_swarm.settings.errors import StartupError
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +25,7 @@ def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def test_defaults_are_what_the_readme_says() -> None:
     """The table in README is the one that the class makes."""
-    assert config.table() in (ROOT / "README.md").read_text()
+    assert table() in (ROOT / "README.md").read_text()
 
 
 def test_every_setting_is_described() -> None:
@@ -51,7 +50,7 @@ def test_a_variable_sets_its_setting(
 ) -> None:
     """By name in capitals; lists by commas; empty is as good as unset."""
     monkeypatch.setenv(name, value)
-    assert getattr(config.load(), field) == expected
+    assert getattr(Settings.load(), field) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name:
     """One line: the variable, what it was, what it should be."""
     monkeypatch.setenv(name, value)
     with pytest.raises(StartupError) as refusal:
-        config.load()
+        Settings.load()
     assert str(refusal.value).startswith(says)
     assert "\n" not in str(refusal.value)
 
@@ -86,7 +85,7 @@ def test_every_refusal_begins_with_a_variable_as_it_is_written(monkeypatch: pyte
         for value in ("?", "-1", "0", "a,,b c", "x=y", "ü" * 200):
             monkeypatch.setenv(name, value)
             try:
-                config.load()
+                Settings.load()
             except StartupError as refusal:
                 named[name, value] = re.split("[=:]", str(refusal))[0]
         monkeypatch.delenv(name)
@@ -102,7 +101,7 @@ def test_no_text_of_the_server_misspells_a_setting() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 words |= set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", node.value))
     assert words > {"AUDIT_KEY", "MCP_PORT"}
-    assert config.misspelt(dict.fromkeys(words - {"AUTH_ENABLE"}, "")) == []  # that one is an example of it
+    assert misspelt(dict.fromkeys(words - {"AUTH_ENABLE"}, "")) == []  # that one is an example of it
 
 
 def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +109,7 @@ def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_PORT", "x")
     monkeypatch.setenv("LOG_FORMAT", "y")
     with pytest.raises(StartupError) as refusal:
-        config.load()
+        Settings.load()
     assert [line.split("=")[0] for line in str(refusal.value).splitlines()] == ["MCP_PORT", "LOG_FORMAT"]
 
 
@@ -120,7 +119,7 @@ def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch,
     (tmp_path / "secrets" / name).write_text("s3cret\n")
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("AUTH_ENABLED", "true")
-    settings = config.load()
+    settings = Settings.load()
     assert settings.auth_token is not None
     assert settings.auth_token.get_secret_value() == "s3cret"
     assert settings.mcp_port == 9000
@@ -131,7 +130,7 @@ def test_the_environment_wins_over_a_secret(monkeypatch: pytest.MonkeyPatch, tmp
     """So that one can be overridden at once."""
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("MCP_PORT", "9001")
-    assert config.load().mcp_port == 9001
+    assert Settings.load().mcp_port == 9001
 
 
 @pytest.mark.parametrize("token", ["two words", "ümlaut", "tab\there"])
@@ -139,7 +138,7 @@ def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.Mo
     """Nobody could ever send it; and it stays out of the log."""
     monkeypatch.setenv("AUTH_TOKEN", token)
     with pytest.raises(StartupError) as refusal:
-        config.load()
+        Settings.load()
     assert str(refusal.value).startswith("AUTH_TOKEN: one or more visible ASCII")
     assert token not in str(refusal.value)
 
@@ -150,7 +149,7 @@ def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_PORT", text)
         try:
-            said = f"MCP_PORT={config.load().mcp_port}"
+            said = f"MCP_PORT={Settings.load().mcp_port}"
         except StartupError as refusal:
             said = str(refusal)
         assert said.startswith("MCP_PORT=")
@@ -161,7 +160,7 @@ def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
     """By folder and reason, not by traceback."""
     (tmp_path / "secrets" / "auth_token").write_bytes(b"\xff\xfe")
     with pytest.raises(StartupError) as refusal:
-        config.load()
+        Settings.load()
     assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret there can't be read as text: ")
 
 
@@ -169,7 +168,7 @@ def test_a_folder_of_secrets_that_is_not_there(monkeypatch: pytest.MonkeyPatch) 
     """Named, so meant."""
     monkeypatch.setenv("SECRETS_DIR", "/no/such/folder")
     with pytest.raises(StartupError, match="SECRETS_DIR=/no/such/folder: no such folder"):
-        config.load()
+        Settings.load()
 
 
 @pytest.mark.parametrize("value", ["inf", "nan"])
@@ -177,21 +176,21 @@ def test_a_time_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, valu
     """A drain has to end."""
     monkeypatch.setenv("DRAIN_SECONDS", value)
     with pytest.raises(StartupError, match="DRAIN_SECONDS"):
-        config.load()
+        Settings.load()
 
 
 def test_doubtful_combinations_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may be meant; they are seldom."""
-    assert config.doubts(Settings(), 3) == []
-    assert "AUTH_ENABLED" in config.doubts(Settings(auth_token=SecretStr("x")), 1)[0]
-    assert "STATELESS_HTTP=false" in config.doubts(Settings(stateless_http=False), 3)[0]
-    assert config.doubts(Settings(stateless_http=False), 1) == []
+    assert doubts(Settings(), 3) == []
+    assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")), 1)[0]
+    assert "STATELESS_HTTP=false" in doubts(Settings(stateless_http=False), 3)[0]
+    assert doubts(Settings(stateless_http=False), 1) == []
 
 
 def test_a_misspelt_variable_is_noticed() -> None:
     """AUTH_ENABLE=true would silently leave the door open."""
     names = environment(AUTH_ENABLE="true", MCP_POORT="1", HOME="/", MCP_PORT="1")
-    assert config.misspelt(names) == [
+    assert misspelt(names) == [
         "AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?",
         "MCP_POORT is no setting and has no effect; did you mean MCP_PORT?",
     ]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, until
-from server.containment import contain
+from mcp_swarm.components.containment import contain
 from tests.mcp import call, legacy, modern, text
 
 SECRET = "hunter2"
@@ -147,7 +147,7 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
         assert "Error re" in reply.json()["error"]["message"]
         assert SECRET not in reply.text
     assert legacy(hostile.url, "resources/read", {"uri": "hostile://exits/3"}).json()["error"]
-    until(lambda: hostile.output[before:].count("server.access") == 3, "three lines of access log")
+    until(lambda: hostile.output[before:].count("mcp_swarm.auth") == 3, "three lines of access log")
     assert hostile.output[before:].count(f"ValueError: the password is {SECRET}") == 2
     assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
 

@@ -90,7 +90,7 @@ def test_it_is_small(image: str) -> None:
 
 NOT_COMPILED = """
 import glob, sys
-import server.__main__, server.server, server.worker, server.work.backend, server.work.worker
+import server.__main__, server.server, mcp_swarm.worker, mcp_swarm.jobs.backend, mcp_swarm.jobs.worker
 compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
 # Some packages are imported by a loader of beartype's, which adds its version to the name.
 print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, free_port, run, until
-from server.probe import alive
+from mcp_swarm.process.probe import alive
 from tests.mcp import HEADERS, request
 
 CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})

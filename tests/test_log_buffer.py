@@ -8,7 +8,7 @@ import sys
 import threading
 
 from conftest import ROOT
-from server.log_buffer import BufferHandler, LogBuffer
+from mcp_swarm.process.log_buffer import BufferHandler, LogBuffer
 
 
 def test_without_an_event_loop_lines_are_written_at_once() -> None:
@@ -79,7 +79,7 @@ def test_what_waits_is_written_at_exit() -> None:
     """The process ends within the 50 ms."""
     code = (
         "import asyncio\n"
-        "from server.log_buffer import LogBuffer\n"
+        "from mcp_swarm.process.log_buffer import LogBuffer\n"
         "buffer = LogBuffer()\n"
         "async def main(): buffer.add('last words')\n"
         "asyncio.run(main())\n"

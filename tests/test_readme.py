@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from conftest import ROOT, Server, StartServer, environment, run
-from server.config import Settings
-from server.discovery import discover
+from mcp_swarm.components.discovery import discover
+from mcp_swarm.settings import Settings
 from tests.mcp import call
 
 README = (ROOT / "README.md").read_text()

@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from conftest import StartServer, free_port, run, until
-from server.errors import StartupError
-from server.start import StartReport, refusing
+from mcp_swarm.process.start import StartReport, refusing
+from mcp_swarm.settings.errors import StartupError
 from tests.mcp import call
 
 serve = partial(run, sys.executable, "-m", "server")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.asgi.calls import HEADERS, Calls
 from benchmarks.load import LoadError
-from loadtest.latency import percentile
+from mcp_swarm.loadtest.latency import percentile
 
 _DATA = re.compile(r"traffic: .*\((\d+)\) data")
 _TOTAL = re.compile(r"traffic: [^(]*\((\d+)\) total")

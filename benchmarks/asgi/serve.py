@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from server.asgi import run as others
+from server.asgi.portable import Portable
 from starlette.types import ASGIApp
 
 from benchmarks.asgi.variants import VARIANTS
-from server import config
-from server.asgi import run as others
-from server.asgi.portable import Portable
-from server.replica import APP, uvicorn_options
-from server.server import app
+from mcp_swarm import settings
+from mcp_swarm.app import app
+from mcp_swarm.process.replica import APP, uvicorn_options
 
 
 def portable() -> ASGIApp:
@@ -27,7 +27,7 @@ def main() -> int:
     """Serve until SIGTERM; returns the exit code."""
     name, *files = sys.argv[1:]
     variant = next(each for each in VARIANTS if each.name == name)
-    settings = config.load()
+    settings = settings.load()
     if variant.server == "uvicorn":
         made = APP if variant.name == "template" else "benchmarks.asgi.serve:portable"
         secured = dict(zip(("ssl_certfile", "ssl_keyfile"), files, strict=False))

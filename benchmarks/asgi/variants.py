@@ -25,7 +25,7 @@ class Variant:
 
 
 VARIANTS = (
-    Variant("template", "uvicorn as the template runs it", "uvicorn", "server.http1.protocol:HttpProtocol"),
+    Variant("template", "uvicorn as the template runs it", "uvicorn", "mcp_swarm.http.uvicorn.protocol:HttpProtocol"),
     Variant("httptools", "uvicorn, httptools and uvloop", "uvicorn", "httptools"),
     Variant("h11", "uvicorn, h11 and uvloop", "uvicorn", "h11"),
     Variant("hypercorn", "hypercorn, HTTP/1.1", "hypercorn", ""),

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from fastmcp.server import http
 
-from server.__main__ import main
+from mcp_swarm.cli.main import main
 
 
 class Sessions(http.FastMCPStreamableHTTPSessionManager):

@@ -6,7 +6,7 @@ from collections import deque
 from benchmarks.flood.exchange import REFUSED, connect, send, unwelcome
 from benchmarks.flood.messages import INITIALIZE
 from benchmarks.load import LoadError
-from loadtest.connection import Connection, Reply
+from mcp_swarm.loadtest.connection import Connection, Reply
 
 
 class Crowd:

@@ -5,7 +5,7 @@ import asyncio
 from benchmarks.expectation import fault
 from benchmarks.flood.messages import WELCOME
 from benchmarks.load import LoadError
-from loadtest.connection import Connection, ConnectionEnded, Reply
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
 
 REFUSED = 503
 """How a server says that it takes no more clients."""

@@ -8,7 +8,7 @@ from benchmarks.expectation import fault
 from benchmarks.flood.exchange import connect, send, unwelcome
 from benchmarks.flood.messages import INITIALIZE, echo, echoed, initialized
 from benchmarks.load import LoadError
-from loadtest.connection import Connection, Reply
+from mcp_swarm.loadtest.connection import Connection, Reply
 
 _AT_ONCE = 20
 """Calls on their way; the next has to wait, and its latency counts from when it was due."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from loadtest.message import Era
+from mcp_swarm.loadtest.message import Era
 
 STORE_URL = "BENCHMARK_SESSION_STORE"
 """The environment variable that names the Redis of `benchmarks.mode.shared_sessions`."""

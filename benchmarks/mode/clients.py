@@ -14,9 +14,9 @@ import uvloop
 from benchmarks import interruption
 from benchmarks.load import LoadError
 from benchmarks.mode.tally import Call, Tally, failure_of
-from loadtest.connection import Connection, ConnectionEnded, Reply
-from loadtest.message import CLIENT, Era, Request, Writer
-from loadtest.target import Target
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
+from mcp_swarm.loadtest.message import CLIENT, Era, Request, Writer
+from mcp_swarm.loadtest.target import Target
 
 _PATIENCE = 10.0
 """Seconds that a client waits for a reply."""

@@ -11,8 +11,8 @@ from benchmarks.mode.clients import Clients, bare_calls
 from benchmarks.mode.fleet import REPLICAS, Fleet
 from benchmarks.mode.proxy import Proxy
 from benchmarks.mode.tally import Call, Tally
-from loadtest.latency import percentile
-from loadtest.message import Era
+from mcp_swarm.loadtest.latency import percentile
+from mcp_swarm.loadtest.message import Era
 
 LATER_SECONDS = 0.1
 """A call takes while something happens to the replicas; see `benchmarks.mode.pack`."""

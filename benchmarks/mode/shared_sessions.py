@@ -29,8 +29,8 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from benchmarks.mode.cases import STORE_URL
-from server.__main__ import main
-from server.exchange.body import replay
+from mcp_swarm.cli.main import main
+from mcp_swarm.http.body import replay
 
 _SECONDS = 1800
 """A session is kept for so long after a replica opened it or took it up, as the SDK keeps an idle one."""

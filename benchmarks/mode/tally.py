@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from loadtest.connection import Reply
-from loadtest.judge import judge
-from loadtest.message import Request
+from mcp_swarm.loadtest.connection import Reply
+from mcp_swarm.loadtest.judge import judge
+from mcp_swarm.loadtest.message import Request
 
 _EXAMPLE = 160
 """Characters of a failure's example."""

@@ -24,7 +24,7 @@ from benchmarks.progress import progress
 from benchmarks.study.page import render
 from benchmarks.study.study import SCHEMA, Findings, Study
 from benchmarks.study.terminal import show
-from loadtest.arguments import new_file, positive
+from mcp_swarm.loadtest.arguments import new_file, positive
 
 EXIT_MISSED = 1
 EXIT_REFUSED = 2

@@ -9,8 +9,8 @@ from benchmarks.study.model import evaluate
 from benchmarks.study.plots import bars, lines
 from benchmarks.study.study import Study
 from benchmarks.study.words import cells, heading, number
-from loadtest.report.drawing import HEIGHT, WIDTH
-from loadtest.report.page import templates
+from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH
+from mcp_swarm.loadtest.report.page import templates
 
 _HERE = Path(__file__).parent
 _SCRIPT = (_HERE / "model.js").read_text()

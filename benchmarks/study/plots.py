@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from benchmarks.study.study import Column, Plot, Table
 from benchmarks.study.words import figure, heading
-from loadtest.report.drawing import HEIGHT, WIDTH, Chart, Shape, Tick, colour, scale_of
+from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH, Chart, Shape, Tick, colour, scale_of
 
 
 @dataclass(frozen=True)

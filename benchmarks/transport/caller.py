@@ -10,7 +10,7 @@ from mcp import Client
 
 from benchmarks.load import LoadError
 from benchmarks.wire import Era
-from loadtest.latency import percentile
+from mcp_swarm.loadtest.latency import percentile
 
 Call = Callable[[], Awaitable[None]]
 """One call.

@@ -10,7 +10,7 @@ from benchmarks.scenarios import MESSAGE
 from benchmarks.transport.caller import Call, echo, latencies, mean, timed
 from benchmarks.transport.place import Place
 from benchmarks.wire import Era
-from loadtest.latency import percentile
+from mcp_swarm.loadtest.latency import percentile
 
 SIZES = {100: "100 B", 1_000: "1 kB", 10_000: "10 kB", 100_000: "100 kB", 1_000_000: "1 MB"}
 """Bytes of a message, and how they are told."""

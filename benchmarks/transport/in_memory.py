@@ -8,7 +8,7 @@ from mcp import Client
 from benchmarks.transport.echo import server
 from benchmarks.transport.place import MODES, Place
 from benchmarks.wire import Era
-from server.exchange.sdk import low_level
+from mcp_swarm.mcp._sdk import low_level
 
 
 class InMemory(Place):

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastmcp.exceptions import ToolError
 
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 
 try:
     import asyncpg  # type: ignore[import-untyped]

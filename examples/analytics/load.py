@@ -9,7 +9,7 @@ from pathlib import Path
 
 from examples.analytics import _generated
 from examples.analytics._postgres import asyncpg, database_url
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 
 
 async def load(url: str) -> None:

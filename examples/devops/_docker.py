@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, Valida
 from pydantic.alias_generators import to_pascal
 from pydantic_core import to_json
 
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
 

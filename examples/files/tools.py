@@ -19,7 +19,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
 from pydantic import BaseModel, Field
 
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 
 _ROOT = os.environ.get("FILES_ROOT", "")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY

@@ -19,7 +19,7 @@ import httpx2
 from fastmcp.exceptions import ToolError
 
 from examples.gateway.addresses import Network
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 
 _IN_NAMES = ":@!$&'()*+,="
 """What a path's names may hold as it is (RFC 3986, section 3.3: pchar), but for `;`, which some servers cut at."""

@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from examples.gateway import apart, apis
 from examples.gateway.transport import CheckedTransport
-from server import downstream
+from mcp_swarm import downstream
 
 _MOST_BYTES = 1024 * 1024
 _APIS = apis.load()

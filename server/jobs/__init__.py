@@ -2,14 +2,10 @@
 
 A new file with a new function is all there is to do:
 
-    from server.jobs import Progress, job
+    from mcp_swarm import Progress, job
 
     @job(timeout=600)
     async def digest(pages: int, progress: Progress) -> dict[str, int]: ...
 
 Files and folders that begin with `_` are left out.
 """
-
-from server.work.job import Progress, in_thread, job
-
-__all__ = ["Progress", "in_thread", "job"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from server.jobs import Progress, in_thread, job
+from mcp_swarm import Progress, in_thread, job
 from server.jobs._sales import sales, sell
 
 _COLUMNS = ("id", "region", "month", "cents")

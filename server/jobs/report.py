@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from server.jobs import Progress, in_thread, job
+from mcp_swarm import Progress, in_thread, job
 from server.jobs._sales import sales, sell
 
 _CHUNK = 10_000

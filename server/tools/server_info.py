@@ -5,10 +5,10 @@ import time
 from fastmcp.tools import tool
 from pydantic import BaseModel, Field
 
-from server import __version__, config
-from server.replica import name_of
+from mcp_swarm import __version__, replica_name
+from server.config import Settings
 
-_SETTINGS = config.load()
+_SETTINGS = Settings.load()
 _STARTED = time.monotonic()
 
 
@@ -27,6 +27,6 @@ async def server_info() -> ServerInfo:
     return ServerInfo(
         name=_SETTINGS.mcp_name,
         version=__version__,
-        replica=name_of(_SETTINGS),
+        replica=replica_name(_SETTINGS),
         uptime_seconds=round(time.monotonic() - _STARTED, 3),
     )

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Server, run
-from server.access.address import Addresses
+from mcp_swarm.auth.address import Addresses
 from tests.mcp import HEADERS, legacy, request
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.access.caller import Caller
-from server.access.tokens import Tokens
-from server.rates.rate import NO_RATE
+from mcp_swarm.auth.caller import Caller
+from mcp_swarm.auth.tokens import Tokens
+from mcp_swarm.settings.rate import NO_RATE
 from tests.access.issuer import AUDIENCE, NAME, Issuer
 
 Check = Callable[[str], Caller | None]

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, run, until
-from server.access.key import hash_of
-from server.access.key_ring import KeyRing
-from server.rates.rate import NO_RATE
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.auth.key_ring import KeyRing
+from mcp_swarm.settings.rate import NO_RATE
 from tests.mcp import HEADERS, legacy, request
 
 A, B, C = (letter * 40 for letter in "abc")

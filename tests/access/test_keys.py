@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import ROOT, run
-from server.access.key import KeyEntry, hash_of
-from server.access.key_file import KeyFileError, read
-from server.rates.rate import Rate
+from mcp_swarm.auth.key import KeyEntry, hash_of
+from mcp_swarm.auth.key_file import KeyFileError, read
+from mcp_swarm.settings.rate import Rate
 
 HASH = hash_of("k" * 40)
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from conftest import Server
-from server.access.key import hash_of
-from server.signing.keypair import new_pair, private_key
-from server.signing.sign import signed_headers
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.signing.keypair import new_pair, private_key
+from mcp_swarm.signing.sign import signed_headers
 from tests.mcp import HEADERS, request
 from tests.replicas import Fleet, RedisServer, running
 

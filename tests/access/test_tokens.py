@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc import jwk, jwt
 
 from conftest import Server, StartServer, run, until
-from server.access.tokens import Tokens
-from server.rates.rate import NO_RATE
+from mcp_swarm.auth.tokens import Tokens
+from mcp_swarm.settings.rate import NO_RATE
 from tests.access.issuer import AUDIENCE, NAME, Issuer
 from tests.mcp import get, legacy
 

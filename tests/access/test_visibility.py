@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conftest import Server
-from server.access.key import hash_of
+from mcp_swarm.auth.key import hash_of
 from tests.mcp import FULL, HEADERS, get, legacy, modern, post, request
 
 KEYS = {name: name[0] * 40 for name in ("reader", "seller", "all", "nothing", "jobs")}

@@ -11,11 +11,11 @@ import h2.connection
 import h2.events
 import httpx
 import pytest
+from server.asgi import run as asgi
 
 from conftest import Server, StartServer, free_port, run, until
-from server.asgi import run as asgi
-from server.config import Settings
-from server.errors import StartupError
+from mcp_swarm.settings import Settings
+from mcp_swarm.settings.errors import StartupError
 from tests.mcp import ENVELOPE, HEADERS, VERSION, request, text
 from tests.test_drain import TIMED, finish
 

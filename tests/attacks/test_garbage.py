@@ -56,7 +56,7 @@ async def _count(version: str) -> dict[str, int]:
     from uvicorn import Config
     from uvicorn.lifespan.on import LifespanOn
 
-    from server.server import app as factory
+    from mcp_swarm.app import app as factory
 
     config = Config(factory(), log_config=None, interface="asgi3", proxy_headers=False)
     config.load()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
-from server.exchange.reply import PING_SECONDS
+from mcp_swarm.mcp.reply import PING_SECONDS
 from tests.attacks.attacker import Told
 from tests.attacks.conftest import Attack, Attacked
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conftest import until
-from server.access.key import KeyEntry, hash_of
+from mcp_swarm.auth.key import KeyEntry, hash_of
 from tests.attacks import wire
 from tests.attacks.conftest import Attack, Attacked
 

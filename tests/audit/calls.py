@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from server.audit.call import Noted, canonical
-from server.audit.chain import Chain
-from server.audit.digests import Digests
-from server.audit.line import Form
-from server.audit.shown import Shown
+from mcp_swarm.audit.call import Noted, canonical
+from mcp_swarm.audit.chain import Chain
+from mcp_swarm.audit.digests import Digests
+from mcp_swarm.audit.line import Form
+from mcp_swarm.audit.shown import Shown
 
 KEY = b"0123456789abcdef0123456789abcdef"
 NOON = 1_790_000_000.25

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.audit.call import UNWRITABLE, canonical
+from mcp_swarm.audit.call import UNWRITABLE, canonical
 
 _text = st.text(st.characters(), max_size=5)  # lone surrogates, too
 _values: st.SearchStrategy[Any] = st.recursive(

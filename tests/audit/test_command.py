@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from server.audit.command import main
+from mcp_swarm.cli.audit import main
 from tests.audit.calls import KEY, a_call, chained, said
 
-_CODE = "import sys; from server.audit.command import main; sys.exit(main(sys.argv[1:]))"
+_CODE = "import sys; from mcp_swarm.cli.audit import main; sys.exit(main(sys.argv[1:]))"
 
 
 def audit(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from conftest import ROOT, until
-from server.audit.log import MOST_BYTES, MOST_LINES, AuditLog
-from server.audit.verify import verify
+from mcp_swarm.audit.log import MOST_BYTES, MOST_LINES, AuditLog
+from mcp_swarm.audit.verify import verify
 from tests.audit.calls import a_call, events, ids, lines_in, said
 
 _FULL = "No space left on device"
@@ -196,7 +196,7 @@ def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
 
 _LIMITED = """
 import json, os, resource, sys, time
-from server.audit.log import AuditLog
+from mcp_swarm.audit.log import AuditLog
 from tests.audit.calls import a_call
 
 target, mode = sys.argv[1:]
@@ -255,7 +255,7 @@ def test_on_stdout_half_a_line_stays(tmp_path: Path) -> None:
 
 _PIPE = """
 import sys, time
-from server.audit.log import AuditLog
+from mcp_swarm.audit.log import AuditLog
 from tests.audit.calls import a_call
 
 log = AuditLog("stdout", "r1", "refuse")

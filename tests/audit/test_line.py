@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.audit.call import Noted, canonical
-from server.audit.digests import Digests
-from server.audit.entry import read
-from server.audit.line import outcome
+from mcp_swarm.audit.call import Noted, canonical
+from mcp_swarm.audit.digests import Digests
+from mcp_swarm.audit.entry import read
+from mcp_swarm.audit.line import outcome
 from tests.audit.calls import KEY, NOON, a_call, line_of, said
 
 _PIPE = 4096

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
-from server.audit.log import AuditLog
-from server.audit.verify import verify
-from server.errors import StartupError
+from mcp_swarm.audit.log import AuditLog
+from mcp_swarm.audit.verify import verify
+from mcp_swarm.settings.errors import StartupError
 from tests.audit.calls import KEY, a_call, events, ids, lines_in, said
 
 
@@ -36,7 +36,7 @@ def log(path: Path) -> Iterator[AuditLog]:
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own, as a replica does."""
-    begin = "from server.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
+    begin = "from mcp_swarm.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
     return subprocess.run([sys.executable, "-c", begin + code], cwd=ROOT, capture_output=True, text=True, check=True)
 
 
@@ -183,7 +183,7 @@ class TestRuns:
             "for number in range(3000): log.note(a_call())\n"
             "log.stop()\n"
         )
-        begin = "from server.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
+        begin = "from mcp_swarm.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
         started = [subprocess.Popen([sys.executable, "-c", begin + code, name], cwd=ROOT) for name in ("a", "b", "c")]
         assert [process.wait(60) for process in started] == [0, 0, 0]
         report = verify(lines_in(path))
@@ -207,7 +207,7 @@ class TestRuns:
     def test_a_process_that_is_killed_leaves_half_a_line_at_most(self, path: Path) -> None:
         """However often; each run but for its end is there."""
         code = (
-            "from server.audit.log import AuditLog\n"
+            "from mcp_swarm.audit.log import AuditLog\n"
             "from tests.audit.calls import a_call\n"
             f"log = AuditLog({str(path)!r}, 'r1')\n"
             "log.start()\n"
@@ -294,7 +294,7 @@ class TestStdout:
             "import subprocess, sys\n"
             "code = '''if 1:\n"
             "    import sys\n"
-            "    from server.audit.log import AuditLog\n"
+            "    from mcp_swarm.audit.log import AuditLog\n"
             "    from tests.audit.calls import a_call\n"
             "    log = AuditLog('stdout', sys.argv[1])\n"
             "    log.start()\n"

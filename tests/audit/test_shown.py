@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from server.audit.shown import MOST_BYTES, Shown
+from mcp_swarm.audit.shown import MOST_BYTES, Shown
 from tests.audit.calls import a_call, line_of, said
 
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from conftest import Server, run, until
-from server.access.key import hash_of
-from server.audit.command import main
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.cli.audit import main
 from tests.access.issuer import AUDIENCE, NAME, Issuer
 from tests.mcp import BOTH, HEADERS, legacy, modern
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.audit.call import Noted
-from server.audit.chain import Chain
-from server.audit.digests import Digests
-from server.audit.line import Form
-from server.audit.report import MOST_PROBLEMS
-from server.audit.shown import Shown
-from server.audit.verify import Verifier, verify
+from mcp_swarm.audit.call import Noted
+from mcp_swarm.audit.chain import Chain
+from mcp_swarm.audit.digests import Digests
+from mcp_swarm.audit.line import Form
+from mcp_swarm.audit.report import MOST_PROBLEMS
+from mcp_swarm.audit.shown import Shown
+from mcp_swarm.audit.verify import Verifier, verify
 from tests.audit.calls import KEY, a_call, chained, said
 
 _calls = st.lists(
@@ -231,8 +231,8 @@ class TestForging:
     @pytest.mark.parametrize(
         "ahead",
         [
-            "2026-09-22 12:00:00,123 - server.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call ",
-            "2026-09-22 12:00:00,123 - server.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call x | ",
+            "2026-09-22 12:00:00,123 - mcp_swarm.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call ",
+            "2026-09-22 12:00:00,123 - mcp_swarm.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call x | ",
             "mcp.1.abc@node1    | 2026-09-22 12:00:00,123 - INFO - called a | ",
             "mcp.1.abc@node1    | a b | ",
             '{"time":"2026-09-22T12:00:00","message":"',

@@ -18,8 +18,8 @@ from benchmarks.mode.tally import failure_of
 from benchmarks.mode.words import harms, sentence
 from benchmarks.study.study import Row, Table, read, row_of
 from conftest import ROOT, run, until
-from loadtest.connection import Reply
-from loadtest.message import Request
+from mcp_swarm.loadtest.connection import Reply
+from mcp_swarm.loadtest.message import Request
 
 pytestmark = pytest.mark.alone
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import Server, StartServer, until
-from server.access.key import hash_of
+from mcp_swarm.auth.key import hash_of
 from tests.mcp import call, legacy, modern, text
 from tests.metrics.page import Scrape
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from server.cache import kept as module
-from server.cache.cache import Cache
-from server.cache.kept import kept
-from server.cache.policy import Policy
+from mcp_swarm.components.cache import cached_tool as module
+from mcp_swarm.components.cache.cache import Cache
+from mcp_swarm.components.cache.cached_tool import kept
+from mcp_swarm.components.cache.policy import Policy
 
 
 class Clock:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, environment
-from server.cache.policy import Policy, policy_of
+from mcp_swarm.components.cache.policy import Policy, policy_of
 
 
 def test_a_policy() -> None:

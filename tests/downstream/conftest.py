@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from conftest import ROOT, free_port, until
-from server.downstream import Downstream
-from server.downstream.hosts import Hosts
-from server.settings.downstream import DownstreamSettings
+from mcp_swarm.downstream import Downstream
+from mcp_swarm.downstream.hosts import Hosts
+from mcp_swarm.settings.downstream import DownstreamSettings
 
 Test = Callable[[Downstream], Coroutine[Any, Any, Any]]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.downstream.breaker import Breaker, Open
+from mcp_swarm.downstream.breaker import Breaker, Open
 from tests.rates.test_bucket import Clock
 
 

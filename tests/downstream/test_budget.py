@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.downstream.budget import PER_SECOND, SHARE, Budget
-from server.downstream.pause import pause
+from mcp_swarm.downstream.budget import PER_SECOND, SHARE, Budget
+from mcp_swarm.downstream.pause import pause
 from tests.rates.test_bucket import Clock
 
 

@@ -8,11 +8,19 @@ import pytest
 from fastmcp.exceptions import ToolError
 
 from conftest import free_port
-from server import deadline
-from server.downstream import BadStatus, Downstream, DownstreamError, Limited, TimedOut, Unreachable, Unusable
-from server.downstream.client import Options
-from server.downstream.hosts import MOST, Hosts
-from server.settings.downstream import DownstreamSettings
+from mcp_swarm.downstream import (
+    BadStatus,
+    Downstream,
+    DownstreamError,
+    Limited,
+    TimedOut,
+    Unreachable,
+    Unusable,
+    deadline,
+)
+from mcp_swarm.downstream.client import Options
+from mcp_swarm.downstream.hosts import MOST, Hosts
+from mcp_swarm.settings.downstream import DownstreamSettings
 from tests.downstream.conftest import Client, Misbehaving
 
 
@@ -64,7 +72,7 @@ def test_what_is_no_answer(
         told = str(error.value)
         assert words.replace("HOST", host.host) in told
         assert not any(secret in told for secret in ("hunter", "secret", "internal", path))
-        assert str(type(error.value)("again")) == "again"  # as `server.call_guard` makes them anew
+        assert str(type(error.value)("again")) == "again"  # as `mcp_swarm.components.call_limits` makes them anew
         assert {name: count for name, count in client.hosts.state()[host.host].outcomes.items() if count} == {
             outcome: 1
         }

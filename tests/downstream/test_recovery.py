@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from server.downstream import CircuitOpen, Downstream, DownstreamError, TimedOut, Unreachable
+from mcp_swarm.downstream import CircuitOpen, Downstream, DownstreamError, TimedOut, Unreachable
 from tests.downstream.conftest import Client, Misbehaving
 
 

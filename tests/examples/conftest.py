@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from server import downstream
-from server.settings.downstream import DownstreamSettings
+from mcp_swarm import downstream
+from mcp_swarm.settings.downstream import DownstreamSettings
 from tests.examples.upstream import TOKEN, Gateway
 
 SECRET = "hunter2 is outside"

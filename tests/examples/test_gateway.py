@@ -12,9 +12,9 @@ import pytest
 
 from conftest import StartServer, free_port
 from examples.gateway.apis import Api
-from server import downstream
-from server.errors import StartupError
-from server.settings.downstream import DownstreamSettings
+from mcp_swarm import downstream
+from mcp_swarm.settings.downstream import DownstreamSettings
+from mcp_swarm.settings.errors import StartupError
 from tests.examples.upstream import TOKEN, Gateway, response
 from tests.mcp import call, text
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from examples.gateway.addresses import is_public, may_lead_to
 from examples.gateway.transport import CheckedTransport
-from server.downstream import Downstream, Unreachable
-from server.downstream.hosts import Hosts
-from server.settings.downstream import DownstreamSettings
+from mcp_swarm.downstream import Downstream, Unreachable
+from mcp_swarm.downstream.hosts import Hosts
+from mcp_swarm.settings.downstream import DownstreamSettings
 from tests.examples.upstream import Upstream
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive
 
-from server.exchange.body import Body, replay
-from server.exchange.errors import ClientGone, Refused
-from server.exchange.in_flight import InFlight
-from server.exchange.memory import Memory
+from mcp_swarm.http.body import Body, replay
+from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.memory import Memory
+from mcp_swarm.http.refusal import ClientGone, Refused
 
 
 def sending(*messages: Message) -> Receive:

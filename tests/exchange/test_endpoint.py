@@ -151,7 +151,7 @@ def test_an_id_that_is_none_is_refused(local_url: str, number: Any) -> None:
 
 def test_a_prompt_with_an_argument_of_a_wrong_type_is_told_which(local_url: str, local_replicas: Server) -> None:
     """Without pydantic's words, and nothing a caller sends begins a line of the log."""
-    forged = "x\n2026-01-02 06:33:03,969 - server.access - INFO - [c565931a] forged"
+    forged = "x\n2026-01-02 06:33:03,969 - mcp_swarm.auth - INFO - [c565931a] forged"
     reply = legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"text": "x", "sentences": forged}})
     assert error(reply) == {"code": -32602, "message": "Arguments of a wrong type: sentences"}
     until(lambda: "prompts/get summarize" in local_replicas.output, "the access log's line")

@@ -16,7 +16,7 @@ from fastmcp.server.dependencies import FastMCPRequestContext
 from mcp.server.runner import ServerRunner
 
 from conftest import ROOT
-from server.exchange import sdk
+from mcp_swarm.mcp import _sdk
 
 NAMES = {
     "fastmcp.server.context": {
@@ -94,7 +94,7 @@ def test_a_request_context_has_the_fields_that_ours_has() -> None:
     """A field more would be missing from `LazyRequestContext`."""
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
-    assert all(name in vars(sdk.LazyRequestContext) for name in (*fields, "_srctx"))
+    assert all(name in vars(_sdk.LazyRequestContext) for name in (*fields, "_srctx"))
 
 
 def test_an_exit_stack_tells_whether_it_is_empty() -> None:
@@ -118,7 +118,7 @@ def test_no_other_module_touches_a_private_name() -> None:
     """Imports of `_names`, and `_attributes` of FastMCP's and the SDK's objects."""
     found = []
     for path in sorted((ROOT / "server").rglob("*.py")):
-        if path == Path(sdk.__file__):
+        if path == Path(_sdk.__file__):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             library = isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0]
@@ -138,7 +138,7 @@ def test_every_private_name_that_is_touched_is_tested_here() -> None:
     tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
     used = {
         node.attr
-        for node in ast.walk(ast.parse(Path(sdk.__file__).read_text()))
+        for node in ast.walk(ast.parse(Path(_sdk.__file__).read_text()))
         if isinstance(node, ast.Attribute)
         and node.attr.startswith("_")
         and not node.attr.startswith("__")

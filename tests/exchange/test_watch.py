@@ -5,14 +5,13 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from server.exchange import watch
-from server.exchange.errors import ClientGone
-from server.exchange.reply import Reply
+from mcp_swarm.http.refusal import ClientGone
+from mcp_swarm.mcp.reply import Reply
 
 
 def test_a_connection_that_is_closed_already_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """uvloop's transport refuses to write before anybody is told of its end; the call is cancelled, as with any end."""
-    monkeypatch.setattr(watch, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(wait, "PING_SECONDS", 0.01)
     closed = False
 
     async def send(_: Message) -> None:
@@ -30,7 +29,7 @@ def test_a_connection_that_is_closed_already_ends_the_wait(monkeypatch: pytest.M
         closed = True
         task = asyncio.create_task(asyncio.sleep(60))
         with pytest.raises(ClientGone):
-            await watch.watch(task, receive, reply)
+            await wait.watch(task, receive, reply)
         with pytest.raises(asyncio.CancelledError):
             await task
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.progress import progress
-from loadtest.arguments import positive
+from mcp_swarm.loadtest.arguments import positive
 from tests.fuzz.battery import BATCH, Battery, Report
 from tests.fuzz.replica import running
 

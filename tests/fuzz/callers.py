@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from server.access.key import hash_of
-from server.signing.keypair import public_text
-from server.signing.sign import signed_headers
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.signing.keypair import public_text
+from mcp_swarm.signing.sign import signed_headers
 from tests.access.issuer import AUDIENCE, NAME, Issuer
 from tests.fuzz.bodies import mangled
 from tests.fuzz.dice import Dice

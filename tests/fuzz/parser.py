@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtest.arguments import positive
+from mcp_swarm.loadtest.arguments import positive
 
 READERS = ["message", "envelope", "http", "submission", "keys", "signature", "digest", "token", "audit"]
 """Of `tests.fuzz.targets`, which is imported late: only what atheris sees imported can it look into."""

@@ -19,27 +19,27 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from server.access.address import Addresses
-from server.access.key import hash_of
-from server.access.key_file import KeyFileError
-from server.access.key_ring import KeyRing
-from server.access.tokens import Tokens
-from server.audit.call import ARGUMENTS, note_arguments
-from server.audit.verify import verify
-from server.config import Settings
-from server.exchange import eras
-from server.exchange.admission import Admission
-from server.exchange.errors import Refused
-from server.exchange.message import Request, Response, called, called_tool, parse
-from server.http1.connections import KEY, Connections
-from server.http1.limits import of
-from server.http1.protocol import HttpProtocol
-from server.middleware.headers import headers_of
-from server.rates.rate import NO_RATE
-from server.routes.jobs import Submission
-from server.signing.digest import check_digest
-from server.signing.errors import BadSignature
-from server.signing.verify import Signatures
+from mcp_swarm.audit.call import ARGUMENTS, note_arguments
+from mcp_swarm.audit.verify import verify
+from mcp_swarm.auth.address import Addresses
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.auth.key_file import KeyFileError
+from mcp_swarm.auth.key_ring import KeyRing
+from mcp_swarm.auth.signatures.digest import check_digest
+from mcp_swarm.auth.signatures.errors import BadSignature
+from mcp_swarm.auth.signatures.verify import Signatures
+from mcp_swarm.auth.tokens import Tokens
+from mcp_swarm.http.admission import Admission
+from mcp_swarm.http.headers import headers_of
+from mcp_swarm.http.refusal import Refused
+from mcp_swarm.http.uvicorn.connections import KEY, Connections
+from mcp_swarm.http.uvicorn.limits import of
+from mcp_swarm.http.uvicorn.protocol import HttpProtocol
+from mcp_swarm.mcp import protocol_version
+from mcp_swarm.mcp.message import Request, Response, called, called_tool, parse
+from mcp_swarm.routes.jobs import Submission
+from mcp_swarm.settings import Settings
+from mcp_swarm.settings.rate import NO_RATE
 from tests.access.issuer import AUDIENCE, NAME, Issuer
 from tests.audit.calls import a_call, chained
 from tests.mcp import ENVELOPE, VERSION, request
@@ -95,13 +95,13 @@ def _envelope(data: bytes) -> None:
     pairs = [tuple(line.partition(b": ")[::2]) for line in head.split(b"\n")]
     scope: Scope = {"type": "http", "headers": [(name.lower(), value) for name, value in pairs]}
     headers, message = headers_of(scope), parse(body)
-    if eras.handshake_version(headers) is not None or isinstance(message, Response):
+    if protocol_version.handshake_version(headers) is not None or isinstance(message, Response):
         return
     if isinstance(message, Request):
-        eras.check_envelope(message, headers)
-        eras.check_param_headers(message, scope, _SCHEMAS)
+        protocol_version.check_envelope(message, headers)
+        protocol_version.check_param_headers(message, scope, _SCHEMAS)
     else:
-        eras.check_served(headers)
+        protocol_version.check_served(headers)
 
 
 class _Nothing:

@@ -8,11 +8,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from server.config import Settings
-from server.http1.connections import KEY
-from server.http1.connections import Connections as Open
-from server.http1.limits import of
-from server.http1.protocol import HttpProtocol
+from mcp_swarm.http.uvicorn.connections import KEY
+from mcp_swarm.http.uvicorn.connections import Connections as Open
+from mcp_swarm.http.uvicorn.limits import of
+from mcp_swarm.http.uvicorn.protocol import HttpProtocol
+from mcp_swarm.settings import Settings
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Server, StartServer
-from server.http1.compression import accepts_gzip
+from mcp_swarm.http.compression import accepts_gzip
 from tests.mcp import HEADERS, get, post, request
 
 LARGE, LARGER, SMALL = 20_000, 300_000, 1_000

@@ -127,7 +127,7 @@ def test_a_process_with_few_files_asks_for_those_that_its_connections_take(start
 
 def test_a_process_that_gets_too_few_files_says_so() -> None:
     """It starts all the same: callers are fewer than may come, mostly."""
-    program = "from server.http1 import limits; import logging; logging.basicConfig(); limits.allow_files(1000)"
+    program = "from mcp_swarm.http.uvicorn import limits; import logging; logging.basicConfig(); limits.allow_files(1000)"
     done = run("sh", "-c", f"ulimit -n 500; exec {sys.executable} -c '{program}'")
     assert "MAX_CONNECTIONS=1000 takes 1256 open files, and this process may have 500 (ulimit -n)" in done.stderr
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from conftest import free_port
-from loadtest import plan
-from loadtest.caller import Caller
-from loadtest.options import read
-from loadtest.run import Run
+from mcp_swarm.loadtest import plan
+from mcp_swarm.loadtest.caller import Caller
+from mcp_swarm.loadtest.options import read
+from mcp_swarm.loadtest.run import Run
 from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.compare import compare, rank_test
+from mcp_swarm.loadtest.compare import compare, rank_test
 
 SLICES = 40
 

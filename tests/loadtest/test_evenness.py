@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.evenness import evenness, tolerance
+from mcp_swarm.loadtest.evenness import evenness, tolerance
 
 
 @pytest.mark.parametrize(

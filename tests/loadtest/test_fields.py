@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from loadtest.fields import maker
+from mcp_swarm.loadtest.fields import maker
 
 
 def test_without_fields_there_is_nothing_to_make() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from loadtest.connection import Reply
-from loadtest.judge import judge
-from loadtest.message import Request
+from mcp_swarm.loadtest.connection import Reply
+from mcp_swarm.loadtest.judge import judge
+from mcp_swarm.loadtest.message import Request
 
 CALL = Request(b"", "tools/call echo", 7, "load 7")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from loadtest.knee import Knee, find
-from loadtest.latency import Latency
-from loadtest.summary import Summary
-from loadtest.thresholds import Threshold
+from mcp_swarm.loadtest.knee import Knee, find
+from mcp_swarm.loadtest.latency import Latency
+from mcp_swarm.loadtest.summary import Summary
+from mcp_swarm.loadtest.thresholds import Threshold
 from tests.loadtest.test_summary import SUMMARY
 
 GATES = (Threshold.of("p99<200ms"), Threshold.of("error_rate<1%"))

@@ -6,9 +6,9 @@ from collections import Counter
 
 from rich.console import Console
 
-from loadtest.live import Live
-from loadtest.options import read
-from loadtest.worker import Tick
+from mcp_swarm.loadtest.live import Live
+from mcp_swarm.loadtest.options import read
+from mcp_swarm.loadtest.worker import Tick
 
 
 def ticks(count: int) -> list[Tick]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from loadtest.message import Era
-from loadtest.options import read
-from loadtest.pace import Ramp
+from mcp_swarm.loadtest.message import Era
+from mcp_swarm.loadtest.options import read
+from mcp_swarm.loadtest.pace import Ramp
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

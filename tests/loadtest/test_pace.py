@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from loadtest.pace import Ramp, constant
+from mcp_swarm.loadtest.pace import Ramp, constant
 
 
 def test_a_constant_rate() -> None:

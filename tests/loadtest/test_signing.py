@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from conftest import StartServer, run
-from loadtest import plan
-from loadtest.caller import Caller
-from loadtest.options import read
-from loadtest.run import Run
-from server.signing.keypair import new_pair, private_key
+from mcp_swarm.loadtest import plan
+from mcp_swarm.loadtest.caller import Caller
+from mcp_swarm.loadtest.options import read
+from mcp_swarm.loadtest.run import Run
+from mcp_swarm.signing.keypair import new_pair, private_key
 from tests.loadtest.fake import Fake, fake
 from tests.signing import calls
 from tests.signing.asking import Asking, serving

@@ -2,9 +2,9 @@
 
 import pytest
 
-from loadtest.samples import Samples, merged
-from loadtest.summary import Summary, summarize
-from loadtest.watch import Generator
+from mcp_swarm.loadtest.samples import Samples, merged
+from mcp_swarm.loadtest.summary import Summary, summarize
+from mcp_swarm.loadtest.watch import Generator
 
 QUIET = Generator(processes=1, cpu=0.2, lag_p99_ms=1.0, late_p99_ms=0.0)
 

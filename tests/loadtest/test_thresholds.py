@@ -2,7 +2,7 @@
 
 import pytest
 
-from loadtest.thresholds import Threshold
+from mcp_swarm.loadtest.thresholds import Threshold
 from tests.loadtest.test_summary import SUMMARY
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import StartServer, until
-from server.metrics.requests import Requests
-from server.middleware.access_lines import CALL, FAILED, WAY
+from mcp_swarm.http.access_lines import CALL, FAILED, WAY
+from mcp_swarm.metrics.requests import Requests
 from tests.mcp import HEADERS, get, legacy, modern, post, request
 from tests.metrics.page import Scrape
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from conftest import Server, StartServer, until
-from server.middleware.access_log import AccessLog
+from mcp_swarm.http.access_log import AccessLog
 from tests.mcp import legacy, modern
 
 LINE = re.compile(
@@ -63,7 +63,7 @@ def test_json_lines(start_server: StartServer) -> None:
     """LOG_FORMAT=json: one object a line, tracebacks too."""
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
-    until(lambda: "server.access" in server.output, "the access log's line")
+    until(lambda: "mcp_swarm.access" in server.output, "the access log's line")
     (starts, *lanes, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
     assert starts["message"].startswith("template-mcp 0.1.0, replica r1: ")
     assert all(line["message"].startswith("Lane of ") for line in lanes)

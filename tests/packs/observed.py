@@ -2,7 +2,7 @@
 
 from fastmcp.tools import tool
 
-from server import downstream
+from mcp_swarm import downstream
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})

@@ -4,7 +4,7 @@ from fastmcp import Context
 from fastmcp.tools import tool
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from server.events import ResourceUpdated, publish
+from mcp_swarm.shared.publish import ResourceUpdated, publish
 
 
 @tool

@@ -5,7 +5,7 @@ import logging
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
 
-from server import downstream
+from mcp_swarm import downstream
 
 logger = logging.getLogger(__name__)
 

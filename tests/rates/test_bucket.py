@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.rates.bucket import Buckets
-from server.rates.rate import NO_RATE, Rate, parse
-from server.rates.running import Running
+from mcp_swarm.ratelimit.buckets import Buckets
+from mcp_swarm.ratelimit.running import Running
+from mcp_swarm.settings.rate import NO_RATE, Rate, parse
 
 RATES = st.builds(
     Rate,

@@ -15,11 +15,11 @@ import pytest
 from redis.asyncio import Redis
 
 from conftest import ROOT, Server, environment, until
-from server.access.key import hash_of
-from server.rates.fleet import Fleet
-from server.rates.rate import NO_RATE, Rate
-from server.rates.running import Running
-from server.shared.peers import Peers
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.ratelimit.running import Running
+from mcp_swarm.ratelimit.shared_buckets import Fleet
+from mcp_swarm.settings.rate import NO_RATE, Rate
+from mcp_swarm.shared.peers import Peers
 from tests.mcp import legacy
 from tests.replicas import RedisServer, running
 

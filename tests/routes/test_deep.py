@@ -10,7 +10,7 @@ from tests.replicas import RedisServer
 
 PACK = """
 import asyncio
-from server.checks import check
+from mcp_swarm.components.checks import check
 
 asked = 0
 
@@ -92,7 +92,7 @@ def test_a_check_that_is_none_stops_the_start(tmp_path: Path, source: str, said:
     """In one line."""
     import sys
 
-    settings = pack(tmp_path, f"from server.checks import check\n\n{source}\n")
+    settings = pack(tmp_path, f"from mcp_swarm.components.checks import check\n\n{source}\n")
     done = run(sys.executable, "-m", "server", "--check", **settings)
     assert done.returncode == 3
     assert said in done.stderr

@@ -6,8 +6,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from conftest import Server, StartServer, until
-from server.lifecycle import Lifecycle
-from server.routes.health import health_routes
+from mcp_swarm.process.lifecycle import Lifecycle
+from mcp_swarm.routes.health import health_routes
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/health"])
@@ -45,7 +45,7 @@ def test_a_drain_says_so_and_serves_on(start_server: StartServer) -> None:
     assert httpx.get(f"{server.url}/healthz").status_code == 200
     assert server.process.wait(10) == 0
     assert "SIGTERM: draining for 2 s, then stopping" in server.output
-    assert server.output.splitlines()[-1].endswith("server.lifecycle - INFO - Stopped")
+    assert server.output.splitlines()[-1].endswith("mcp_swarm.process.lifecycle - INFO - Stopped")
 
 
 def test_a_second_signal_ends_the_drain(start_server: StartServer) -> None:

@@ -19,7 +19,7 @@ from mcp.server.subscriptions import (
 )
 from redis.asyncio import Redis
 
-from server.shared.events import RedisBus, decode, encode
+from mcp_swarm.shared.events import RedisBus, decode, encode
 from tests.replicas import RedisServer
 
 LISTS: list[ServerEvent] = [ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()]

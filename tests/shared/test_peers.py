@@ -11,8 +11,8 @@ import pytest
 from redis.asyncio import Redis
 
 from conftest import Server, StartServer, until
-from server.config import Settings
-from server.shared.peers import Peers, peers
+from mcp_swarm.settings import Settings
+from mcp_swarm.shared.peers import Peers, peers
 from tests.mcp import legacy, modern
 from tests.replicas import RedisServer
 

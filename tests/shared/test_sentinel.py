@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 
 from conftest import StartServer, run, until
-from server.shared import sentinel
+from mcp_swarm.shared import sentinel
 
 
 def pool_of(url: str) -> SentinelConnectionPool:

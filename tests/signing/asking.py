@@ -10,9 +10,9 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from conftest import until
-from server.signing.errors import BadSignature
-from server.signing.nonces import Nonces
-from server.signing.verify import Signatures
+from mcp_swarm.auth.signatures.errors import BadSignature
+from mcp_swarm.auth.signatures.nonces import Nonces
+from mcp_swarm.auth.signatures.verify import Signatures
 from tests.signing.calls import key_of
 
 

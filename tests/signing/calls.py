@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hypothesis import strategies as st
 from starlette.types import Scope
 
-from server.signing.errors import BadSignature
-from server.signing.nonces import Nonces
-from server.signing.sign import signed_headers
-from server.signing.verify import Signatures
+from mcp_swarm.auth.signatures.errors import BadSignature
+from mcp_swarm.auth.signatures.nonces import Nonces
+from mcp_swarm.auth.signatures.verify import Signatures
+from mcp_swarm.signing.sign import signed_headers
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))

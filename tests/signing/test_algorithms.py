@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from server.signing.keypair import public_text
+from mcp_swarm.signing.keypair import public_text
 from tests.signing.calls import (
     DIGEST,
     DIGESTED,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.signing.digest import check_digest
-from server.signing.errors import BadSignature
+from mcp_swarm.auth.signatures.digest import check_digest
+from mcp_swarm.auth.signatures.errors import BadSignature
 
 BODY = b'{"hello": "world"}'
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.signing.keypair import new_pair, private_key, public_key, public_text
+from mcp_swarm.signing.keypair import new_pair, private_key, public_key, public_text
 
 
 def test_a_pair_fits() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.signing.errors import BadSignature
+from mcp_swarm.auth.signatures.errors import BadSignature
 from tests.signing.calls import NONCE, NOW, PARAMETERS, Call, refusal, signatures
 
 EXAMPLES = 1000

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from server.signing.nonces import Nonces
+from mcp_swarm.auth.signatures.nonces import Nonces
 from tests.replicas import RedisServer
 from tests.signing.calls import Call, Clock, check, refusal, signatures
 
@@ -173,7 +173,7 @@ def test_while_redis_is_gone_a_replica_knows_its_own(
             assert await accepted(after, [one, other]) == 1
 
     asyncio.run(scenario())
-    warnings = [record for record in caplog.records if record.name == "server.signing.nonces"]
+    warnings = [record for record in caplog.records if record.name == "mcp_swarm.auth.signatures.nonces"]
     assert len(warnings) == 2  # one of each replica
     assert "a replay is refused by the same replica only" in warnings[0].getMessage()
 

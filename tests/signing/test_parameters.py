@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.signing.nonces import Nonces
-from server.signing.verify import Signatures
+from mcp_swarm.auth.signatures.nonces import Nonces
+from mcp_swarm.auth.signatures.verify import Signatures
 from tests.signing.calls import (
     CALL,
     DIGEST,

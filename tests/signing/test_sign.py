@@ -17,8 +17,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from conftest import StartServer
-from server.signing.httpx_auth import Signed
-from server.signing.sign import signed_headers
+from mcp_swarm.signing.httpx_auth import Signed
+from mcp_swarm.signing.sign import signed_headers
 from tests.signing.asking import Asking, serving
 from tests.signing.calls import KEY, KEYS, NOW, OTHER_KEY, PATHS, QUERIES, Call, check
 

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from conftest import ROOT, free_port
-from server.signing.keypair import private_key, public_key
+from mcp_swarm.signing.keypair import private_key, public_key
 from tests.signing.asking import Asking, serving
 from tests.signing.calls import KEY
 

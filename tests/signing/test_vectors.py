@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from http_message_signatures import InvalidSignature
 
-from server.signing.keypair import private_key, public_key
-from server.signing.received import Received
-from server.signing.verify import _Keys, _Verifier
+from mcp_swarm.auth.signatures.received import Received
+from mcp_swarm.auth.signatures.verify import _Keys, _Verifier
+from mcp_swarm.signing.keypair import private_key, public_key
 from tests.signing.calls import Call, refusal
 
 KEY_ID = "test-key-ed25519"

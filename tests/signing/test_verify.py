@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from server.signing.verify import is_signed
+from mcp_swarm.auth.signatures.verify import is_signed
 from tests.signing.calls import (
     CALL,
     DIGEST,

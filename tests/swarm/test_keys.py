@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import until
-from server.access.key import hash_of
+from mcp_swarm.auth.key import hash_of
 from tests.mcp import legacy
 from tests.swarm.stack import SERVICE, Stack, failures, load
 from tests.test_image import docker

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from server import logs
-from server.config import Settings
-from server.log_buffer import LogBuffer
-from server.middleware.access_lines import access_lines
+from mcp_swarm.http.access_lines import access_lines
+from mcp_swarm.process import logs
+from mcp_swarm.process.log_buffer import LogBuffer
+from mcp_swarm.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
         write("a1", {"method": "GET", "path": "/version"}, 200, 0.001)
     finally:
         logs.trace_id.reset(token)
-    assert " - server.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err
+    assert " - mcp_swarm.access - INFO - [a1 trace=0af7] ✓ 200 GET /version (1.0ms)" in capsys.readouterr().err

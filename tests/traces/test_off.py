@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from conftest import run
-from server import config
-from server.errors import StartupError
-from server.traces import tracing
+from mcp_swarm.settings import Settings, misspelt
+from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.tracing import tracing
 
 _IMPORTS = """
 import sys
@@ -28,11 +28,11 @@ def test_off_imports_nothing() -> None:
 def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what to install."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
-    monkeypatch.delitem(sys.modules, "server.traces.export", raising=False)
-    monkeypatch.delattr("server.traces.export", raising=False)
+    monkeypatch.delitem(sys.modules, "mcp_swarm.tracing.export", raising=False)
+    monkeypatch.delattr("mcp_swarm.tracing.export", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     with pytest.raises(StartupError, match=r"mcp-swarm\[traces\].*EXTRAS=traces") as caught:
-        tracing.check(config.load())
+        tracing.check(Settings.load())
     assert "\n" not in str(caught.value)
 
 
@@ -41,7 +41,7 @@ def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) ->
     """Refused at the start, by name."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", value)
     with pytest.raises(StartupError, match=f"^OTEL_EXPORTER_OTLP_ENDPOINT={re.escape(value)}: "):
-        config.load()
+        Settings.load()
 
 
 @pytest.mark.parametrize("arguments", [("--check",), ("worker",)])
@@ -58,16 +58,16 @@ def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, gi
     """There is a password in them."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
     with pytest.raises(StartupError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: it isn't like name=value") as caught:
-        config.load()
+        Settings.load()
     assert "hush" not in str(caught.value)
 
 
 def test_headers_as_the_sdk_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Percent-encoded or not."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20a=b, X-Tenant=one two,")
-    assert config.load().otel_headers == {"authorization": "Basic a=b", "X-Tenant": "one two"}
+    assert Settings.load().otel_headers == {"authorization": "Basic a=b", "X-Tenant": "one two"}
 
 
 def test_the_sdks_own_variables_are_no_misspelt_ones() -> None:
     """They look very much like ours."""
-    assert config.misspelt({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_ENDPOINTS": "x"}) == []
+    assert misspelt({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_ENDPOINTS": "x"}) == []

@@ -168,7 +168,7 @@ def test_the_traces_id_is_in_the_log(traced: Server) -> None:
         call(traced.url, "stateless", "tools/call", params, traceparent=caller.traceparent, **meta)
     until(lambda: traced.output.count(caller.trace) >= 4, "the lines")
     lines = [json.loads(line) for line in traced.output.splitlines() if caller.trace in line]
-    assert [line["logger"] for line in lines] == ["tests.packs.telling", "server.access"] * 2
+    assert [line["logger"] for line in lines] == ["tests.packs.telling", "mcp_swarm.access"] * 2
     assert {line["trace_id"] for line in lines} == {caller.trace}
     assert all(line["request_id"] for line in lines)
 

@@ -60,7 +60,7 @@ def test_the_first_look_up_waits_for_no_import(start_server: StartServer, redis_
         JOBS_URL=redis_server.url,
         MCP_COMPONENTS="server,tests.packs.imported",
     )
-    assert text(call(server.url, "imported", {"name": "server.work.worker"})) == "true"
+    assert text(call(server.url, "imported", {"name": "mcp_swarm.jobs.worker"})) == "true"
 
 
 def test_results_are_what_json_carries(replicas: tuple[Jobs, Jobs]) -> None:

@@ -2,7 +2,7 @@
 
 from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
-from server.completion import completion
+from mcp_swarm.components.completion import completion
 
 
 @completion

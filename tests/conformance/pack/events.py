@@ -3,7 +3,7 @@
 from fastmcp.tools import tool
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
 
-from server.events import publish
+from mcp_swarm.shared.publish import publish
 
 
 @tool

@@ -15,7 +15,7 @@ from fastmcp.exceptions import ToolError
 
 from conftest import StartServer, free_port, run, until
 from examples.analytics import _postgres, _sqlite, load
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 from tests.examples.analytics.conftest import Analytics, opened
 from tests.examples.analytics.postgres import PostgresServer
 from tests.mcp import call, text

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import free_port
 from examples.devops import _docker
-from server.errors import StartupError
+from mcp_swarm.settings.errors import StartupError
 from tests.examples.devops.conftest import Devops, opened
 from tests.examples.upstream import Upstream, response
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from server import containment, discovery, task_exits
-from server.config import Settings
-from server.exchange import eras, sdk
-from server.exchange.endpoint import Exchange
-from server.exchange.in_flight import InFlight
-from server.exchange.lanes import Lanes
-from server.http1.whole import WHOLE
-from server.mcp_app import build
-from server.server import _body, _exchange
+from mcp_swarm.app import _body, _exchange
+from mcp_swarm.components import containment, discovery
+from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.whole_response import WHOLE
+from mcp_swarm.mcp import _sdk, protocol_version
+from mcp_swarm.mcp.components import build
+from mcp_swarm.mcp.endpoint import Exchange
+from mcp_swarm.mcp.paths import Lanes
+from mcp_swarm.process import task_exits
+from mcp_swarm.settings import Settings
 from tests.exchange.lanes.looks import Looks
 from tests.exchange.lanes.wire import Answer, Sent, canonical, drive, events
 
@@ -38,7 +39,7 @@ class Side:
         for each in middleware:
             app.mcp.add_middleware(each)
         self.context = contextvars.copy_context()
-        self.context.run(sdk.serve_over_http, app.mcp)
+        self.context.run(_sdk.serve_over_http, app.mcp)
         exchange, self._opened, _ = _exchange(given, app, [], None, InFlight(100), _body(given))
         assert isinstance(exchange, Exchange)
         self.exchange = exchange
@@ -116,7 +117,7 @@ class Side:
         with pytest.MonkeyPatch.context() as patch:
             if self.full:  # no short ways
                 self.forget()
-                patch.setattr(eras, "_agrees", lambda *_: False)
+                patch.setattr(protocol_version, "_agrees", lambda *_: False)
             answering = asyncio.get_running_loop().create_task(driven, context=self.context.copy())
             messages, failed = await answering
         start, *parts = messages

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from server.logs import _CHATTY
+from mcp_swarm.process.logs import _CHATTY
 from tests.exchange.lanes.asked import HANDSHAKE, WARNINGS, called
 from tests.exchange.lanes.both import Pair
 from tests.exchange.lanes.tools import ARGUMENTS, FAILING, PLAIN, UNUSUAL, VALID
@@ -30,7 +30,7 @@ class Logged:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[Logged]:
-    """The lines since the last look, as `server.logs` lets them through."""
+    """The lines since the last look, as `mcp_swarm.process.logs` lets them through."""
     records = [record for record in caplog.records if record.name not in _CHATTY or record.levelno >= logging.WARNING]
     caplog.clear()
     return [Logged(each.name, each.levelname, each.getMessage(), _raised(each)) for each in records]

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from starlette.types import Message, Scope
 
-from server.exchange.endpoint import Exchange
-from server.middleware.access_lines import FAILED
+from mcp_swarm.http.access_lines import FAILED
+from mcp_swarm.mcp.endpoint import Exchange
 
 
 @dataclass(frozen=True)

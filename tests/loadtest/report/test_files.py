@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from loadtest.report.files import SCHEMA, as_json, write_csv, write_json
-from loadtest.samples import Samples
-from loadtest.summary import Summary
+from mcp_swarm.loadtest.report.files import SCHEMA, as_json, write_csv, write_json
+from mcp_swarm.loadtest.samples import Samples
+from mcp_swarm.loadtest.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

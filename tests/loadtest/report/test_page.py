@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.report.files import as_json
-from loadtest.report.page import render
-from loadtest.samples import Samples
-from loadtest.summary import Summary
+from mcp_swarm.loadtest.report.files import as_json
+from mcp_swarm.loadtest.report.page import render
+from mcp_swarm.loadtest.samples import Samples
+from mcp_swarm.loadtest.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

@@ -5,9 +5,9 @@ import io
 
 from rich.console import Console
 
-from loadtest.knee import Knee, Stage
-from loadtest.report.search import show_knee, show_stage
-from loadtest.watch import Generator
+from mcp_swarm.loadtest.knee import Knee, Stage
+from mcp_swarm.loadtest.report.search import show_knee, show_stage
+from mcp_swarm.loadtest.watch import Generator
 from tests.loadtest.test_summary import SUMMARY
 
 GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: it is 30.0 ms"])

@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from loadtest.report.text import show
-from loadtest.samples import Samples
-from loadtest.summary import Summary
-from loadtest.watch import Generator
+from mcp_swarm.loadtest.report.text import show
+from mcp_swarm.loadtest.samples import Samples
+from mcp_swarm.loadtest.summary import Summary
+from mcp_swarm.loadtest.watch import Generator
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

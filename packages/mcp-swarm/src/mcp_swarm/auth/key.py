@@ -1,0 +1,140 @@
+"""A key that callers show, and its entry in the file of keys, which never holds the key itself."""
+
+import hashlib
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mcp_swarm.auth.caller import Caller
+from mcp_swarm.settings.rate import Rate, parse
+
+PREFIX = "mcp_"
+"""Of every key that is made here, for scanners that look for leaked secrets."""
+
+LEAST = 32
+"""Characters of a key. One that is guessable isn't saved by a hash, and a slow hash would cost every call."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""RFC 6749, appendix A.4."""
+
+
+def new_key() -> str:
+    """A key of 256 random bits."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(key: str) -> str:
+    """What the file of keys holds in the key's place."""
+    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+
+
+class KeyEntry(BaseModel):
+    """A line of the file of keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: str
+    hash: str | None = None
+    public_key: str | None = None
+    """Of a caller that signs its requests."""
+    owner: str | None = None
+    """Whose jobs it sees; keys of one tenant share it. None: its own."""
+    scopes: tuple[str, ...] = ()
+    tools: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
+    rate: str | None = None
+    """Such as `100/s`; None: RATE_LIMIT."""
+    burst: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = None
+    concurrent: Annotated[int, Field(ge=1)] | None = None
+    not_before: datetime | None = None
+    expires: datetime | None = None
+    note: str = ""
+
+    @field_validator("id", "owner")
+    @classmethod
+    def _name(cls, value: str | None) -> str | None:
+        if value is not None and not _NAME.fullmatch(value):
+            raise ValueError("1 to 64 letters, digits, '.', '_' or '-', of which the first is a letter or a digit")
+        return value
+
+    @field_validator("scopes", "tools", mode="before")
+    @classmethod
+    def _tuple(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("not_before", "expires", mode="before")
+    @classmethod
+    def _time(cls, value: Any) -> Any:
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+    @field_validator("not_before", "expires")
+    @classmethod
+    def _zoned(cls, value: datetime | None) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError("say in which time zone, as in 2026-12-31T00:00:00Z")
+        return value
+
+    @field_validator("hash")
+    @classmethod
+    def _hashed(cls, value: str | None) -> str | None:
+        if value is not None and not _HASH.fullmatch(value):
+            raise ValueError("not sha256: and 64 hexadecimal digits; python -m server keys hash makes one of a key")
+        return value
+
+    @field_validator("rate")
+    @classmethod
+    def _rate(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse(value)
+        return value
+
+    @field_validator("scopes")
+    @classmethod
+    def _scopes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for scope in value:
+            if not _SCOPE.fullmatch(scope):
+                raise ValueError(f"{scope!r} is no scope: visible ASCII characters, no spaces, quotes or backslashes")
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.hash is None and self.public_key is None:
+            raise ValueError("has neither hash nor public_key, so nobody can be it")
+        if self.not_before and self.expires and self.not_before >= self.expires:
+            raise ValueError("expires before it begins")
+        return self
+
+    def rated(self, otherwise: Rate) -> Rate:
+        """Its allowance; what it doesn't say is as in `otherwise`."""
+        own = otherwise if self.rate is None else parse(self.rate).but(concurrent=otherwise.concurrent)
+        return own.but(self.burst, self.concurrent)
+
+    def state(self, now: datetime) -> str:
+        """`valid`, `expired` or `not yet valid`."""
+        if self.expires and now >= self.expires:
+            return "expired"
+        return "not yet valid" if self.not_before and now < self.not_before else "valid"
+
+    def caller(self, otherwise: Rate) -> Caller:
+        """Who shows this key."""
+        name = f"key:{self.id}"
+        owner = f"key:{self.owner or self.id}"
+        return Caller(name, owner, scopes=self.scopes, tools=self.tools, rate=self.rated(otherwise))
+
+
+def problem_of(error: ValidationError) -> str:
+    """What is wrong with an entry, without what stands there, which may be a key that was put there by mistake."""
+    problem = error.errors(include_input=False, include_url=False)[0]
+    if problem["type"] == "extra_forbidden":
+        return f"has a field that is not among {', '.join(KeyEntry.model_fields)}"
+    text = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{problem['loc'][0]}: {text[:1].lower()}{text[1:]}" if problem["loc"] else text
+
+
+def now() -> datetime:
+    """The time by which keys are valid."""
+    return datetime.now(UTC)

@@ -1,0 +1,171 @@
+"""Callers who show a token of an authorization server's (JWT, RFC 7519), checked by FastMCP's verifiers."""
+
+import hashlib
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from fastmcp.server.auth.providers.jwt import JWTVerifier
+from fastmcp.utilities.auth import decode_jwt_header
+
+from mcp_swarm.auth.caller import Caller
+from mcp_swarm.settings import Settings
+from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.settings.rate import Rate
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 4096
+"""Tokens whose signature isn't checked again with each call."""
+_TRUSTED_SECONDS = 30.0
+"""Time for which such a token isn't checked again. If the issuer withdraws a key, tokens that it signed may be accepted
+for this time longer than the key itself is kept."""
+_ANSWER_SECONDS = 5.0
+_ASKED_AGAIN_SECONDS = 5.0
+"""Shortest time between a verifier's requests to the issuer for an unknown key. Callers can't shorten it."""
+_LONGEST = 16 * 1024
+_DATES = ("exp", "nbf", "iat")
+_YEAR_10000 = 253_402_300_800
+"""In seconds since the epoch. A later date is a mistake, such as milliseconds; a token must not last for ever."""
+_LONGEST_NAME = 255
+"""Characters of a `sub` (OpenID Connect Core, section 2)."""
+
+
+class Tokens:
+    """Knows callers by their tokens.
+
+    Args:
+        algorithms: that tokens may be signed with. A verifier knows one, and takes keys of its type only, so that no
+            public key is ever taken for a shared secret (RFC 8725, section 3.1).
+        rate: of each caller.
+
+    Raises:
+        StartupError: the file of keys can't be read, or is no JWKS.
+    """
+
+    def __init__(self, issuer: str, audience: Iterable[str], jwks: str, algorithms: Iterable[str], rate: Rate) -> None:
+        remote = jwks.startswith(("http://", "https://"))
+        transport = None if remote else _File(_checked(jwks))
+        self._client = httpx2.AsyncClient(transport=transport, timeout=_ANSWER_SECONDS)
+        self._verifiers = {
+            algorithm: JWTVerifier(
+                jwks_uri=jwks if remote else "http://localhost/",
+                issuer=issuer,
+                audience=list(audience),
+                algorithm=algorithm,
+                http_client=self._client,
+                jwks_refresh_interval=_ASKED_AGAIN_SECONDS,
+            )
+            for algorithm in algorithms
+        }
+        self._rate = rate
+        self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Tokens | None":
+        """By the settings; None if they name no issuer."""
+        if not settings.auth_jwt_issuer:
+            return None
+        given = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
+        return cls(*given, settings.auth_jwt_algorithms, settings.rate)
+
+    async def close(self) -> None:
+        """Close the connections to the issuer."""
+        await self._client.aclose()
+
+    async def caller(self, token: bytes) -> Caller | None:
+        """Who shows a token; None if it isn't good, whatever is wrong with it."""
+        if len(token) > _LONGEST:
+            return None
+        digest = hashlib.sha256(token).digest()
+        known = self._known.get(digest)
+        if known is not None and time.time() < known[1]:
+            return known[0]
+        found = await self._check(token)
+        if found is not None:
+            while len(self._known) >= _REMEMBERED:
+                self._known.popitem(last=False)
+            self._known[digest] = found
+        return found[0] if found is not None else None
+
+    async def _check(self, token: bytes) -> tuple[Caller, float] | None:
+        """The caller, and until when it may be taken for it without another look."""
+        try:
+            text = token.decode("ascii")
+            verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
+            # None, HS256, and whatever else isn't asked for, have no verifier.
+            found = await verifier.verify_token(text) if verifier is not None else None
+        except Exception as error:  # noqa: BLE001  # libraries read whatever a caller sends, and fail in many ways
+            logger.debug("Token refused: %s", type(error).__name__)
+            return None
+        if found is None:
+            return None
+        now = time.time()
+        name = _caller_name(found.claims)
+        if name is None or not _is_current(found.claims, now):
+            return None
+        ends = min(found.claims["exp"], now + _TRUSTED_SECONDS)
+        return Caller(name, name, rate=self._rate, token=found), ends
+
+
+def _is_current(claims: dict[str, Any], now: float) -> bool:
+    """Whether a token has an end and is valid now.
+
+    FastMCP's verifier ignores `nbf` and `iat`, and accepts a token without `exp`.
+    """
+    if not all(_is_date(claims[name]) for name in _DATES if name in claims):
+        return False
+    return bool(claims.get("nbf", 0) <= now < claims.get("exp", 0))
+
+
+def _is_date(value: object) -> bool:
+    """Whether a claim is a NumericDate (RFC 7519, section 2). NaN and infinity, which JSON can express, are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _YEAR_10000
+
+
+def _caller_name(claims: dict[str, Any]) -> str | None:
+    """The caller's name; None if the claims hold no usable one.
+
+    A token without `sub` belongs to a client (`client_id`, RFC 9068; `azp`, OpenID Connect). Clients have a prefix of
+    their own, so that no subject can take a client's name. FastMCP's `AccessToken.client_id` isn't used: it mixes the
+    three claims, and is "unknown" without them.
+    """
+    if "sub" in claims:
+        prefix, who = "jwt", claims["sub"]
+    else:
+        prefix, who = "jwt-client", claims.get("client_id", claims.get("azp"))
+    if not isinstance(who, str) or not who or not who.isprintable() or len(who) > _LONGEST_NAME:
+        return None
+    return f"{prefix}:{who}"
+
+
+class _File(httpx2.AsyncBaseTransport):
+    """Gives a file's content for each request, since the verifiers ask a URL for their keys."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer with the file as it is now."""
+        try:
+            return httpx2.Response(200, content=self._path.read_bytes(), request=request)
+        except OSError as error:
+            raise httpx2.ConnectError(f"{self._path}: {error.strerror}", request=request) from None
+
+
+def _checked(file: str) -> Path:
+    path = Path(file)
+    try:
+        keys = json.loads(path.read_bytes())["keys"]
+    except OSError as error:
+        raise StartupError(f"AUTH_JWT_JWKS={file}: can't be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError):
+        keys = None
+    if not isinstance(keys, list) or not keys:
+        raise StartupError(f'AUTH_JWT_JWKS={file}: is no JWKS, which is like {{"keys": [{{"kty": "RSA", …}}]}}')
+    return path

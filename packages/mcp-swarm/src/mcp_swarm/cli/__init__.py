@@ -1,0 +1,1 @@
+"""The command line: mcp-swarm run, check, worker, load, keys, audit."""

@@ -1,0 +1,34 @@
+"""Import the app that a command is about."""
+
+import importlib
+import os
+import sys
+
+from mcp_swarm.app import App
+from mcp_swarm.process.start import refusing
+from mcp_swarm.settings import doubts, misspelt
+from mcp_swarm.settings.errors import StartupError
+
+
+def app_of(factory: str, replicas: int = 1) -> App:
+    """Make the app, and print a warning for each setting that has no effect or is seldom meant.
+
+    Args:
+        factory: as `server.server:create_app`.
+        replicas: how many there will be.
+
+    Raises:
+        StartupError: there is no such function, or it can't make an app.
+    """
+    module, _, name = factory.partition(":")
+    with refusing():
+        try:
+            make = getattr(importlib.import_module(module), name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise StartupError(f"--app {factory}: {error}") from error
+        app = getattr(make, "__wrapped__", make)()
+    if not isinstance(app, App):
+        raise StartupError(f"--app {factory}: it returns {type(app).__name__}, and not what create_app makes")
+    for sentence in (*misspelt(os.environ), *doubts(app.settings, replicas)):
+        print(f"Warning: {sentence}", file=sys.stderr)
+    return app

@@ -1,0 +1,98 @@
+"""`mcp-swarm check`: all that a start would find, without serving."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import uvicorn
+import uvloop
+
+from mcp_swarm._version import __version__
+from mcp_swarm.app import App
+from mcp_swarm.audit import middleware as audit
+from mcp_swarm.auth import authentication
+from mcp_swarm.cli.app_of import app_of
+from mcp_swarm.cli.main import app_option
+from mcp_swarm.jobs.service import Desk
+from mcp_swarm.mcp.components import offer_jobs
+from mcp_swarm.process.lifecycle import Lifecycle
+from mcp_swarm.process.replica import EXIT_REFUSED, uvicorn_options
+from mcp_swarm.process.start import StartReport, refusing
+from mcp_swarm.shared.redis import connect
+from mcp_swarm.tracing import tracing
+from mcp_swarm.worker import check as check_worker
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check; returns the exit code.
+
+    Raises:
+        StartupError: a start would be refused.
+    """
+    options = _parser().parse_args(arguments)
+    if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
+        os.environ["LOG_LEVEL"] = "WARNING"  # what is wrong, and not what is done
+    app = app_of(options.app)
+    if options.repeatable:
+        return _repeatable(app)
+    name = f"{app.settings.mcp_name} {__version__}"
+    if options.worker:
+        with refusing():
+            tracing.check(app.settings)
+            check_worker(app.components.jobs, app.settings)
+        print(f"{name}: settings and jobs are fine.\njobs       {', '.join(sorted(app.components.jobs))}")
+        return 0
+    with refusing():
+        connect(app.settings)  # which only looks at the URL
+        authentication.check(app.settings)
+        audit.check(app.settings)
+        tracing.check(app.settings)
+        if not uvloop.run(_starts(app)):
+            return EXIT_REFUSED
+    print(f"{name}: settings and components are fine.\n{app.catalogue}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mcp-swarm check",
+        description="Start without serving: check settings and components, say what is served, and exit.",
+        epilog=f"Exit codes: 0 fine; 2 wrong arguments; {EXIT_REFUSED} a start would be refused (stderr says why).",
+    )
+    app_option(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--worker", action="store_true", help="check what a worker needs, in place of a replica")
+    what.add_argument(
+        "--repeatable",
+        action="store_true",
+        help="print the names of the tools that a proxy may call twice (readOnlyHint, idempotentHint)",
+    )
+    return parser
+
+
+def _repeatable(app: App) -> int:
+    """Print the names of the tools that say of themselves that calling them twice does no harm."""
+    offer_jobs(app.mcp, Desk(app.components.jobs, app.settings, "", lambda: None), app.settings)
+    tools = asyncio.run(app.mcp.list_tools(run_middleware=False))
+    hints = ((tool.name, tool.annotations) for tool in tools)
+    print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
+    return 0
+
+
+async def _starts(app: App) -> bool:
+    """Start a replica and stop it again. It binds no port, handles no signal, and writes nothing to the audit log.
+
+    Returns:
+        Whether it started. If not, stderr says why.
+    """
+    composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), audited=False))
+    config = uvicorn.Config(**uvicorn_options(app.settings, composed))
+    config.load()  # with the protocol's module
+    lifespan = config.lifespan_class(config)
+    await lifespan.startup()
+    if lifespan.should_exit:
+        return False
+    await lifespan.shutdown()
+    return True

@@ -1,0 +1,1 @@
+"""What authors write (tools, resources, prompts, jobs, checks): found, contained, limited, cached."""

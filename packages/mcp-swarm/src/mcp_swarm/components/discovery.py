@@ -1,0 +1,256 @@
+"""Strict import of tools, resources, prompts and jobs: what is broken stops the start, with file, line and reason."""
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from fastmcp.decorators import get_fastmcp_meta
+from fastmcp.prompts.function_prompt import PromptMeta
+from fastmcp.resources.function_resource import ResourceMeta
+from fastmcp.resources.template import FunctionResourceTemplate
+from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.server.middleware import Middleware
+from fastmcp.server.providers.filesystem_discovery import extract_components
+from fastmcp.tools import FunctionTool
+from fastmcp.tools.function_tool import ToolMeta
+from fastmcp.utilities.components import FastMCPComponent
+
+from mcp_swarm.components.cache.cache import Cache
+from mcp_swarm.components.cache.cached_tool import kept
+from mcp_swarm.components.cache.policy import policy_of
+from mcp_swarm.components.checks import Check, check_of
+from mcp_swarm.components.completion import is_completion
+from mcp_swarm.components.containment import AsyncFunction, Function, contain, mask_prompt_errors
+from mcp_swarm.components.job import Job, JobMeta, made, meta_of
+from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
+from mcp_swarm.components.outcome import PlannedTool
+from mcp_swarm.settings import Settings
+from mcp_swarm.settings.errors import StartupError
+
+T = TypeVar("T")
+
+ROOMS = ("tools", "resources", "prompts", "jobs")
+"""The folders of a package that hold components."""
+
+
+class DiscoveryError(StartupError):
+    """A component can't be served. `str()` is `file:line: reason`."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A component and where its function stands."""
+
+    component: FastMCPComponent
+    where: str
+    timeout: float | None = None
+    """Seconds that a tool's author gives it; None: as the settings say."""
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """All that packages hold for the server."""
+
+    components: list[Found]
+    middleware: list[Middleware]
+    """In order of file and name, outermost first."""
+    completion: AsyncFunction | None
+    """What suggests values for arguments."""
+    jobs: dict[str, Job]
+    """By name."""
+    cache: Cache
+    """Of results that tools' authors want kept."""
+    checks: list[Check]
+    """Of what tools need, by name."""
+
+
+def discover(settings: Settings) -> Discovered:
+    """Import what `MCP_COMPONENTS` names and collect what is public in it, in order of file and name.
+
+    That is components, jobs, checks, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
+
+    Raises:
+        DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
+            two components, jobs or checks of one name, or two functions that complete.
+    """
+    found: dict[str, Found] = {}
+    marked = _Marked()
+    cache = Cache(settings.cache_bytes)
+    for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
+        for module in _modules(package):
+            for name, value in _public(module):
+                marked.take(name, value, module)
+            for item in _components(module, settings, cache):
+                first = found.setdefault(item.component.key, item)
+                if first is not item:
+                    kind, name = item.component.key.rstrip("@").split(":", 1)
+                    raise DiscoveryError(f"{item.where}: {kind} {name!r} is already defined at {first.where}")
+    suggest = marked.completion()
+    return Discovered(
+        list(found.values()),
+        list(marked.middleware.values()),
+        contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion") if suggest else None,
+        {name: job for name, (job, _) in marked.jobs.items()},
+        cache,
+        [check for _, (check, _) in sorted(marked.checks.items())],
+    )
+
+
+class _Marked:
+    """What isn't a component and is found all the same."""
+
+    def __init__(self) -> None:
+        self.middleware: dict[int, Middleware] = {}
+        self.completions: dict[str, Function] = {}
+        self.jobs: dict[str, tuple[Job, str]] = {}
+        self.checks: dict[str, tuple[Check, str]] = {}
+
+    def take(self, name: str, value: Any, module: ModuleType) -> None:
+        """Keep a module's value if it is one of these."""
+        if isinstance(value, Middleware):
+            self.middleware[id(value)] = value
+        elif not callable(value) or _imported(value, module):
+            return
+        elif is_completion(value):
+            self.completions[f"{_where(module, value)}: {name}"] = value
+        elif (check := check_of(value)) is not None:
+            _keep(self.checks, check.name, check, _where(module, value), "check")
+        elif (meta := meta_of(value)) is not None:
+            job = _job(name, value, meta, _where(module, value))
+            _keep(self.jobs, job.name, job, _where(module, value), "job")
+
+    def completion(self) -> Function | None:
+        """The one function that completes arguments, if there is one."""
+        if len(self.completions) > 1:
+            one, other = list(self.completions)[:2]
+            raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
+        return next(iter(self.completions.values()), None)
+
+
+def _keep(kept: dict[str, tuple[T, str]], name: str, value: T, where: str, kind: str) -> None:
+    _, first = kept.setdefault(name, (value, where))
+    if first != where:
+        raise DiscoveryError(f"{where}: {kind} {name!r} is already defined at {first}")
+
+
+def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:
+    try:
+        return made(function, meta)
+    except (ValueError, TypeError, NameError) as error:
+        raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in sorted(vars(module).items()) if not name.startswith("_"))
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    root = _import(package, blame=f"MCP_COMPONENTS={package}")
+    folders = [Path(folder) for folder in getattr(root, "__path__", ())]
+    if not folders:  # one module rather than a package
+        yield root
+        return
+    rooms = [folder / room for folder in folders for room in ROOMS if (folder / room).is_dir()]
+    for start in rooms or folders:
+        for path in sorted(start.rglob("*.py")):
+            parts = path.relative_to(start).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            if any(part.startswith(("_", ".")) for part in parts):
+                continue
+            prefix = (package, start.name) if rooms else (package,)
+            yield _import(".".join((*prefix, *parts)), blame=_short(path))
+
+
+def _import(name: str, *, blame: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        raise DiscoveryError(f"{_short(error.filename or blame)}:{error.lineno}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        raise DiscoveryError(f"{_origin(error, blame)}: {type(error).__name__}: {error}") from error
+
+
+def _origin(error: BaseException, blame: str) -> str:
+    """The line of the imported module that raised, or led to what raised; `blame` if nothing of it ran."""
+    machinery = ("<frozen ", __file__, importlib.__file__ or "")
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not frame.filename.startswith(machinery):
+            return f"{_short(frame.filename)}:{frame.lineno}"
+    return blame
+
+
+def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterator[Found]:
+    seen: set[int] = set()
+    for name, value in _public(module):
+        meta = get_fastmcp_meta(value)
+        if id(value) in seen or not (meta or isinstance(value, FastMCPComponent)):
+            continue
+        seen.add(id(value))  # a second name for the same function is not a second tool
+        function = value if meta else getattr(value, "fn", None)
+        if function is not None and _imported(function, module):
+            continue  # its own module serves it, or keeps it to itself
+        where = _where(module, function)
+        yield Found(_build(name, value, meta, where, settings, cache), where, getattr(meta, "timeout", None))
+
+
+def _imported(function: Any, module: ModuleType) -> bool:
+    """Whether a function is another module's; one that another module's factory or decorator made here is not."""
+    home = sys.modules.get(getattr(function, "__module__", None) or module.__name__, module)
+    return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function
+
+
+def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cache: Cache) -> FastMCPComponent:
+    """Make FastMCP's component of a decorated function, contained; one that is made already stays as it is."""
+    holder = ModuleType(name)
+    try:
+        setattr(holder, name, _contained(value, meta, name, settings, cache) if meta else value)
+        (component,) = extract_components(holder)
+        if meta and isinstance(component, FunctionTool):
+            component = PlannedTool(**dict(component))
+        elif meta and isinstance(component, FunctionResourceTemplate):
+            component = TypedTemplate.of(component)
+        if component.task_config.supports_tasks():
+            raise ValueError("task=True is not supported; make it a job: `from server.jobs import job`, then `@job`")
+    except Exception as error:
+        raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
+    return component
+
+
+def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings, cache: Cache) -> Callable[..., Any]:
+    what = f"{meta.type} {meta.name or name!r}"
+    threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
+    contained = contain(fn, threads=threads, kind=meta.type, what=what)
+    if isinstance(meta, ToolMeta):
+        if (policy := policy_of(meta.meta)) is not None:
+            if without_injected_parameters(contained) is not contained:
+                raise ValueError("a tool whose results are kept takes neither Context nor dependencies")
+            seconds = meta.timeout or settings.call_timeout_seconds
+            contained = kept(contained, cache, policy, name=meta.name or name, version=meta.version, seconds=seconds)
+        meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
+    elif isinstance(meta, ResourceMeta):
+        contained = tell_not_found(contained)
+    elif isinstance(meta, PromptMeta) and not settings.debug_errors:
+        contained = mask_prompt_errors(contained, what=what)
+    contained.__fastmcp__ = meta  # type: ignore[attr-defined]
+    return contained
+
+
+def _where(module: ModuleType, function: object) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None:
+        return _short(module.__file__ or module.__name__)
+    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _short(path: str | Path) -> str:
+    """A path as a person in the project's folder would write it."""
+    absolute = Path(path).resolve()
+    here = Path.cwd()
+    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)

@@ -1,0 +1,33 @@
+"""The APIs that tools call, as `mcp_swarm.downstream` knows them."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mcp_swarm import downstream
+
+_BREAKER = {"closed": 0, "half-open": 1, "open": 2}
+_BY_HOST = ("host",)
+
+
+class Downstream(Collector):
+    """Tells of each host; of at most as many as are remembered."""
+
+    def collect(self) -> Iterator[Metric]:
+        """As they are now."""
+        calls = CounterMetricFamily(
+            "mcp_downstream_requests", "Calls of APIs: ok, error, timeout, open, limited.", None, ("host", "outcome")
+        )
+        retries = CounterMetricFamily("mcp_downstream_retries", "Tries beyond a call's first.", None, _BY_HOST)
+        running = GaugeMetricFamily("mcp_downstream_in_flight", "Calls of APIs that run.", None, _BY_HOST)
+        breaker = GaugeMetricFamily(
+            "mcp_downstream_breaker_state", "0 closed; 1 half-open; 2 open: the host is left alone.", None, _BY_HOST
+        )
+        for host, state in downstream.state().items():
+            for outcome, count in state.outcomes.items():
+                calls.add_metric((host, outcome), count)
+            retries.add_metric((host,), state.retries)
+            running.add_metric((host,), state.in_flight)
+            breaker.add_metric((host,), _BREAKER[state.breaker])
+        yield from (calls, retries, running, breaker)

@@ -1,0 +1,1 @@
+"""HTTP for all other folders: bodies, refusals, headers, the access log, CORS, and the protocol for uvicorn."""

@@ -1,0 +1,171 @@
+"""One request and its response, between uvicorn's parser and the app."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from mcp_swarm.http.compression import accepts_gzip, compressed
+from mcp_swarm.http.whole_response import WHOLE
+
+if TYPE_CHECKING:
+    from mcp_swarm.http.uvicorn.protocol import HttpProtocol
+
+
+class Cycle(RequestResponseCycle):
+    """uvicorn's cycle of one request and its response, with faster code for a response in one message.
+
+    uvicorn checks each header with two regular expressions, and writes the head and the body separately. Its code still
+    sends a response in two or more messages, and a response after which the connection ends.
+    """
+
+    logger = logging.getLogger("uvicorn.error")
+    access_log = False
+    disconnected = False
+    chunked_encoding = None
+    expected_content_length = 0
+
+    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
+        # The same attributes as uvicorn's; those above are seldom set.
+        self.connection = connection
+        self.scope = scope
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.default_headers = connection.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = connection.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = expects_100
+        self.body = bytearray()
+        self.more_body = True
+        self.response_started = self.response_complete = self._asked = False
+
+    def abandon(self) -> None:
+        """Tell the app that its caller has gone. What the app sends from now on is thrown away."""
+        self.disconnected = True
+        self.message_event.set()
+
+    def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
+        """Take an ASGI message, or a response in one (`mcp_swarm.http.whole_response`)."""
+        kind = message["type"]
+        if kind == WHOLE:
+            if len(message["body"]) >= self.connection.compresses_from:
+                return self._send_large(message)
+            return self._send_whole(message)
+        if kind == "http.response.start" and self.connection.leaving:
+            message["headers"] = [*message.get("headers", ()), _CLOSE]
+        return self._send_part(message)
+
+    async def _send_part(self, message: Any) -> None:
+        """Send one ASGI message of a response as uvicorn does. The last one returns when the kernel has all bytes."""
+        if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
+            self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
+        self.connection.turn.flush()
+        await super().send(message)
+        del message  # it may be large, and the kernel may take long
+        if self.response_complete:
+            await self._taken()
+
+    async def _taken(self) -> None:
+        """Wait until the kernel has the whole response. Until then its request counts as in flight."""
+        if self.flow.write_paused:
+            await self.flow.drain()
+
+    def _send_whole(self, message: Any) -> Awaitable[None]:
+        body: bytes = message["body"]
+        if (
+            self.response_started
+            or self.more_body
+            or not self.keep_alive
+            or self.disconnected
+            or self.flow.write_paused
+            or self.connection.leaving
+            or self.scope["method"] == "HEAD"
+        ):
+            return self._send_parts(message)
+        length = (b"content-length", b"%d" % len(body))
+        head = b"\r\n".join(map(_LINE, (length, *message["headers"], *self.default_headers)))
+        if head.find(b"\nconnection: ") >= 0:  # uvicorn handles this header; `find` is faster than `in`
+            return self._send_parts(message)
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
+        if len(body) < _LARGE:
+            self.connection.turn.write(self.transport, head + body)
+        else:  # which isn't copied
+            self.connection.turn.flush()
+            self.transport.writelines((head, body))
+        self.message_event.set()
+        self.on_response()
+        return self._taken()
+
+    async def _send_large(self, message: Any) -> None:
+        """Send a whole response, smaller if its caller takes that."""
+        message["headers"] = [*message["headers"], _VARY]
+        said = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
+        if accepts_gzip(said):
+            message["headers"].append(_GZIP)
+            message["body"] = await compressed(message["body"])
+        sending = self._send_whole(message)
+        del message
+        await sending
+
+    async def _send_parts(self, message: Any) -> None:
+        """Send a whole response as uvicorn does."""
+        headers = [*message["headers"], (b"content-length", b"%d" % len(message["body"]))]
+        await self.send({"type": "http.response.start", "status": message["status"], "headers": headers})
+        sending = self.send({"type": "http.response.body", "body": message["body"]})
+        del message
+        await sending
+
+    async def receive(self) -> Any:
+        """Return the next ASGI message.
+
+        If nothing of the body has arrived, the first message is an empty part, at once. So the reader of a body needs
+        a time limit only for what follows the first part.
+        """
+        first, self._asked = not self._asked, True
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.connection.turn.flush()
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not (self.disconnected or self.response_complete):
+            if first and not self.message_event.is_set():
+                return {"type": "http.request", "body": b"", "more_body": True}
+            self.connection.read_on()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body, self.body = self.body, bytearray()
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
+
+class _Lingering:
+    """The transport of a request that was answered before all of it had come.
+
+    The rest may still be on its way. Closing at once would make the kernel send a reset, which may overtake the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, connection: "HttpProtocol") -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self._connection = connection
+
+    def close(self) -> None:
+        """Let the caller read its answer first."""
+        self._connection.linger()
+
+
+_LARGE = 64 * 1024
+"""Bytes of a body that is written by itself, and not together with other replies."""
+
+_LINE = b": ".join
+"""A header's line of its name and value."""
+
+_CLOSE = (b"connection", b"close")
+_GZIP = (b"content-encoding", b"gzip")
+_VARY = (b"vary", b"accept-encoding")

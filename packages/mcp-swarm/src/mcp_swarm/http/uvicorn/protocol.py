@@ -1,0 +1,355 @@
+"""A connection of HTTP/1.1: its requests are answered by the app within this server's limits."""
+
+import asyncio
+import contextvars
+import functools
+import secrets
+import socket
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+
+from mcp_swarm.http.uvicorn.connections import KEY, Connections
+from mcp_swarm.http.uvicorn.cycle import Cycle
+from mcp_swarm.http.uvicorn.limits import Limits
+from mcp_swarm.http.uvicorn.reader import SLICE, Reader
+from mcp_swarm.http.uvicorn.turn import turn_of
+from mcp_swarm.process import eager_task
+from mcp_swarm.process.replica import replica_name
+from mcp_swarm.settings import Settings
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGIVersions
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+_LINGER_SECONDS = 2.0
+"""Time for a caller to read its answer while it still sends data, which the server throws away."""
+
+_STUCK_SECONDS = 1.0
+"""If a client takes nothing of its reply for this time, a new connection may replace its connection."""
+
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with no time to linger (socket(7))."""
+
+_ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
+
+
+def _nothing() -> None:
+    """Do nothing. It replaces a callback that is no longer needed."""
+
+
+@functools.cache
+def _replica() -> str:
+    return replica_name(Settings.load())
+
+
+class HttpProtocol(asyncio.Protocol):
+    """A connection, held to `Limits`; uvicorn makes one for each.
+
+    A connection ends after its share of requests or of time, or when the replica drains. Its last response says so
+    (`Connection: close`), so that no request is lost. A request whose head is too long (431), too slow (408) or wrong
+    (400) is refused. So is a new connection if there are too many and none can make room (503). A client that reads
+    nothing of its reply is disconnected.
+
+    The requests of one connection are answered one after the other, each in a later turn of the event loop, so that a
+    client that sends many at once delays nobody else. The server reads nothing from the connection meanwhile.
+    """
+
+    _lingers_until: float | None = None
+    """Time at which a connection is cut whose last response has been sent."""
+    _retiring = False
+    unsent = 0
+    """Bytes that waited for the client when the connection was looked at."""
+    unsent_since = 0.0
+    """Time at which the client last took some of them."""
+
+    def __init__(
+        self,
+        config: "Config",
+        server_state: "ServerState",
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        # Python reads attributes faster if an object has at most 30 and `__init__` sets them all (measured: a tenth of
+        # the time that this package needs for a request). Those above are seldom set.
+        self.app: Any = config.loaded_app
+        self.loop = _loop or asyncio.get_running_loop()
+        self.server_state = server_state
+        self.turn = turn_of(self.loop)
+        self._connections: Connections = app_state[KEY]
+        self._limits: Limits = self._connections.limits
+        self._app_state = app_state
+        self._keep_alive: float = config.timeout_keep_alive
+        self._context = contextvars.copy_context()  # in which no request has run
+        self._active: Cycle | None = None
+        """The request that is being answered."""
+        now = self._idle_since = self.loop.time()
+        """Time of the loop at which the connection began to wait for a request."""
+        self._retires_at = now + self._limits.share_of_age()
+        self._requests_left = self._first_left = self._limits.share_of_requests()
+        # Set in `connection_made`:
+        self.transport: asyncio.Transport
+        self.flow: FlowControl
+        self.reader: Reader
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the next response is to be the last.
+
+        It is the last if the connection has used its share of requests. It is also the last if the connection is to end
+        for another reason (such as its age or a drain) and no request waits that was read already.
+        """
+        return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the connection is being closed."""
+        return self._lingers_until is not None or self.transport.is_closing()
+
+    @property
+    def compresses_from(self) -> float:
+        """Bytes from which on a response may be made smaller."""
+        return self._limits.compresses_from
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take a connection."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.flow = FlowControl(self.transport)
+        self.server_state.connections.add(cast("Any", self))
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "server": get_local_addr(self.transport),
+            "client": get_remote_addr(self.transport),
+            "scheme": "https" if is_ssl(self.transport) else "http",
+            "root_path": "",
+        }
+        self.reader = Reader(self, self._limits.head, scope, self._app_state)
+        self._connections.add(self, self.loop)
+
+    def rank(self, now: float) -> tuple[int, float] | None:
+        """Order in which connections make room for a new one, smallest first; None if this one must stay."""
+        if self.is_leaving:
+            return None
+        if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
+            return 0, self.unsent_since
+        if self.reader.has_more:  # who sends requests without waiting can send them again (RFC 9112, section 9.3.2)
+            return 3, self._retires_at
+        if self._active is not None:
+            return None
+        since = self.reader.head_since
+        return (1, self._idle_since) if since is None else (2, since)
+
+    def make_room(self) -> None:
+        """End the connection for the sake of another."""
+        self.turn.flush()
+        if self.transport.get_write_buffer_size():  # to close it would wait until that has been taken
+            self.cut()
+        else:
+            self.transport.close()
+
+    def refuse_for_want_of_room(self) -> None:
+        """Tell a new client that there are too many."""
+        text = f"Connection limit reached (MAX_CONNECTIONS={self._limits.connections}); retry later."
+        self.refuse("503 Service Unavailable", text, "retry-after: 1")
+
+    def look(self, now: float) -> None:
+        """Close the connection if something takes too long; let it end if it is old."""
+        if self._lingers_until is not None:
+            if self._lingers_until < now:
+                self.cut()
+        elif self._takes_nothing(now):
+            self.cut()
+        elif self.reader.is_late(now - self._limits.receive):
+            self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
+        elif self._active is None and not self.reader.has_more and self._idle_since < now - self._keep_alive:
+            self.transport.close()
+        elif self._retires_at < now:
+            self._retiring = True
+
+    def _takes_nothing(self, now: float) -> bool:
+        """Whether bytes have waited too long for the client, and it took none of them in that time."""
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or not self.unsent or unsent < self.unsent:
+            self.unsent_since = now
+        self.unsent = unsent
+        return self.unsent_since < now - self._limits.send
+
+    def pause_writing(self) -> None:
+        """Record that the client reads more slowly than the server sends."""
+        self.flow.pause_writing()
+        self.unsent = self.transport.get_write_buffer_size()
+        self.unsent_since = self.loop.time()
+        self._connections.hold(self)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read what waited for it."""
+        self.flow.resume_writing()
+        self._connections.release(self)
+        self._go_on_later()
+
+    def data_received(self, data: bytes) -> None:
+        """Take data. A small piece is parsed at once, a large one in several turns, for the sake of others."""
+        reader = self.reader
+        if reader.deaf:
+            return
+        if reader.unparsed or len(data) > SLICE:
+            reader.unparsed += data
+            self.flow.pause_reading()
+            self.turn.start(self._go_on)
+        else:
+            reader.unparsed = data
+            self._go_on()
+
+    def _go_on_later(self) -> None:
+        if self.reader.has_more:
+            self.loop.call_soon(self._go_on, context=self._context)
+
+    def _go_on(self) -> None:
+        """Parse a part of what has come, at most up to the end of a request, and start to answer that request."""
+        reader = self.reader
+        reader.read(busy=self._active is not None)
+        if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
+            self._start(reader.waiting.popleft())
+            reader.read(busy=True)
+        if reader.unparsed:
+            self.flow.pause_reading()
+            if reader.can_read(busy=self._active is not None):
+                self.turn.start(self._go_on)
+        elif self.flow.read_paused and reader.has_room and not self.is_leaving:
+            self.flow.resume_reading()
+
+    def read_on(self) -> None:
+        """Read from the client again, unless there is enough to do."""
+        if not self.reader.unparsed:
+            self.flow.resume_reading()
+
+    def cut(self) -> None:
+        """End the connection at once, and throw away what its client hasn't read.
+
+        Without a reset the kernel would keep these bytes as long as the client doesn't read.
+        """
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and sock.family != socket.AF_UNIX:
+            with suppress(OSError):  # it is closed already
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()
+
+    def linger(self) -> None:
+        """Close the connection in a way that lets the caller read its answer although it has not sent everything.
+
+        Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
+        """
+        self.turn.flush()
+        self.reader.stop()
+        if not self.transport.can_write_eof():  # TLS
+            self.transport.close()
+            return
+        self._lingers_until = self.loop.time() + _LINGER_SECONDS
+        self.flow.resume_reading()
+        self.transport.write_eof()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        for cycle in (self._active, self.reader.latest):
+            if cycle is not None:
+                cycle.abandon()
+        self.server_state.connections.discard(cast("Any", self))
+        self._connections.remove(self, self._first_left - self._requests_left)
+        self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self._active = None
+        self.reader.close()
+
+    def shutdown(self) -> None:
+        """Close the connection when it has been answered; uvicorn calls it when it stops."""
+        self.turn.flush()
+        while self.reader.can_read(busy=self._active is not None):  # what has come is answered
+            self._go_on()
+        latest = self.reader.latest
+        if latest is None or latest.response_complete:
+            self.transport.close()
+        else:
+            latest.keep_alive = False
+
+    def _start(self, cycle: Cycle) -> None:
+        """Answer a request when the loop has read from all connections: so replies are written together, too."""
+        self._active = cycle
+        self._requests_left -= 1
+        self.turn.start(self._answer)
+
+    def _answer(self) -> None:
+        """Run the app for a request, in a copy of a context in which no request has run."""
+        cycle = self._active
+        if cycle is None:  # the connection was lost meanwhile
+            return
+        running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
+        task: asyncio.Task[None] = eager_task.start(running, self.loop, self._context.copy())
+        if task.done():
+            self._ended(cycle, task)
+        else:
+            self.server_state.tasks.add(task)
+            task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
+
+    def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
+        """Finish a request. What went wrong is handled by uvicorn's own code."""
+        self.server_state.tasks.discard(task)
+        if cycle.response_complete and not task.cancelled() and task.exception() is None:
+            cycle.on_response = _nothing  # which held the connection
+            return
+        looking = eager_task.start(cycle.run_asgi(lambda *_: task), self.loop, self._context.copy())
+        if not looking.done():
+            self.server_state.tasks.add(looking)
+            looking.add_done_callback(self.server_state.tasks.discard)
+
+    def on_response_complete(self) -> None:
+        """Go on with what the client has sent meanwhile, or wait for its next request."""
+        self.server_state.total_requests += 1
+        self._active = None
+        if self.is_leaving:
+            return
+        self._idle_since = self.loop.time()
+        if self.reader.head_since is not None:  # the server couldn't read on meanwhile
+            self.reader.head_since = self._idle_since
+        if self.reader.has_more:
+            self._go_on_later()
+        elif self.reader.deaf:  # what came behind the request was no HTTP
+            self.linger()
+        else:
+            self.flow.resume_reading()
+
+    def refuse(self, status: str, text: str, *headers: str) -> None:
+        """Answer a request that the app must not see, after the requests before it, and close the connection."""
+        reader = self.reader
+        reader.unparsed = b""
+        cycle = reader.latest
+        if cycle is not None and not cycle.response_complete:
+            if cycle is not self._active and cycle.more_body:
+                reader.waiting.pop()  # it never gets its body
+            elif cycle.more_body and not cycle.response_started:
+                cycle.abandon()
+                self._active = None
+            if self._active is not None or reader.waiting:
+                reader.deaf = self._retiring = True
+                return
+        elif cycle is not None and cycle.more_body:  # the rest of a request that has been answered
+            self.linger()
+            return
+        body = f"{text}\n".encode()
+        head = (
+            f"HTTP/1.1 {status}",
+            f"x-served-by: {_replica()}",
+            f"x-request-id: {secrets.token_hex(4)}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(body)}",
+            *headers,
+            "connection: close",
+        )
+        self.turn.flush()
+        self.transport.write("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
+        self.linger()

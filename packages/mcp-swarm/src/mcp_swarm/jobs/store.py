@@ -1,0 +1,358 @@
+"""The records of jobs in Redis, each change of one in a single step.
+
+A worker changes a record by the number of its attempt: one that lost the job meanwhile (it was taken for dead, the job
+was cancelled) changes nothing, so that nothing is reported twice.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from docket import Docket
+from redis.exceptions import RedisError
+
+from mcp_swarm.jobs.record import FIELDS, LIFETIME, Record, State, read
+
+_COPY_SECONDS = 1.0
+"""Longest wait for the copies of Redis. Healthy ones need about a millisecond."""
+
+_BATCH = 200
+"""Records that are read at once, for a list."""
+
+# KEYS: record, arguments, owner's list, unfinished, idempotency key if there is one.
+# ARGV: id, most jobs, lifetime, now, what records' keys begin with, arguments, then the record.
+_CREATE = """
+local there = KEYS[5] and redis.call('GET', KEYS[5])
+if there and there ~= ARGV[1] then return {'there', there} end
+local old = tonumber(ARGV[4]) - tonumber(ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', tostring(old))
+if not there and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[2]) then return {'full', ''} end
+for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[2], ARGV[6], 'EX', ARGV[3])
+if KEYS[5] then redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[3]) end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, 9)) do
+  if redis.call('EXISTS', ARGV[5] .. id) == 0 then redis.call('ZREM', KEYS[3], id) end
+end
+for _, key in ipairs({KEYS[3], KEYS[4]}) do
+  redis.call('ZADD', key, ARGV[4], ARGV[1])
+  redis.call('EXPIRE', key, ARGV[3])
+end
+return {'new', ARGV[1]}
+"""
+
+# KEYS: record, Docket's key of the run, then its other keys without an expiry.  ARGV: lifetime.
+# Returns 0 if the job isn't in this Redis, or if it is pending and not in the queue.
+_QUEUED = """
+for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 0 end
+redis.call('HSET', KEYS[1], 'queued', '1')
+if state == 'pending' then return redis.call('EXISTS', KEYS[2]) end
+return 1
+"""
+
+# KEYS: record.  ARGV: now, lifetime, most attempts that may be lost.
+# Returns the attempt's number; 0: the job has finished; less: it is given up, after so many.
+_CLAIM = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state ~= 'pending' and state ~= 'running' then return 0 end
+local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or '0')
+local failures = tonumber(redis.call('HGET', KEYS[1], 'failures') or '0')
+if attempts - failures >= tonumber(ARGV[3]) then return -attempts end
+redis.call('HSET', KEYS[1], 'state', 'running', 'started', ARGV[1], 'progress', '0', 'message', '')
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+"""
+
+# KEYS: record.  ARGV: attempt, then fields to set.
+_CHANGE = """
+if redis.call('HGET', KEYS[1], 'state') ~= 'running' then return 0 end
+if redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+"""
+
+# As _CHANGE; taken once more after its reply was lost, it says the same.
+_GIVE_BACK = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'pending' and redis.call('HGET', KEYS[1], 'given_back') == ARGV[1] then return 1 end
+if state ~= 'running' or redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 'message', '', 'given_back', ARGV[1])
+return 1
+"""
+
+# KEYS: record, arguments, result, unfinished, how jobs ended, idempotency key if there is one.
+# ARGV: attempt ('' of whoever cancels), seconds to keep it, id, result, lifetime, then fields to set.
+_FINISH = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state ~= 'pending' and state ~= 'running' then return 0 end
+if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+local how = redis.call('HGET', KEYS[1], 'job') .. ':' .. redis.call('HGET', KEYS[1], 'state')
+redis.call('HINCRBY', KEYS[5], how, 1)
+redis.call('EXPIRE', KEYS[5], ARGV[5])
+redis.call('DEL', KEYS[2])
+if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end
+redis.call('ZREM', KEYS[4], ARGV[3])
+if KEYS[6] then redis.call('EXPIRE', KEYS[6], ARGV[2]) end
+return 1
+"""
+
+# KEYS: unfinished.  ARGV: what records' keys begin with.
+# Returns how many wait, how many run, and since when the oldest waits.
+_COUNT = """
+local waiting, running, oldest = 0, 0, ''
+local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+  local state = redis.call('HGET', ARGV[1] .. found[i], 'state')
+  if state == 'running' then
+    running = running + 1
+  elseif state == 'pending' then
+    if waiting == 0 then oldest = found[i + 1] end
+    waiting = waiting + 1
+  end
+end
+return {waiting, running, oldest}
+"""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job that a worker may run now."""
+
+    record: Record
+    attempt: int
+    failures: int
+    """How many of its attempts raised; the others before this one were lost with their worker."""
+    arguments: bytes
+    given_up: bool
+    """Whether too many were lost for another one."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The jobs there are, and those that there were."""
+
+    waiting: int
+    running: int
+    age: float
+    """Seconds since the oldest of those that wait was submitted."""
+    ended: Mapping[tuple[str, str], int]
+    """How often a job, by its name, has ended in which state."""
+
+
+class TooFewCopies(RedisError):
+    """Fewer copies of Redis than JOBS_COPIES have the job."""
+
+
+class Store:
+    """Records by id, in the Redis of a docket.
+
+    Every method raises RedisError or OSError while Redis can't be reached.
+
+    Args:
+        most: jobs that may wait or run.
+        copies: how many copies of Redis must have a job before it is accepted.
+    """
+
+    def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
+        self._docket = docket
+        self._most = most
+        self._copies = copies
+
+    def idempotency(self, owner: str, key: str) -> str:
+        """The Redis key of an owner's Idempotency-Key."""
+        return self._docket.key(f"idempotency:{hashlib.sha256(f'{owner} {key}'.encode()).hexdigest()}")
+
+    async def create(self, record: Record, arguments: str) -> str | None:
+        """Keep a new job; returns its id, or the id of the one that its key made before; None: there are too many."""
+        values = {name: getattr(record, name) for name in FIELDS}
+        flat = [text for name, value in values.items() if value is not None for text in (name, _text(value))]
+        keys = [self._key(record.id), self._arguments(record.id), self._list(record.owner), self._unfinished]
+        if record.key:
+            keys.append(record.key)
+        head = [record.id, str(self._most), str(LIFETIME), _text(record.submitted), self._key(""), arguments]
+        how, identity = await self._run(_CREATE, keys, [*head, *flat])
+        return None if how == b"full" else identity.decode()
+
+    async def note_queued(self, identity: str) -> None:
+        """Note that a job is in the queue, and let Docket's own keys of it expire."""
+        await self._run(_QUEUED, self._of_queue(identity), [str(LIFETIME)])
+
+    async def note_accepted(self, identity: str) -> None:
+        """Note that a job is in the queue, and wait until enough copies of Redis have it.
+
+        Raises:
+            TooFewCopies: they don't have it within a second.
+        """
+        if not self._copies:
+            await self.note_queued(identity)
+            return
+        keys = self._of_queue(identity)
+        async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
+            # WAIT counts the copies that have all writes up to the last one of its own connection. After a failover the
+            # connection leads to another Redis than the one that got the job, so the script checks that it is here.
+            pipeline.eval(_QUEUED, len(keys), *keys, str(LIFETIME))
+            pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
+            is_here, copies = await pipeline.execute()
+        if not is_here:
+            raise TooFewCopies("the Redis that had the job was lost")
+        if copies < self._copies:
+            raise TooFewCopies(f"{copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
+
+    async def load(self, identity: str) -> Record | None:
+        """A job's record."""
+        async with self._redis() as redis:
+            return read(await redis.hgetall(self._key(identity)))
+
+    async def result(self, identity: str) -> bytes | None:
+        """A completed job's result, as JSON."""
+        async with self._redis() as redis:
+            result: bytes | None = await redis.get(self._result(identity))
+            return result
+
+    async def of(self, owner: str, limit: int, after: str | None) -> tuple[list[Record], str | None]:
+        """An owner's jobs, newest first.
+
+        Args:
+            after: an id, where the page before ended.
+
+        Returns:
+            The records, and where this page ended if there are more.
+
+        Raises:
+            KeyError: `after` isn't in the list.
+        """
+        index, found = self._list(owner), list[Record]()
+        async with self._redis() as redis:
+            # By age, so the newest are at the end.
+            last = await redis.zcard(index) - 1
+            if after is not None:
+                submitted = await redis.zscore(index, after)
+                if submitted is None:
+                    raise KeyError(after)
+                last -= await redis.zcount(index, submitted, "+inf")
+            while last >= 0 and len(found) <= limit:
+                ids = await redis.zrange(index, max(0, last - max(limit, _BATCH)), last)
+                async with redis.pipeline() as pipeline:
+                    for identity in ids:
+                        pipeline.hgetall(self._key(identity.decode()))
+                    records = [read(values) for values in await pipeline.execute()]
+                found += [record for record in reversed(records) if record is not None]
+                if gone := [identity for identity, record in zip(ids, records, strict=True) if record is None]:
+                    await redis.zrem(index, *gone)
+                last -= len(ids)
+        return found[:limit], (found[limit - 1].id if len(found) > limit else None)
+
+    async def claim(self, identity: str, most_lost: int) -> Claim | None:
+        """Begin an attempt; None if the job is gone, or finished.
+
+        Args:
+            most_lost: how many attempts may be lost with their worker; after these the claim has none left.
+        """
+        arguments = [_text(time.time()), str(LIFETIME), str(most_lost)]
+        if not (attempt := int(await self._run(_CLAIM, [self._key(identity)], arguments))):
+            return None
+        async with self._redis() as redis:
+            values = await redis.hgetall(self._key(identity))
+            given = await redis.get(self._arguments(identity))
+        record = read(values)
+        if record is None:
+            return None
+        return Claim(record, abs(attempt), int(values.get(b"failures", 0)), given or b"", given_up=attempt < 0)
+
+    async def holds(self, claim: Claim) -> bool:
+        """Whether a job is still an attempt's."""
+        record = await self.load(claim.record.id)
+        return record is not None and (record.state, record.attempts) == ("running", claim.attempt)
+
+    async def progress(self, identity: str, attempt: int, percent: float, message: str) -> bool:
+        """Note how far an attempt is; False if the job isn't its any more."""
+        return await self._change(identity, attempt, progress=_text(percent), message=message)
+
+    async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
+        """Let the job wait for another attempt; False if it isn't this one's any more.
+
+        Args:
+            failures: how many attempts have raised by now.
+            counts: whether this one is to be counted.
+        """
+        attempts = str(claim.attempt if counts else claim.attempt - 1)
+        flat = [str(claim.attempt), "attempts", attempts, "failures", str(failures)]
+        return bool(await self._run(_GIVE_BACK, [self._key(claim.record.id)], flat))
+
+    async def finish(self, claim: Claim, state: State, *, error: str = "", result: str | None = None) -> bool:
+        """End a job with the outcome of an attempt; False if it isn't this one's any more."""
+        fields = {"state": state, "error": error, "finished": _text(time.time())}
+        if result is not None:
+            fields |= {"progress": "100", "message": ""}
+        return await self._finish(claim.record, str(claim.attempt), fields, result or "")
+
+    async def end(self, record: Record, state: State, error: str = "") -> bool:
+        """End a job, whoever runs it; False if it had ended."""
+        return await self._finish(record, "", {"state": state, "error": error, "finished": _text(time.time())})
+
+    async def counts(self) -> Counts:
+        """How many jobs wait and run, and how jobs have ended."""
+        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], [self._key("")])
+        async with self._redis() as redis:
+            ended = await redis.hgetall(self._ended)
+        by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
+        age = max(0.0, time.time() - float(oldest)) if oldest else 0.0
+        return Counts(int(waiting), int(running), age, by_end)
+
+    async def _finish(self, record: Record, attempt: str, fields: dict[str, str], result: str = "") -> bool:
+        flat = [text for pair in fields.items() for text in pair]
+        keys = [self._key(record.id), self._arguments(record.id), self._result(record.id), self._unfinished]
+        keys.append(self._ended)
+        if record.key:
+            keys.append(record.key)
+        head = [attempt, str(max(1, round(record.kept))), record.id, result, str(LIFETIME)]
+        return bool(await self._run(_FINISH, keys, [*head, *flat]))
+
+    async def _change(self, identity: str, attempt: int, **fields: str) -> bool:
+        flat = [text for pair in fields.items() for text in pair]
+        return bool(await self._run(_CHANGE, [self._key(identity)], [str(attempt), *flat]))
+
+    async def _run(self, script: str, keys: list[str], arguments: list[str]) -> Any:
+        async with self._redis() as redis:
+            return await redis.eval(script, len(keys), *keys, *arguments)
+
+    def _redis(self) -> AbstractAsyncContextManager[Any]:
+        """A client; Docket's type of it knows few of its commands."""
+        return self._docket.redis()
+
+    def _of_queue(self, identity: str) -> list[str]:
+        own = self._docket
+        its = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
+        return [self._key(identity), *its]
+
+    def _key(self, identity: str) -> str:
+        return self._docket.key(f"job:{identity}")
+
+    def _arguments(self, identity: str) -> str:
+        return self._docket.key(f"arguments:{identity}")
+
+    def _result(self, identity: str) -> str:
+        return self._docket.key(f"result:{identity}")
+
+    def _list(self, owner: str) -> str:
+        return self._docket.key(f"jobs-of:{owner}")
+
+    @property
+    def _unfinished(self) -> str:
+        return self._docket.key("unfinished")
+
+    @property
+    def _ended(self) -> str:
+        return self._docket.key("ended")
+
+
+def _text(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,98 @@
+"""A caller: one connection, and one thing after the other."""
+
+import asyncio
+import ssl
+
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
+from mcp_swarm.loadtest.judge import judge
+from mcp_swarm.loadtest.message import Request
+from mcp_swarm.loadtest.run import Run
+
+REFUSED_PAUSE = 0.1
+"""Seconds that a caller waits after a refused connection: without it, a server's restart would count as a million."""
+
+
+class Caller:
+    """Sends requests over a connection of its own, and notes what comes of them."""
+
+    def __init__(self, run: Run) -> None:
+        self.connection: Connection | None = None
+        self._run = run
+        self._number = 0
+        self._due: float | None = None
+
+    async def work(self) -> None:
+        """Call until there is nothing left to do."""
+        load = self._run.load
+        async for number, due in self._run.turns():
+            self._due = due
+            await load.scenario.perform(number, load.eras[number % len(load.eras)], self.exchange)
+
+    async def exchange(self, request: Request) -> Reply | None:
+        """Send a request and note what comes of it."""
+        run, due = self._run, self._due
+        self._due = None
+        begun = run.now if due is None else due
+        connection = self.connection
+        if connection is None or not connection.open:
+            try:
+                connection = await self._connect()
+            except (OSError, TimeoutError) as error:
+                self._note(begun, request, _why(error), str(error), "")
+                await asyncio.sleep(REFUSED_PAUSE)
+                return None
+        try:
+            reply = await connection.send(request.payload)
+        except ConnectionEnded as error:
+            self._note(begun, request, str(error), "", "")
+            return None
+        failure = judge(request, reply)
+        if failure is None:
+            run.samples.add(begun, run.now, "", reply.replica, request.name, self._number)
+        else:
+            self._note(begun, request, *failure, reply.replica)
+        policy = run.load.policy
+        if policy != "keepalive" and (policy == "fresh" or connection.requests >= policy):
+            self.close()
+        return None if failure else reply
+
+    def close(self) -> None:
+        """Give the connection up."""
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+    def _note(self, begun: float, request: Request, kind: str, example: str, replica: str) -> None:
+        run = self._run
+        run.samples.examples.setdefault(kind, example)
+        run.samples.add(begun, run.now, kind, replica, request.name, self._number)
+
+    async def _connect(self) -> Connection:
+        run, target = self._run, self._run.load.target
+        self.connection = None
+        self._number = 0
+        begun = run.now
+        number = next(run.connection_numbers)
+        address = run.load.addresses[number % len(run.load.addresses)]
+        loop = asyncio.get_running_loop()
+        name = target.host if target.tls else None
+        async with asyncio.timeout(run.load.patience):
+            _, connection = await loop.create_connection(
+                Connection, address, target.port, ssl=target.tls, server_hostname=name
+            )
+        run.connects.append(run.now - begun)
+        self.connection, self._number = connection, number
+        return connection
+
+
+def _why(error: OSError) -> str:
+    """The kind of failure that a connection's making ended with."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ConnectionResetError):
+        return "connection reset"
+    if isinstance(error, TimeoutError):
+        return "connect timeout"
+    if isinstance(error, ssl.SSLError):
+        return "TLS error"
+    return "connection failed"

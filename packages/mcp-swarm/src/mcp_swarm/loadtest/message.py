@@ -1,0 +1,105 @@
+"""One JSON-RPC message as bytes of HTTP/1.1, in either protocol era."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import orjson
+
+from mcp_swarm.loadtest.target import Target
+
+
+class Era(Enum):
+    """A protocol era, by the version that its requests name."""
+
+    LEGACY = "2025-11-25"
+    MODERN = "2026-07-28"
+
+
+CLIENT = {"name": "mcp-swarm load test", "version": "1"}
+
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Which of a method's params the stateless era repeats in the header `Mcp-Name`."""
+
+_ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": Era.MODERN.value,
+    "io.modelcontextprotocol/clientInfo": CLIENT,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, and what a right answer to it is."""
+
+    payload: bytes
+    name: str
+    """What the report calls it: the method, and the tool's name."""
+    identity: int | None
+    """The JSON-RPC id; None for a notification."""
+    text: str | None = None
+    """The text that must come back, if that is known."""
+
+
+class Writer:
+    """Writes requests to a target.
+
+    Args:
+        headers: sent with each, beyond those of the protocol.
+        sign: gives the header lines that sign a body; None: nothing is signed.
+    """
+
+    def __init__(
+        self, target: Target, headers: Mapping[str, str], sign: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        fixed = {
+            "Host": target.authority,
+            "User-Agent": "mcp-swarm-load-test",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+            **headers,
+        }
+        self._head = f"POST {target.path} HTTP/1.1\r\n" + "".join(
+            f"{name}: {value}\r\n" for name, value in fixed.items()
+        )
+        self._sign = sign
+        self._heads: dict[tuple[Era, str, str], bytes] = {}
+
+    def request(
+        self,
+        era: Era,
+        identity: int | None,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        text: str | None = None,
+        session: str = "",
+    ) -> Request:
+        """A request, or without an id a notification.
+
+        Args:
+            text: the text of the result that is right.
+            session: a session's id that the server has issued.
+        """
+        params = dict(params or {})
+        named = params.get(_NAMED.get(method, ""), "")
+        if era is Era.MODERN:
+            params["_meta"] = {**_ENVELOPE, **params.get("_meta", {})}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        if identity is not None:
+            message["id"] = identity
+        body = orjson.dumps(message)
+        head = self._heads.get((era, method, named)) or self._remember(era, method, named)
+        extra = f"Mcp-Session-Id: {session}\r\n".encode() if session else b""
+        if self._sign:
+            extra += self._sign(body)
+        payload = b"%b%bContent-Length: %d\r\n\r\n%b" % (head, extra, len(body), body)
+        return Request(payload, f"{method} {named}" if named else method, identity, text)
+
+    def _remember(self, era: Era, method: str, named: str) -> bytes:
+        lines = f"MCP-Protocol-Version: {era.value}\r\n"
+        if era is Era.MODERN:
+            lines += f"Mcp-Method: {method}\r\n" + (f"Mcp-Name: {named}\r\n" if named else "")
+        head = self._heads[era, method, named] = (self._head + lines).encode("latin-1", "replace")
+        return head

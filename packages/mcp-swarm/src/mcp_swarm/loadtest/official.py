@@ -1,0 +1,86 @@
+"""A caller that is the official SDK's client: what it costs to use that, rather than what the server can do."""
+
+import asyncio
+from collections.abc import Mapping
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
+
+from mcp_swarm.loadtest.caller import REFUSED_PAUSE
+from mcp_swarm.loadtest.message import Era
+from mcp_swarm.loadtest.run import Run
+from mcp_swarm.signing.httpx_auth import Signed
+
+_NAME = "tools/call echo (SDK)"
+_MODES = {Era.LEGACY: "legacy", Era.MODERN: Era.MODERN.value}
+
+
+class OfficialCaller:
+    """Connects, and calls echo again and again.
+
+    Args:
+        headers: sent with each request, beyond the SDK's own.
+        auth: signs each request; None: they aren't signed.
+    """
+
+    connection = None
+    """The SDK looks after its own."""
+
+    def __init__(self, run: Run, headers: Mapping[str, str], auth: Signed | None = None) -> None:
+        self._run = run
+        self._headers = dict(headers)
+        self._auth = auth
+        self._number = next(run.connection_numbers)
+        self._era = run.load.eras[self._number % len(run.load.eras)]
+        self._replica = ""
+
+    async def work(self) -> None:
+        """Call until there is nothing left to do; what breaks the client is a failure, and makes a new one."""
+        run = self._run
+        while not run.over:
+            begun = run.now
+            http = httpx2.AsyncClient(
+                headers=self._headers,
+                auth=self._auth,
+                event_hooks={"response": [self._note]},
+                timeout=run.load.patience,
+            )
+            try:
+                async with http:
+                    transport = streamable_http_client(run.load.target.url, http_client=http)
+                    async with Client(transport, mode=_MODES[self._era], cache=None) as client:
+                        run.connects.append(run.now - begun)
+                        await self._calls(client)
+            except Exception as error:  # noqa: BLE001  # a group of whatever the tasks of the SDK have met
+                self._failed(begun, error)
+                await asyncio.sleep(REFUSED_PAUSE)
+
+    def close(self) -> None:
+        """There is nothing left to close when the work has ended."""
+
+    async def _calls(self, client: Client) -> None:
+        run = self._run
+        async for number, due in run.turns():
+            begun = run.now if due is None else due
+            text = f"load {number}"
+            try:
+                async with asyncio.timeout(run.load.patience):
+                    result = await client.call_tool("echo", {"message": text})
+            except (MCPError, TimeoutError, httpx2.HTTPError) as error:
+                self._failed(begun, error)
+                continue
+            block = result.content[0] if result.content else None
+            right = isinstance(block, TextContent) and block.text == text and not result.is_error
+            run.samples.add(begun, run.now, "" if right else "wrong echo", self._replica, _NAME, self._number)
+
+    async def _note(self, response: httpx2.Response) -> None:
+        self._replica = response.headers.get("X-Served-By", "")
+
+    def _failed(self, begun: float, error: BaseException) -> None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        kind = f"SDK: {type(error).__name__}"
+        self._run.samples.examples.setdefault(kind, str(error))
+        self._run.samples.add(begun, self._run.now, kind, "", _NAME, self._number)

@@ -1,0 +1,77 @@
+"""What each process is to send, by the command line."""
+
+from dataclasses import replace
+from typing import Any
+
+from mcp_swarm.loadtest.message import Writer
+from mcp_swarm.loadtest.options import Options
+from mcp_swarm.loadtest.pace import Ramp
+from mcp_swarm.loadtest.run import Load
+from mcp_swarm.loadtest.scenario import Conversation, Echo, Mix, Scenario, Single
+from mcp_swarm.loadtest.target import Target
+
+
+def load(options: Options, addresses: list[str], part: int) -> Load:
+    """The share of one of `options.processes` processes.
+
+    Raises:
+        ValueError: a mix that makes no sense.
+    """
+    target = Target.of(options.url)
+    sign = options.signer.lines(options.url) if options.signer else None
+    count = options.processes
+    ramp = options.ramp
+    return Load(
+        target=target,
+        addresses=addresses,
+        scenario=scenario(options.what, Writer(target, options.headers, sign)),
+        eras=options.eras,
+        callers=max(1, _share(options.concurrent, part, count)),
+        requests=None if options.requests is None else _share(options.requests, part, count),
+        seconds=options.seconds,
+        ramp=None if ramp is None else Ramp(ramp.first / count, ramp.last / count, ramp.seconds),
+        policy=options.policy,
+        patience=options.patience,
+    )
+
+
+def warm_up(load: Load, seconds: float) -> Load:
+    """The same for some time, to be forgotten."""
+    return replace(load, requests=None, seconds=seconds)
+
+
+def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
+    """What callers do.
+
+    Args:
+        what: as `Options.what`.
+
+    Raises:
+        ValueError: the description makes no sense.
+    """
+    unknown = what.keys() - {"tool", "method", "args", "mix", "session", "sdk", "weight"}
+    if unknown:
+        raise ValueError(
+            f"a mix's entry has weight, tool or method, args, or session; not {', '.join(sorted(unknown))}"
+        )
+    if "mix" in what:
+        return Mix([(_weight(entry), scenario(entry, writer)) for entry in what["mix"]])
+    if what.get("session"):
+        return Conversation(writer)
+    if "method" in what:
+        return Single(writer, str(what["method"]), what.get("args", {}))
+    if "tool" in what:
+        return Single(writer, "tools/call", {"name": str(what["tool"]), "arguments": what.get("args", {})})
+    return Echo(writer)
+
+
+def _weight(entry: dict[str, Any]) -> float:
+    weight = entry.get("weight", 1)
+    if not isinstance(weight, int | float) or weight < 0:
+        raise ValueError(f"the weight {weight!r} of a mix's entry is no number of 0 or more")
+    return float(weight)
+
+
+def _share(total: int, part: int, count: int) -> int:
+    """The part of a whole number that is one of several processes'; together they are all of it."""
+    return total // count + (part < total % count)

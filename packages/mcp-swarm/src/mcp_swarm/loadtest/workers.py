@@ -1,0 +1,105 @@
+"""The processes that generate load, from their start to what they measured together."""
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from typing import Any
+
+from mcp_swarm.loadtest.options import Options
+from mcp_swarm.loadtest.samples import Samples, merged
+from mcp_swarm.loadtest.watch import Generator, generator
+from mcp_swarm.loadtest.worker import Part, Tick, work
+
+
+class WorkerError(Exception):
+    """A generator ended without a result; `str()` says what it printed."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What all generators measured."""
+
+    samples: Samples
+    begun: int
+    """How many times the scenario was begun."""
+    elapsed: float
+    connects: list[float]
+    generator: Generator
+    interrupted: bool
+    """Whether Ctrl-C ended it."""
+
+
+def measure(options: Options, addresses: list[str], tell: Callable[[Tick], None]) -> Measured:
+    """Generate the load.
+
+    Args:
+        tell: called with each generator's report, four times a second.
+
+    Raises:
+        WorkerError: a generator failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes: list[Pipe] = []
+    processes = []
+    for part in range(options.processes):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, options, addresses, part), daemon=True)
+        process.start()
+        theirs.close()
+        pipes.append(ours)
+        processes.append(process)
+    try:
+        for pipe in pipes:
+            _received(pipe)
+        for pipe in pipes:
+            pipe.send("go")
+        parts, interrupted = _collect(pipes, tell)
+    finally:
+        for pipe in pipes:
+            pipe.close()
+        for process in processes:
+            process.terminate()
+            process.join()
+    return Measured(
+        samples=merged([part.samples for part in parts]),
+        begun=sum(part.begun for part in parts),
+        elapsed=max(part.elapsed for part in parts),
+        connects=[seconds for part in parts for seconds in part.connects],
+        generator=generator([part.watch for part in parts], [late for part in parts for late in part.late]),
+        interrupted=interrupted,
+    )
+
+
+def _collect(pipes: list[Pipe], tell: Callable[[Tick], None]) -> tuple[list[Part], bool]:
+    parts: dict[Pipe, Part] = {}
+    interrupted = False
+    while len(parts) < len(pipes):
+        try:
+            for pipe in wait([pipe for pipe in pipes if pipe not in parts]):
+                message = _received(pipe)  # type: ignore[arg-type]
+                if isinstance(message, Part):
+                    parts[pipe] = message  # type: ignore[index]
+                else:
+                    tell(message)
+        except KeyboardInterrupt:
+            if interrupted:  # once more: now
+                raise
+            interrupted = True
+            for pipe in pipes:
+                if pipe not in parts:
+                    with suppress(OSError):  # it has just ended
+                        pipe.send("stop")
+    return [parts[pipe] for pipe in pipes], interrupted
+
+
+def _received(pipe: Pipe) -> Any:
+    try:
+        message = pipe.recv()
+    except (EOFError, OSError):
+        raise WorkerError("its process ended before its time") from None
+    if isinstance(message, str) and message != "ready":
+        raise WorkerError(message)
+    return message

@@ -1,0 +1,62 @@
+"""What a replica offers only while it is the only one."""
+
+import logging
+from collections.abc import Callable
+
+from fastmcp import FastMCP
+
+from mcp_swarm.jobs.service import Desk
+from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp.job_tools import tools_of
+from mcp_swarm.mcp.sharing import Sharing
+from mcp_swarm.mcp.tasks import EXTENSION
+from mcp_swarm.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class AloneOnly:
+    """Jobs in this process, and subscriptions without Redis: both are unknown to other replicas.
+
+    They are withdrawn when another replica turns up, and offered again when it has gone.
+    """
+
+    def __init__(self, settings: Settings, mcp: FastMCP, desk: Desk, share: Sharing) -> None:
+        self._settings = settings
+        self._mcp = mcp
+        self._desk = desk
+        self._share = share
+        self._offer_tasks: Callable[[], None] | None = None
+        self._jobs = bool(desk.jobs) and settings.jobs_in_process
+        self._subscriptions = share.subscriptions if settings.redis_url is None else None
+        share.peers.on_change.append(self.follow)
+
+    def follow(self) -> None:
+        """Offer it or withdraw it, by whether this replica is alone now; says so in one line of the log."""
+        alone = self._share.peers.alone
+        what = []
+        if self._jobs:
+            what.append("jobs (they need JOBS_URL=redis://…)")
+            self._follow_jobs(alone=alone)
+        if self._subscriptions is not None:
+            what.append("subscriptions (they need REDIS_URL)")
+            self._subscriptions.offer() if alone else self._subscriptions.withdraw()
+        if alone:
+            logger.warning("This replica is alone again, and offers %s", " and ".join(what) or "all it did")
+            return
+        if not self._settings.request_state_ring:
+            what.append("tools that ask their caller (other replicas need the same REQUEST_STATE_KEYS)")
+        if what:
+            count = self._share.peers.count
+            logger.warning("There are %d replicas now. This one no longer offers %s", count, ", ".join(what))
+
+    def _follow_jobs(self, *, alone: bool) -> None:
+        if not alone:
+            for tool in tools_of(self._desk):
+                self._mcp.local_provider.remove_tool(tool.name)
+            self._offer_tasks = _sdk.withdraw_extension(self._mcp, EXTENSION)
+        self._desk.follow(1 if alone else self._share.peers.count)
+        if alone and self._offer_tasks is not None:
+            for tool in tools_of(self._desk):
+                self._mcp.add_tool(tool)
+            self._offer_tasks()

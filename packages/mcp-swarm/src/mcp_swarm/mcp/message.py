@@ -1,0 +1,129 @@
+"""The JSON-RPC message that a body is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import INVALID_PARAMS, PARSE_ERROR
+from pydantic_core import from_json
+
+from mcp_swarm.http.access_lines import LONGEST
+from mcp_swarm.http.json_values import BYTES_PER_VALUE, count
+from mcp_swarm.http.refusal import Refused
+
+LONGEST_NAME = 1024
+"""Most characters of a method, a tool's or prompt's name, a resource's URI, or an id."""
+
+_NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
+"""Members of params by which something is found."""
+
+_SMALL = 16 * 1024
+"""Bytes of a body whose memory isn't counted: `MAX_IN_FLIGHT` limits it well enough."""
+
+SUBMIT_JOB = "submit_job"
+"""Name of the tool that submits any job. A call of it counts as a call of the job that it names."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A JSON-RPC request: somebody waits for its answer."""
+
+    id: int | str
+    method: str
+    params: dict[str, Any] | None
+    size: int
+    """Bytes of its body."""
+    memory: int = 0
+    """Estimated memory in bytes while the request is answered; 0 for a small request, which is not counted."""
+
+
+@dataclass(slots=True)
+class Notification:
+    """A JSON-RPC notification, which is answered by nothing but 202."""
+
+    method: str
+    params: dict[str, Any] | None
+    memory: int = 0
+    """The same as `Request.memory`."""
+    id: None = None
+
+
+@dataclass(slots=True)
+class Response:
+    """A client's answer to a request of the server's."""
+
+    method: str = ""
+    memory: int = 0
+    id: None = None
+
+
+def parse(body: bytes) -> Request | Notification | Response:
+    """Read a body as one JSON-RPC message (JSON-RPC 2.0, sections 4 and 5).
+
+    Parsed by pydantic's reader, which keeps integers of any size exact; NaN and infinities are no JSON (RFC 8259).
+
+    Raises:
+        Refused: 400. -32700: the body is not JSON. -32600: it is not one message, or its id or method is too long.
+            -32602: a name or URI is too long.
+    """
+    try:
+        message = from_json(body, allow_inf_nan=False)
+    except ValueError:
+        raise Refused(400, "The body is not valid JSON.", code=PARSE_ERROR) from None
+    if type(message) is not dict or message.get("jsonrpc") != "2.0":
+        raise _no_message()
+    method, params = message.get("method"), message.get("params")
+    if type(method) is not str or (params is not None and type(params) is not dict):
+        if method is None and "id" in message and ("result" in message or "error" in message):
+            return Response()
+        raise _no_message()
+    identity = message.get("id", _NONE)
+    if len(method) > LONGEST_NAME or (type(identity) is str and len(identity) > LONGEST_NAME):
+        raise Refused(400, f"An id or a method has at most {LONGEST_NAME} characters.")
+    if type(identity) is int or type(identity) is str:
+        if params is not None and len(body) > LONGEST_NAME:
+            _check_names(params, identity)
+        return Request(identity, method, params, len(body), memory_of(body))
+    if identity is _NONE:
+        return Notification(method, params, memory_of(body))
+    raise Refused(400, "A request's id must be a string or an integer; leave it out of a notification.")
+
+
+def _check_names(params: dict[str, Any], identity: int | str) -> None:
+    """Refuse long names: each would be looked up, logged and repeated in errors."""
+    places = (params, params.get("ref"), params.get("_meta"))
+    for place, key in ((place, key) for place in places if type(place) is dict for key in _NAMES):
+        if type(place.get(key)) is str and len(place[key]) > LONGEST_NAME:
+            text = f"{key} has at most {LONGEST_NAME} characters."
+            raise Refused(400, text, code=INVALID_PARAMS, identity=identity)
+
+
+def memory_of(body: bytes) -> int:
+    """Estimated memory in bytes while a message is answered; 0 for a small message, which is not counted."""
+    if len(body) <= _SMALL:
+        return 0
+    return len(body) + BYTES_PER_VALUE * count(body, _SMALL)
+
+
+_NONE = object()
+
+
+def called(message: Request) -> tuple[str, str]:
+    """For the log: the JSON-RPC method, and the name or URI in its params (of a tool, a prompt or a resource)."""
+    params = message.params or {}
+    name = params.get("name") or params.get("uri")
+    return message.method[:LONGEST], (name[:LONGEST] if type(name) is str else "")
+
+
+def called_tool(message: Request | Notification | Response) -> str:
+    """The tool, or the job, that a message is a call of; empty if it is none."""
+    if message.method != "tools/call" or not isinstance(message, Request) or message.params is None:
+        return ""
+    name, arguments = message.params.get("name"), message.params.get("arguments")
+    if name == SUBMIT_JOB and type(arguments) is dict:
+        name = arguments.get("job")
+    return name[:LONGEST_NAME] if type(name) is str else ""
+
+
+def _no_message() -> Refused:
+    text = "The body must be a single JSON-RPC 2.0 request or notification, with params that are an object."
+    return Refused(400, text)

@@ -1,0 +1,44 @@
+"""How late the event loop runs what is due: what every request waits for besides its own work."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from mcp_swarm.metrics.durations import Durations
+
+_APART = 0.25
+"""Seconds between two looks."""
+_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Lag(Collector):
+    """Has a timer run again and again, and notes how late it does."""
+
+    def __init__(self) -> None:
+        self._late = Durations(_BOUNDS)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Look meanwhile."""
+        self._wait(asyncio.get_running_loop())
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = loop.time() + _APART
+        self._timer = loop.call_at(due, self._look, loop, due)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._late.observe(max(0.0, loop.time() - due))
+        self._wait(loop)
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """All looks."""
+        family = HistogramMetricFamily("mcp_event_loop_lag_seconds", "How late the event loop runs a timer.")
+        self._late.add_to(family)
+        yield family

@@ -1,0 +1,117 @@
+"""What was asked of a replica, how it ended and how long it took."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METHODS
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+from starlette.types import Scope
+
+from mcp_swarm.http.access_lines import CALL, FAILED, FAULT, RPC_ERROR, WAY, Write
+from mcp_swarm.http.access_log import CLIENT_GONE
+from mcp_swarm.metrics.durations import Durations
+
+_HTTP = ("http", "")
+"""What is no message of MCP: `/version`, `/jobs` …"""
+_NO_WAY = ("", "")
+_REFUSED = {401: "auth", 403: "auth", 408: "slow", 413: "size", 429: "rate"}
+_LISTEN = "subscriptions/listen"
+"""Whose duration is how long the caller listened."""
+
+
+@dataclass(slots=True)
+class _Series:
+    labels: tuple[str, str, str, str, str]
+    """Method, tool, era, lane, outcome."""
+    durations: Durations
+    refused: str
+    count: int = 0
+
+
+class Requests(Collector):
+    """Counts requests; what callers make up (an unknown tool, an unknown method) is one label.
+
+    Args:
+        tools: those that there are, by name; asked again whenever a name isn't known.
+        draining: whether the replica drains.
+    """
+
+    def __init__(self, tools: Callable[[], Mapping[str, object]], draining: Callable[[], bool]) -> None:
+        self._tools = tools
+        self._draining = draining
+        self._known: dict[object, _Series] = {}
+        """By what a request was, as it is noted in its scope; names that callers made up aren't kept."""
+        self._series: dict[tuple[str, ...], _Series] = {}
+        self._durations: dict[tuple[str, str], Durations] = {}
+
+    def counting(self, write: Write) -> Write:
+        """What counts a request that was answered, besides writing its line of the access log."""
+        known = self._known
+
+        def count(identity: str, scope: Scope, status: int, seconds: float) -> None:
+            write(identity, scope, status, seconds)
+            what = (scope.get(CALL, _HTTP), scope.get(WAY, _NO_WAY), status, scope.get(FAILED))
+            series = known.get(what) or self._new(*what)
+            series.count += 1
+            series.durations.observe(seconds)
+
+        return count
+
+    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+        """All that was counted."""
+        names = ("method", "tool", "era", "lane", "outcome")
+        requests = CounterMetricFamily(
+            "mcp_requests", "Requests that were answered, refused, or given up.", None, names
+        )
+        refused = dict.fromkeys((*sorted(set(_REFUSED.values())), "draining", "overload"), 0)
+        for series in self._series.values():
+            requests.add_metric(series.labels, series.count)
+            if series.refused:
+                refused[series.refused] += series.count
+        yield requests
+        family = CounterMetricFamily("mcp_refused", "Requests that were refused before any work.", None, ("reason",))
+        for reason, count in refused.items():
+            family.add_metric((reason,), count)
+        yield family
+        seconds = HistogramMetricFamily(
+            "mcp_request_duration_seconds", "From a request's head to the end of its reply.", labels=("method", "tool")
+        )
+        for labels, durations in self._durations.items():
+            if labels[0] != _LISTEN:
+                durations.add_to(seconds, labels)
+        yield seconds
+
+    def _new(self, called: tuple[str, str], way: tuple[str, str], status: int, failed: str | None) -> _Series:
+        method, name = called
+        tools = self._tools()
+        made_up = method != "http" and method not in _METHODS
+        tool = name if method == "tools/call" else ""
+        if tool and tool not in tools:
+            tool, made_up = "unknown", True
+        reason = self._reason(status)
+        outcome = "refused" if reason else _outcome(status, failed)
+        labels = (method if method == "http" or method in _METHODS else "other", tool, *way, outcome)
+        series = self._series.get((*labels, reason))
+        if series is None:
+            durations = self._durations.setdefault(labels[:2], Durations())
+            series = self._series[*labels, reason] = _Series(labels, durations, reason)
+        if not made_up and status != 503 and (method == "tools/call" or not name):
+            self._known[called, way, status, failed] = series
+        return series
+
+    def _reason(self, status: int) -> str:
+        if status == 503:
+            return "draining" if self._draining() else "overload"
+        return _REFUSED.get(status, "")
+
+
+_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | {"tasks/get", "tasks/update", "tasks/cancel"}
+
+
+def _outcome(status: int, failed: str | None) -> str:
+    if status == CLIENT_GONE:
+        return "gone"
+    if status >= 500:
+        return FAULT
+    return failed or (RPC_ERROR if status >= 400 else "ok")

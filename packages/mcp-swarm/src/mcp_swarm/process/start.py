@@ -1,0 +1,73 @@
+"""The one line that says why a process can't start."""
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_swarm.settings.errors import StartupError
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn any error within the block into one that an operator can read.
+
+    Raises:
+        StartupError: in place of any other exception.
+    """
+    try:
+        yield
+    except StartupError:
+        raise
+    except Exception as error:
+        raise StartupError(_reason(error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    """One line: why and where the start failed. With LOG_LEVEL=DEBUG it prints the traceback, too."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()  # so that the reason is the last line
+    if isinstance(error, StartupError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+        frames = traceback.extract_tb(error.__traceback__) or frames
+    if verbose := logging.getLogger().isEnabledFor(logging.DEBUG):
+        traceback.print_exception(error)
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+    hint = "" if verbose else "; LOG_LEVEL=DEBUG shows the traceback"
+    where = f"{frames[-1].filename}:{frames[-1].lineno}"
+    return f"Start failed: {text if text.isprintable() else ascii(text)} ({where}{hint})"
+
+
+class StartReport:
+    """Prints one line if the app's lifespan doesn't start. Starlette and uvicorn would log two tracebacks."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed = False
+
+        async def send_but_failures(message: Message) -> None:
+            nonlocal failed
+            if message["type"] == "lifespan.startup.failed":
+                failed = True
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, send_but_failures)
+        except (Exception, SystemExit) as error:
+            if not failed:
+                raise
+            print(_reason(error), file=sys.stderr)  # noqa: T201
+            logging.getLogger("uvicorn.error").disabled = True  # it would say that the start failed, and not why
+            await send({"type": "lifespan.startup.failed", "message": ""})

@@ -1,0 +1,258 @@
+"""Token buckets that all replicas share, in Redis.
+
+What comes while Redis is being asked waits and is asked for together: a call costs one round trip at most, and under
+load a part of one. Time is Redis's own, so that replicas' clocks don't matter.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from mcp_swarm.ratelimit.buckets import Buckets
+from mcp_swarm.ratelimit.running import Running
+from mcp_swarm.ratelimit.verdict import GRANTED, Verdict
+from mcp_swarm.settings.rate import Rate
+from mcp_swarm.shared.lost_redis import reason
+from mcp_swarm.shared.peers import Peers
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 0.25
+"""Time for Redis to answer. A call waits this long once in an outage; then no more, until Redis is back."""
+_RETRY_SECONDS = 0.5
+_TOLD_SECONDS = 2.0
+"""Between two reports of the calls that go on running."""
+
+_TAKE = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local replica, fresh = ARGV[1], tonumber(ARGV[2])
+local answers, begun = {}, {}
+for number, key in ipairs(KEYS) do
+  local at = number * 6 - 3
+  local per_second, burst, most = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, granted, mine = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  mine = mine + (begun[key] or 0)
+  local kept = redis.call('HMGET', key, 'tokens', 'time')
+  local tokens, wait = tonumber(kept[1]) or burst, 0
+  tokens = math.min(burst, tokens + math.max(0, now - (tonumber(kept[2]) or now)) * per_second)
+  if granted > 0 and most > 0 then
+    local running = mine
+    local said = redis.call('HGETALL', key)
+    for index = 1, #said, 2 do
+      local other = string.match(said[index], '^at:(.*)')
+      if other and other ~= replica then
+        local count, when = string.match(said[index + 1], '^(%d+) (.*)')
+        if now - tonumber(when) < fresh then running = running + tonumber(count) end
+      end
+    end
+    granted = math.max(0, math.min(granted, most - running))
+  end
+  if granted > 0 and per_second > 0 then
+    cost = math.min(cost, burst)
+    local affordable = math.floor(tokens / cost)
+    if affordable < granted then
+      granted, wait = affordable, (cost - (tokens - affordable * cost)) / per_second
+    end
+    tokens = tokens - granted * cost
+  end
+  redis.call('HSET', key, 'tokens', string.format('%.6f', tokens), 'time', string.format('%.6f', now))
+  mine = mine + granted
+  begun[key] = (begun[key] or 0) + granted
+  if most > 0 and mine > 0 then
+    redis.call('HSET', key, 'at:' .. replica, string.format('%d %.6f', mine, now))
+  elseif most > 0 then
+    redis.call('HDEL', key, 'at:' .. replica)
+  end
+  local full = per_second > 0 and burst / per_second or 0
+  redis.call('PEXPIRE', key, math.ceil((math.max(full, fresh) + 1) * 1000))
+  answers[number] = string.format('%d %.6f %.6f', granted, tokens, wait)
+end
+return answers
+"""
+"""For each key: rate, burst and bound, a call's cost, how many such calls there are, and how many of that caller's run
+here; answered by how many of them may go on, the tokens left, and the seconds until the next may."""
+
+
+class _Wish:
+    """Calls of one caller and one cost that wait for an answer; none of them if only those that run are to be told."""
+
+    __slots__ = ("answers", "cost", "name", "rate")
+
+    def __init__(self, name: str, rate: Rate, cost: float) -> None:
+        self.name = name
+        self.rate = rate
+        self.cost = cost
+        self.answers: list[asyncio.Future[Verdict]] = []
+
+
+class Fleet:
+    """Takes tokens for all replicas.
+
+    While Redis can't be reached, each replica goes on with its share: no door is opened or shut.
+
+    Args:
+        prefix: of keys.
+        replica: this one's name.
+        peers: know how many replicas there are.
+        running: the calls that run here.
+    """
+
+    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers, running: Running) -> None:
+        self.alone = False
+        """Whether this replica goes by its share, since Redis can't be reached."""
+        self.outages = 0
+        self._redis = redis
+        self._prefix = f"{prefix}:rate:"
+        self._replica = replica
+        self._peers = peers
+        self._running = running
+        self._script = redis.register_script(_TAKE)
+        self._wishes: dict[tuple[str, float], _Wish] = {}
+        self._asking = False
+        self._own = Buckets(running)
+        self._rates: dict[str, Rate] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, name: str, rate: Rate, cost: float) -> Verdict:
+        """Take tokens out of a caller's bucket, if there are as many; a call that is granted runs then."""
+        if self.alone:
+            return self._by_share(name, rate, cost)
+        if rate.concurrent:
+            self._rates[name] = rate
+        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._wish(name, rate, cost).answers.append(answer)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.result().granted:
+                self.leave(name, rate)
+            raise
+
+    def leave(self, name: str, rate: Rate) -> None:
+        """A call was answered: there may be one more at once, here or elsewhere."""
+        if rate.concurrent:
+            self._running.leave(name)
+            if not self.alone:
+                self._wish(name, rate, 0)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Tell others meanwhile of the calls that go on running here."""
+        telling = asyncio.create_task(self._tell())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
+
+    def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
+        wish = self._wishes.get((name, cost))
+        if wish is None:
+            wish = self._wishes[name, cost] = _Wish(name, rate, cost)
+        if not self._asking:
+            self._asking = True
+            asyncio.get_running_loop().call_soon(self._ask)  # after all requests of this turn of the loop
+        return wish
+
+    def _ask(self) -> None:
+        wishes, self._wishes = list(self._wishes.values()), {}
+        task = asyncio.create_task(self._answer(wishes))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, wishes: list[_Wish]) -> None:
+        for wish in wishes:
+            wish.answers = [answer for answer in wish.answers if not answer.done()]  # whose caller has gone
+        said = await self._said(wishes)
+        if said is None:
+            self._answer_alone([*wishes, *self._wishes.values()])
+            self._wishes = {}
+        else:
+            for wish, (granted, refused) in zip(wishes, said, strict=True):
+                self._answer_calls(wish, granted, refused)
+        self._asking = bool(self._wishes)
+        if self._wishes:
+            self._ask()
+
+    def _answer_alone(self, wishes: list[_Wish]) -> None:
+        for wish in wishes:
+            for answer in wish.answers:
+                if not answer.done():
+                    answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
+
+    def _answer_calls(self, wish: _Wish, granted: int, refused: Verdict) -> None:
+        for answer in wish.answers:
+            if answer.done():
+                continue
+            if granted and wish.rate.concurrent:
+                self._running.enter(wish.name)
+            answer.set_result(GRANTED if granted else refused)
+            granted = max(0, granted - 1)
+
+    async def _said(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
+        """For each wish how many of its calls may go on, and what the others are told; None if Redis says nothing."""
+        from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
+
+        arguments: list[str | float] = [self._replica, 3 * _TOLD_SECONDS]
+        for wish in wishes:
+            rate, running = wish.rate, self._running.counts.get(wish.name, 0)
+            arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
+            return [_read(answer) for answer in said]
+        except (RedisError, OSError, TimeoutError, ValueError) as error:
+            self._go_alone(error)
+            return None
+
+    def _by_share(self, name: str, rate: Rate, cost: float) -> Verdict:
+        return self._own.take(name, rate.share(self._peers.count), cost)
+
+    def _go_alone(self, error: BaseException) -> None:
+        if self.alone:
+            return
+        self.alone = True
+        self.outages += 1
+        logger.warning(
+            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s",
+            self._peers.count,
+            reason(error),
+        )
+        task = asyncio.create_task(self._return())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _return(self) -> None:
+        from redis.exceptions import RedisError  # noqa: PLC0415
+
+        while self.alone:
+            await asyncio.sleep(_RETRY_SECONDS)
+            with suppress(RedisError, OSError, TimeoutError):
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    await self._redis.ping()
+                self.alone = False
+        logger.warning("Redis is back, and callers' rates hold for all replicas together again")
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(_TOLD_SECONDS)
+            self._rates = {name: rate for name, rate in self._rates.items() if name in self._running.counts}
+            if not self.alone:
+                for name, rate in self._rates.items():
+                    self._wish(name, rate, 0)
+
+    def _key(self, name: str) -> str:
+        return self._prefix + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _read(answer: bytes) -> tuple[int, Verdict]:
+    granted, remaining, wait = answer.split()
+    return int(granted), Verdict(granted=False, remaining=float(remaining), wait=float(wait))

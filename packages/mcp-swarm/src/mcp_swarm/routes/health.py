@@ -1,0 +1,20 @@
+"""Probes: is the process alive, can it take traffic."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mcp_swarm.process.lifecycle import Lifecycle
+
+
+def health_routes(lifecycle: Lifecycle) -> list[Route]:
+    """`/healthz` (alias `/health`) says 200 while the event loop turns; `/readyz` says 503 unless ready."""
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "alive"})
+
+    async def readyz(_: Request) -> Response:
+        ready = lifecycle.state == "ready"
+        return JSONResponse({"status": lifecycle.state}, 200 if ready else 503, None if ready else {"Retry-After": "1"})
+
+    return [Route("/healthz", healthz), Route("/health", healthz), Route("/readyz", readyz)]

@@ -1,0 +1,90 @@
+"""`/`: a page for people who open the address in a browser."""
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from mcp_swarm._version import __version__
+from mcp_swarm.mcp.components import Catalogue
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",  # for browsers that don't know frame-ancestors
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
+    """`GET /`: how to connect, and the catalogue unless it is None (as it is when callers need a token)."""
+
+    async def show(request: Request) -> Response:
+        host = request.headers.get("host", "")
+        base = f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}"
+        html = _template().render(
+            name=name,
+            version=__version__,
+            replica=replica,
+            base=base,
+            clients=_clients(name, f"{base}/mcp", secured=catalogue is None),
+            catalogue=catalogue,
+        )
+        return HTMLResponse(html, headers=_HEADERS)
+
+    return Route("/", show)
+
+
+@functools.cache
+def _template() -> "Template":
+    # Imported on first use: most replicas never show the page.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    return environment.get_template("home.html")
+
+
+def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
+    """How each common client is told of a server: (client, where it goes, text)."""
+    bearer = "Bearer <token>"
+    headers = {"headers": {"Authorization": bearer}} if secured else {}
+    flag = f' --header "Authorization: {bearer}"' if secured else ""
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    curl = f"curl -X POST {url} -H 'Content-Type: application/json' \\\n  -H 'Accept: application/json'"
+    curl += (f" -H 'Authorization: {bearer}'" if secured else "") + f" -d '{message}'"
+    return [
+        ("Claude Code", "shell", f"claude mcp add --transport http {name} {url}{flag}"),
+        ("Cursor, Windsurf and others", "mcp.json", _pretty({"mcpServers": {name: {"url": url, **headers}}})),
+        (
+            "VS Code",
+            ".vscode/mcp.json",
+            _pretty({"servers": {name: {"type": "http", "url": url, **headers}}}),
+        ),
+        ("Codex", "~/.codex/config.toml", _codex(name, url, secured=secured)),
+        ("curl", "shell", curl),
+    ]
+
+
+def _codex(name: str, url: str, *, secured: bool) -> str:
+    lines = [f'[mcp_servers."{name}"]', f'url = "{url}"']
+    return "\n".join([*lines, 'bearer_token_env_var = "MCP_TOKEN"'] if secured else lines)
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2)

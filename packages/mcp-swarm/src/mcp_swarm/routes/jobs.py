@@ -1,0 +1,160 @@
+"""`/jobs`: jobs over plain HTTP, for callers that speak no MCP.
+
+| request | reply |
+| --- | --- |
+| `POST /jobs` `{"job": …, "params": {…}}` | 202, `Location`, status; header `Idempotency-Key` makes a repeat harmless |
+| `GET /jobs?limit=50&cursor=…` | 200, the caller's own jobs, newest first |
+| `GET /jobs/{id}` or `/jobs/{id}/status` | 200, status |
+| `GET /jobs/{id}/result` | 200, result; 202 while there is none; 409 if it failed or was cancelled |
+| `DELETE /jobs/{id}` | 200, cancelled, or what had become of it |
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mcp_swarm.audit.call import note_arguments
+from mcp_swarm.auth.caller import may_use, owner_of
+from mcp_swarm.components import problems
+from mcp_swarm.http.access_lines import CALL, LONGEST
+from mcp_swarm.http.admission import Admission
+from mcp_swarm.http.body import Body
+from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.refusal import ClientGone, Refused
+from mcp_swarm.jobs.errors import JobError, invalid
+from mcp_swarm.jobs.service import PAGE, Desk
+from mcp_swarm.mcp.message import LONGEST_NAME, memory_of
+from mcp_swarm.ratelimit.limiter import Gate
+
+_LONGEST_PAGE = 500
+_WAIT = {"Retry-After": "1"}
+
+
+Endpoint = Callable[[Request, str], Awaitable[Response]]
+"""Answers a request of an owner's."""
+
+
+class Submission(BaseModel):
+    """The body of `POST /jobs`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    job: str
+    params: dict[str, Any] = {}
+
+
+class JobRoutes:
+    """What answers.
+
+    Args:
+        admission: which requests are read at all: a page in a browser must not submit jobs to a server on loopback.
+        body: reads bodies, within its bounds.
+        in_flight: bounds the requests that are answered at once.
+        gate: bounds each caller's.
+    """
+
+    def __init__(self, desk: Desk, admission: Admission, body: Body, in_flight: InFlight, gate: Gate | None) -> None:
+        self.desk = desk
+        self.admission = admission
+        self.body = body
+        self.in_flight = in_flight
+        self.gate = gate
+
+    def routes(self) -> list[Route]:
+        """Each path and method with its endpoint."""
+        table = [
+            ("POST", "/jobs", self._submit),
+            ("GET", "/jobs", self._list),
+            ("GET", "/jobs/{id}", self._status),
+            ("DELETE", "/jobs/{id}", self._cancel),
+            ("GET", "/jobs/{id}/status", self._status),
+            ("GET", "/jobs/{id}/result", self._result),
+        ]
+        return [Route(path, self._told(endpoint), methods=[method]) for method, path, endpoint in table]
+
+    async def _submit(self, request: Request, owner: str) -> Response:
+        declared = request.headers.get("content-length")
+        sent = await self.body.read(request.receive, declared.encode() if declared else None)
+        try:
+            wanted = Submission.model_validate_json(sent)
+        except ValidationError as error:
+            return _error(
+                400, "bad_request", f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
+            )
+        if len(wanted.job) > LONGEST_NAME:
+            return _error(400, "bad_request", f"job: at most {LONGEST_NAME} characters.")
+        key = request.headers.get("idempotency-key")
+        request.scope[CALL] = ("", wanted.job[:LONGEST])
+        note_arguments(request.scope, {"arguments": wanted.params})
+        allowed = partial(may_use, request.scope)
+        await self._within_rate(request, wanted.job)
+        memory = memory_of(sent)
+        self.body.memory.take(memory)
+        try:
+            record = await self.desk.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
+        finally:
+            self.body.memory.give(memory)
+        return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
+
+    async def _list(self, request: Request, owner: str) -> Response:
+        limit = request.query_params.get("limit", str(PAGE))
+        if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= _LONGEST_PAGE:
+            raise invalid(f"limit: a number from 1 to {_LONGEST_PAGE}.")
+        records, after = await self.desk.of(owner, int(limit), request.query_params.get("cursor"))
+        return JSONResponse({"jobs": [record.status() for record in records], "next_cursor": after})
+
+    async def _status(self, request: Request, owner: str) -> Response:
+        return JSONResponse((await self.desk.status(owner, request.path_params["id"])).status())
+
+    async def _result(self, request: Request, owner: str) -> Response:
+        record, value = await self.desk.result(owner, request.path_params["id"])
+        if record.state == "completed":
+            return JSONResponse({**record.status(), "result": value})
+        if record.is_finished:
+            return JSONResponse(record.status(), 409)
+        return JSONResponse(record.status(), 202, _WAIT)
+
+    async def _cancel(self, request: Request, owner: str) -> Response:
+        return JSONResponse((await self.desk.cancel(owner, request.path_params["id"])).status())
+
+    async def _within_rate(self, request: Request, job: str) -> None:
+        """
+        Raises:
+            Refused: 429.
+        """
+        leave = await self.gate.enter(request.scope, job, None) if self.gate is not None else None
+        if leave is not None:
+            leave()
+
+    def _told(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        """An endpoint whose refusals are replies."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                await self.admission.check_source(request.scope, request.receive)
+                self.in_flight.enter(None)
+                try:
+                    if request.method != "POST":  # a submission costs what its job does
+                        await self._within_rate(request, "")
+                    return await endpoint(request, owner_of(request.scope))
+                finally:
+                    self.in_flight.leave()
+            except JobError as error:
+                wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
+                return _error(error.status, error.code, str(error), wait)
+            except ClientGone:
+                return Response(status_code=499)  # which nobody reads, but the log
+            except Refused as refused:
+                return _error(refused.status, "refused", refused.message, dict(refused.headers))
+
+        return answer
+
+
+def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": code, "message": message}, status, headers)

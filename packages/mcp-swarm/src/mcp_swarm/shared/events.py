@@ -1,0 +1,125 @@
+"""Change events on their way from the replica where something changed to the listeners on every replica."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+import orjson
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+
+from mcp_swarm.shared.lost_redis import reason
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_LISTS: dict[str, ServerEvent] = {
+    "tools": ToolsListChanged(),
+    "prompts": PromptsListChanged(),
+    "resources": ResourcesListChanged(),
+}
+_KINDS = {event: kind for kind, event in _LISTS.items()}
+_FIRST_RETRY, _LAST_RETRY = 0.2, 10.0
+_START_SECONDS = 1.0
+
+
+class RedisBus:
+    """The SDK's `SubscriptionBus` over a Redis channel: every replica hears what any replica publishes.
+
+    An event that is published while Redis can't be reached is delivered on its own replica only. There is no replay,
+    as the protocol has none: an event says "this changed", and whoever missed it sees so when it looks.
+
+    Args:
+        channel: the same for all replicas of one server, and no other's.
+    """
+
+    def __init__(self, redis: "Redis", channel: str) -> None:
+        self._redis = redis
+        self._channel = channel
+        self._local = InMemorySubscriptionBus()
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Deliver an event to the listeners on all replicas."""
+        from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
+
+        try:
+            await self._redis.publish(self._channel, encode(event))
+        except (RedisError, OSError) as error:
+            logger.warning(
+                "Redis can't be reached, so %r is told to listeners of this replica only: %s", event, reason(error)
+            )
+            await self._local.publish(event)
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Call `listener` with each event from now on; returns what ends that."""
+        return self._local.subscribe(listener)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen to Redis meanwhile. Waits for it a moment at first, and then goes on without."""
+        listening = asyncio.Event()
+        task = asyncio.get_running_loop().create_task(self._listen(listening))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(listening.wait(), _START_SECONDS)
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _listen(self, listening: asyncio.Event) -> None:
+        from redis.exceptions import RedisError  # noqa: PLC0415
+
+        pause = _FIRST_RETRY
+        while True:
+            try:
+                async with self._redis.pubsub(ignore_subscribe_messages=False) as subscription:
+                    await subscription.subscribe(self._channel)
+                    async for message in subscription.listen():
+                        if message["type"] == "subscribe":
+                            listening.set()
+                            pause = _FIRST_RETRY
+                        elif message["type"] == "message":
+                            await self._deliver(message["data"])
+            except (RedisError, OSError) as error:
+                logger.warning("No change events from other replicas, since Redis can't be reached: %s", reason(error))
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # so that replicas don't come all at once
+            pause = min(2 * pause, _LAST_RETRY)
+
+    async def _deliver(self, data: bytes) -> None:
+        event = decode(data)
+        if event is None:
+            logger.warning("Not a change event, on channel %s: %.100r", self._channel, data)
+        else:
+            await self._local.publish(event)
+
+
+def encode(event: ServerEvent) -> bytes:
+    """An event as JSON: `{"kind": "resource", "uri": "…"}`."""
+    if isinstance(event, ResourceUpdated):
+        return orjson.dumps({"kind": "resource", "uri": event.uri})
+    return orjson.dumps({"kind": _KINDS[event]})
+
+
+def decode(data: bytes) -> ServerEvent | None:
+    """The event that `encode` wrote; None for anything else."""
+    try:
+        fields = orjson.loads(data)
+        if fields["kind"] == "resource":
+            uri = fields["uri"]
+            return ResourceUpdated(uri=uri) if isinstance(uri, str) else None
+        return _LISTS[fields["kind"]]
+    except (ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,48 @@
+"""The span of one attempt of a job."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+from mcp_swarm._version import __version__
+from mcp_swarm.process.logs import trace_id
+from mcp_swarm.tracing.parent import links_to
+
+_tracer = trace.get_tracer("mcp-swarm", __version__)
+
+
+@contextmanager
+def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
+    """Run an attempt within its span.
+
+    It is linked to the submission, and no child of it: that may have been answered days ago, and there may be several
+    attempts.
+
+    Args:
+        submitted: the submission's span, as `mcp_swarm.tracing.parent.current` gave it; empty for none.
+    """
+    about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
+    with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:
+        own = span.get_span_context()
+        token = trace_id.set(trace.format_trace_id(own.trace_id) if own.is_valid else "")
+        try:
+            yield
+        finally:
+            trace_id.reset(token)
+
+
+def attempt_failed(why: str, error: BaseException | None = None) -> None:
+    """Note on the current attempt's span that it failed.
+
+    Args:
+        why: what callers are told.
+        error: what the job raised, if it did.
+    """
+    span = trace.get_current_span()
+    if span.is_recording():
+        span.set_attribute("error.type", "job_error" if error is None else type(error).__qualname__)
+        if error is not None:
+            span.record_exception(error)
+        span.set_status(StatusCode.ERROR, why)

@@ -1,1 +1,0 @@
-"""Other ASGI servers that a replica can run under; uvicorn is `server.replica`'s."""

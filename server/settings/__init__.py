@@ -1,1 +1,0 @@
-"""What can be set, by what it is about; `server.config` puts it together."""
