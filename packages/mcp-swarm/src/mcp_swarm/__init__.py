@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_swarm.components.checks import check
     from mcp_swarm.components.completion import completion
     from mcp_swarm.components.job import Progress, in_thread, job
+    from mcp_swarm.components.lifespan import lifespan
     from mcp_swarm.process.replica import replica_name
     from mcp_swarm.settings import Settings
     from mcp_swarm.settings.errors import StartupError
@@ -50,41 +51,36 @@ __all__ = [
     "downstream",
     "in_thread",
     "job",
+    "lifespan",
     "main",
     "publish",
     "replica_name",
 ]
 
-_HOMES = {
-    "App": "app",
-    "app_factory": "app",
-    "create_app": "app",
-    "main": "cli.main",
-    "cached": "components.cache.policy",
-    "check": "components.checks",
-    "completion": "components.completion",
-    "Progress": "components.job",
-    "in_thread": "components.job",
-    "job": "components.job",
-    "replica_name": "process.replica",
-    "Settings": "settings",
-    "StartupError": "settings.errors",
-    "PromptsListChanged": "shared.publish",
-    "ResourceUpdated": "shared.publish",
-    "ResourcesListChanged": "shared.publish",
-    "ToolsListChanged": "shared.publish",
-    "publish": "shared.publish",
+_NAMES = {
+    "app": ("App", "app_factory", "create_app"),
+    "cli.main": ("main",),
+    "components.cache.policy": ("cached",),
+    "components.checks": ("check",),
+    "components.completion": ("completion",),
+    "components.job": ("Progress", "in_thread", "job"),
+    "components.lifespan": ("lifespan",),
+    "process.replica": ("replica_name",),
+    "settings": ("Settings",),
+    "settings.errors": ("StartupError",),
+    "shared.publish": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
 }
-"""The module of each name."""
+"""What is imported from each module."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "downstream":
         return import_module("mcp_swarm.downstream")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"mcp_swarm.{_HOMES[name]}"), name)
-    return value
+    for module, names in _NAMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"mcp_swarm.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -12,12 +12,13 @@ ARGUMENTS = "mcp_swarm.audit.arguments"
 UNWRITABLE = b'"(no JSON)"'
 """What stands for arguments that no writer can write; none that came as JSON are such."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 class Noted(NamedTuple):
-    """One call, when it has ended."""
+    """One call, when it has ended; it began at `time`, in seconds since the epoch."""
 
     time: float
-    """When it began, in seconds since the epoch."""
     request_id: str
     caller: str
     """Such as `key:ci`; empty if nobody is asked who they are."""
@@ -56,6 +57,3 @@ def note_arguments(scope: MutableMapping[str, Any], params: Mapping[str, Any] | 
     """Keep a call's arguments as they are before a tool sees them, if it is noted."""
     if params is not None and ARGUMENTS in scope:
         scope[ARGUMENTS] = canonical(params.get("arguments"))
-
-
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

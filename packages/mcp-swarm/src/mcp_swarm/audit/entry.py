@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import orjson
 
-from mcp_swarm.audit.digests import Digest
+from mcp_swarm.audit.chain import Digest
 from mcp_swarm.audit.line import BEGINNING
 
 _TIME = rb"(?:\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) )?"
-_PREFIX = re.compile(_TIME + rb"(?:[\w.@-]+ +\| ?)?" + _TIME + rb"(?:stdout F )?")
+_PREFIX = re.compile(rb"^" + _TIME + rb"(?:[\w.@-]+ +\| ?)?" + _TIME + rb"(?:stdout F )?")
 """What `docker service logs`, `docker compose logs` and container runtimes write ahead of a line; nothing wider, or
 text from callers within lines of other logs could pass for a line of this one."""
 
@@ -17,8 +17,8 @@ _WHOLE = re.compile(rb'(.*),"hash":"([0-9a-f]{64})"\}', re.DOTALL)
 _SHORTEST_PART = 3
 
 
-class Entry(NamedTuple):
-    """What the check needs of a line."""
+class AuditLine(NamedTuple):
+    """What the check needs of a line. `time` to `keyed` are as they stand there (`mcp_swarm.audit.line`)."""
 
     true: bool
     """Whether its hash is the digest of its bytes."""
@@ -31,9 +31,7 @@ class Entry(NamedTuple):
     event: str
     """Empty for a call."""
     after: str
-    """As in a line `begun` or `continued`."""
     keyed: bool
-    """Likewise."""
     alone: bool = True
     """Whether its line holds nothing else: a process that shares stdout may have begun a line before it."""
 
@@ -42,19 +40,13 @@ class NoEntry(Exception):
     """A line that begins like one of an audit log, and is none. `str()` says why, as the end of a sentence."""
 
 
-def read(line: bytes, digest: Digest) -> Entry | None:
-    """Read a line; None if it is of some other log.
-
-    Args:
-        line: with or without its line break, and what Docker writes ahead of it.
-        digest: of lines.
+def read(line: bytes, digest: Digest) -> AuditLine | None:
+    """Read a line, with or without its line break and what Docker writes ahead of it; None if it is of another log.
 
     Raises:
         NoEntry: there is only a part of it, or it says nothing that a line of an audit log says.
     """
-    line = line.rstrip(b"\r\n")
-    prefix = _PREFIX.match(line)
-    text = line[prefix.end() :] if prefix else line
+    text = _PREFIX.sub(b"", line.rstrip(b"\r\n"), count=1)
     if text.startswith(BEGINNING):
         return _entry(text, digest)
     if len(text) >= _SHORTEST_PART and BEGINNING.startswith(text):
@@ -68,11 +60,7 @@ def read(line: bytes, digest: Digest) -> Entry | None:
         return None
 
 
-def _entry(text: bytes, digest: Digest) -> Entry:
-    """
-    Raises:
-        NoEntry: as `read`.
-    """
+def _entry(text: bytes, digest: Digest) -> AuditLine:
     whole = _WHOLE.fullmatch(text)
     if whole is None:
         raise NoEntry("isn't whole: a process was killed while it wrote it, the disk was full, or it was cut")
@@ -86,4 +74,4 @@ def _entry(text: bytes, digest: Digest) -> Entry:
     if not all(type(word) is str for word in words) or type(seq) is not int or type(keyed) is not bool:
         raise NoEntry("was changed: it isn't what an audit log writes")
     time, replica, run, prev, event, after = words
-    return Entry(true, whole[2].decode(), time, replica, run, seq, prev, event, after, keyed)
+    return AuditLine(true, whole[2].decode(), time, replica, run, seq, prev, event, after, keyed)

@@ -31,20 +31,19 @@ from functools import lru_cache
 import orjson
 
 from mcp_swarm.audit.call import Noted
-from mcp_swarm.audit.digests import Digests
+from mcp_swarm.audit.chain import Digests
 from mcp_swarm.audit.shown import Shown
 
 BEGINNING = b'{"audit":1,'
 """Of every line."""
 
-UNAVAILABLE = 503
+STATUS_UNAVAILABLE = 503
 """Status of a call that was refused for now, or cancelled."""
 
 _GONE = 499
+_LONGEST_NAME = 200
 _LONGEST = 100
 """Characters, of everything but a name."""
-
-_LONGEST_NAME = 200
 
 
 def outcome(status: int, failed: bool) -> str:
@@ -55,7 +54,7 @@ def outcome(status: int, failed: bool) -> str:
     """
     if status == _GONE:
         return "gone"
-    if status == UNAVAILABLE:
+    if status == STATUS_UNAVAILABLE:
         return "cancelled" if failed else "refused"
     if 400 <= status < 500:
         return "refused"
@@ -63,12 +62,7 @@ def outcome(status: int, failed: bool) -> str:
 
 
 class Form:
-    """Writes lines, without what chains them: JSON objects that lack their end.
-
-    Args:
-        shown: the allow-list.
-        digests: of arguments.
-    """
+    """Writes lines, without what chains them: JSON objects that lack their end."""
 
     def __init__(self, shown: Shown, digests: Digests) -> None:
         self._shown = shown

@@ -7,20 +7,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Literal
 
 from mcp_swarm.audit.call import Noted
-from mcp_swarm.audit.chain import Chain
-from mcp_swarm.audit.digests import Digests
-from mcp_swarm.audit.file_target import FileTarget
-from mcp_swarm.audit.line import UNAVAILABLE, Form
+from mcp_swarm.audit.chain import Chain, Digests
+from mcp_swarm.audit.line import STATUS_UNAVAILABLE, Form
 from mcp_swarm.audit.shown import Shown
-from mcp_swarm.audit.stdout_target import StdoutTarget
-from mcp_swarm.audit.target import Target
+from mcp_swarm.audit.target import FileTarget, StdoutTarget
 from mcp_swarm.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
@@ -43,15 +40,11 @@ _NEARLY = 0.9
 
 
 class AuditLog:
-    """A line for each call that is noted.
+    """A line for each call that is noted, in a file or on `stdout`.
 
-    Args:
-        target: a file's path, or `stdout`.
-        replica: this replica's name.
-        on_failure: what happens to calls while nothing can be written. `drop`: they go on; when `MOST_LINES` wait, more
-            are dropped, and a line counts them later. `refuse`: `refusing` tells the guard to refuse them.
-        shown: the allow-list of arguments, as `Shown` takes it.
-        key: for the digests, as `Digests` takes it; None: they need none.
+    `on_failure` says what happens to calls while nothing can be written. `drop`: they go on; when `MOST_LINES` wait,
+    more are dropped, and a line counts them later. `refuse`: `refusing` tells the guard to refuse them. `shown` is the
+    allow-list of arguments, as `Shown` takes it; `key` as `Digests` does.
 
     Raises:
         ValueError: the key, or a pattern of the allow-list, isn't good.
@@ -66,7 +59,7 @@ class AuditLog:
         key: bytes | None = None,
     ) -> None:
         digests = Digests(key)
-        self._target: Target = StdoutTarget() if target == "stdout" else FileTarget(Path(target))
+        self._target: StdoutTarget | FileTarget = StdoutTarget() if target == "stdout" else FileTarget(Path(target))
         self._keyed = digests.keyed
         self._form = Form(Shown(shown), digests)
         self._chain = Chain(replica, secrets.token_hex(8), digests)
@@ -90,11 +83,12 @@ class AuditLog:
 
     def note(self, noted: Noted) -> None:
         """Have a line written of a call. It never waits and never raises; from any thread."""
-        if self._failing_since is not None and self._refuses and noted.status == UNAVAILABLE and not noted.failed:
+        refused = noted.status == STATUS_UNAVAILABLE and not noted.failed
+        if refused and self._refuses and self._failing_since is not None:
             self._refused += 1  # or the refusals would take the places of calls that are under way
             return
         size = self._bytes_noted + len(noted.arguments)
-        if len(self._noted) + len(self._ready) >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
+        if self._waiting >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
             self._dropped += 1
             return
         self._bytes_noted = size
@@ -113,11 +107,7 @@ class AuditLog:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Write meanwhile. At the end the event loop may stand still for `_STOP_SECONDS`: nothing is served then.
-
-        Raises:
-            StartupError: as `start`.
-        """
+        """Write meanwhile. At the end the event loop may stand still for `_STOP_SECONDS`: nothing is served then."""
         self.start()
         try:
             yield
@@ -137,11 +127,7 @@ class AuditLog:
         self._target.close()
 
     def start(self) -> None:
-        """Begin to write.
-
-        Raises:
-            StartupError: as `check`.
-        """
+        """Begin to write, if `check` finds that it can be."""
         self.check()
         self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
         self._thread.start()
@@ -173,14 +159,9 @@ class AuditLog:
                 self._ready.append(self._form.event("ended"))
                 ended = True
             elif failing or (not self._ready and len(self._noted) < _BATCH):
-                self._sleep()
+                with suppress(Empty):
+                    self._bell.get(timeout=WRITE_SECONDS)
         self._target.close()
-
-    def _sleep(self) -> None:
-        try:
-            self._bell.get(timeout=WRITE_SECONDS)
-        except Empty:
-            return
 
     def _take(self) -> None:
         """Make lines of what was noted."""

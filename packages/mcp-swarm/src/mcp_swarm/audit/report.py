@@ -6,21 +6,17 @@ MOST_PROBLEMS = 1000
 
 
 @dataclass(slots=True)
-class Run:
-    """The lines of one process."""
+class AuditRun:
+    """The lines of one process, with the times of its `first` and `last`; `hash` and `seq` are the last line's."""
 
     replica: str
     run: str
     begins: str
     """`begun`, `continued` (where an earlier file ends), or empty: somewhere in the middle."""
     first: str
-    """Time of its first line, as it stands there."""
     last: str
-    """Time of its last line."""
     hash: str
-    """Of its last line."""
     seq: int
-    """Of its last line."""
     readable: bool
     """Whether its hashes were made with the key that is given or, if none is, without one."""
     lines: int = 0
@@ -33,18 +29,16 @@ class Run:
 
 
 @dataclass(slots=True)
-class Report:
-    """All runs, and what is wrong with them."""
+class AuditReport:
+    """All runs, and what is wrong with them: the first `MOST_PROBLEMS` problems, and how many `more` there are."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[AuditRun] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """A sentence each, the first `MOST_PROBLEMS` of them."""
     more: int = 0
-    """How many problems more there are."""
 
     @property
     def lines(self) -> int:
-        """How many lines of an audit log there were."""
+        """How many there were of an audit log."""
         return sum(run.lines for run in self.runs)
 
     @property

@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import translate
 from functools import lru_cache
 
 import orjson
 from pydantic_core import from_json
 
-MOST_BYTES = 1200
+MOST_SHOWN_BYTES = 1200
 """Of JSON that a line shows. With the rest of it, a line is shorter than 4096 bytes, which pipes keep in one piece."""
 
 _MOST_READ = 64 * 1024
@@ -19,11 +20,9 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Shown:
-    """Picks what may be shown.
+    """Picks what may be shown, by patterns like `echo.message` or `sales_*.region`: `tool.argument`, as in `fnmatch`.
 
-    Args:
-        patterns: each `tool.argument`, with the wildcards of `fnmatch`, such as `echo.message` or `sales_*.region`.
-            The last dot is the one between them. Prompts and jobs count by their names as tools do.
+    The last dot is the one between them. Prompts and jobs count by their names as tools do.
 
     Raises:
         ValueError: one is no pattern.
@@ -34,11 +33,7 @@ class Shown:
         self._names = lru_cache(maxsize=256)(self._names_of)
 
     def pick(self, name: str, arguments: bytes) -> tuple[bytes | None, bool]:
-        """The arguments to show of a call.
-
-        Args:
-            name: of the tool.
-            arguments: canonical JSON.
+        """What to show of a call's arguments, which are canonical JSON.
 
         Returns:
             A JSON object, or None if there is nothing to show; and whether something that is on the list was left
@@ -75,7 +70,7 @@ def _fitting(given: dict[str, object], wanted: re.Pattern[str]) -> tuple[bytes |
         if not wanted.match(name):
             continue
         part = b"%b:%b" % (_ascii(name), _ascii(value))
-        if size + len(part) > MOST_BYTES:
+        if size + len(part) > MOST_SHOWN_BYTES:
             too_long = True
         else:
             parts.append(part)
@@ -85,8 +80,7 @@ def _fitting(given: dict[str, object], wanted: re.Pattern[str]) -> tuple[bytes |
 
 def _ascii(value: object) -> bytes:
     """JSON of ASCII alone, so that no character breaks a line or hides a part of it."""
-    try:
-        text = orjson.dumps(value)
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits
-        text = b"\xff"
-    return text if text.isascii() else _ENCODER.encode(value).encode()
+    with suppress(orjson.JSONEncodeError):  # an integer beyond 64 bits
+        if (text := orjson.dumps(value)).isascii():
+            return text
+    return _ENCODER.encode(value).encode()

@@ -5,56 +5,34 @@ it in the file. Therefore a hash can be expected: one that was recorded elsewher
 lines before it. And without a key, who can write the file can write a whole new chain.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
-from mcp_swarm.audit.digests import Digests
-from mcp_swarm.audit.entry import Entry, NoEntry, read
-from mcp_swarm.audit.report import Report, Run
-
-
-def verify(
-    lines: Iterable[bytes], key: bytes | None = None, *, part: bool = False, expected: Collection[str] = ()
-) -> Report:
-    """Check the lines of a file, or of what services wrote to stdout, with other lines in between.
-
-    Args:
-        lines: with or without their line breaks.
-        key: with which they were written.
-        part: whether runs may begin in the middle, as they do in a part of a longer log.
-        expected: hashes of lines that must be there.
-
-    Raises:
-        ValueError: the key is too short to be one.
-    """
-    verifier = Verifier(key, part=part, expected=expected)
-    for number, line in enumerate(lines, 1):
-        verifier.take(line, f"line {number}")
-    return verifier.report()
+from mcp_swarm.audit.chain import Digests
+from mcp_swarm.audit.entry import AuditLine, NoEntry, read
+from mcp_swarm.audit.report import AuditReport, AuditRun
 
 
 class Verifier:
-    """Checks line by line; several files one after the other, too, the oldest first.
+    """Checks line by line: of a file, or of several, the oldest first, or of what services wrote to stdout.
 
-    Args:
-        key, part, expected: as for `verify`.
+    `key` is the one that they were written with. In a `part` of a longer log, runs may begin in the middle. `expected`
+    are hashes of lines that must be there.
+
+    Raises:
+        ValueError: the key is too short to be one.
     """
 
     def __init__(self, key: bytes | None = None, *, part: bool = False, expected: Collection[str] = ()) -> None:
         self._digests = Digests(key)
         self._part = part
         self._expected = set(expected)
-        self._report = Report()
-        self._runs: dict[tuple[str, str], Run] = {}
+        self._report = AuditReport()
+        self._runs: dict[tuple[str, str], AuditRun] = {}
         self._ends: set[str] = set()
         """The hash of each run's last line."""
 
     def take(self, line: bytes, where: str) -> None:
-        """Look at the next line; one of some other log is passed over.
-
-        Args:
-            line: with or without its line break.
-            where: its name in the report.
-        """
+        """Look at the next line, which the report calls `where`; one of some other log is passed over."""
         try:
             entry = read(line, self._digests.line)
         except NoEntry as reason:
@@ -63,14 +41,14 @@ class Verifier:
         if entry is not None:
             self._check(entry, where)
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """What was found, when all lines are taken."""
         for wanted in sorted(self._expected):
             self._report.add(f"no line has the hash {wanted}: it, or something before it, was changed or removed")
         self._expected.clear()
         return self._report
 
-    def _check(self, entry: Entry, where: str) -> None:
+    def _check(self, entry: AuditLine, where: str) -> None:
         run = self._runs.get((entry.replica, entry.run))
         if not entry.alone and not _is_next(entry, run):
             return  # a caller's text, which can't hold the hash of the line before it
@@ -91,7 +69,7 @@ class Verifier:
             run.ended = entry.event == "ended"
             run.lines += 1
 
-    def _begin(self, entry: Entry, where: str) -> Run | None:
+    def _begin(self, entry: AuditLine, where: str) -> AuditRun | None:
         """The run of a line that is the first of it; None if it can't be told whose it is."""
         opens = entry.event in ("begun", "continued")
         readable = not opens or entry.keyed == self._digests.keyed
@@ -106,12 +84,12 @@ class Verifier:
                 f"{where} is the first of its run: what comes before it (up to seq {entry.seq}) is missing"
             )
         begins = entry.event if opens else ""
-        run = Run(entry.replica, entry.run, begins, entry.time, "", entry.prev, entry.seq - 1, readable)
+        run = AuditRun(entry.replica, entry.run, begins, entry.time, "", entry.prev, entry.seq - 1, readable)
         self._runs[entry.replica, entry.run] = run
         self._report.runs.append(run)
         return run
 
-    def _follows(self, entry: Entry, run: Run, where: str, *, true: bool) -> bool:
+    def _follows(self, entry: AuditLine, run: AuditRun, where: str, *, true: bool) -> bool:
         """Whether a line counts as its run's next; tells what is wrong with its place."""
         due = run.seq + 1
         if entry.seq == due:
@@ -123,10 +101,10 @@ class Verifier:
         if entry.seq > due:
             gap = range(due, entry.seq)
             run.missing.append(gap)
-            which = f"seq {due}" if len(gap) == 1 else f"seq {due} to {entry.seq - 1}"
-            self._report.add(
-                f"before {where} {'a line is' if len(gap) == 1 else 'lines are'} missing ({which} of its run)"
-            )
+            if len(gap) == 1:
+                self._report.add(f"before {where} a line is missing (seq {due} of its run)")
+            else:
+                self._report.add(f"before {where} lines are missing (seq {due} to {entry.seq - 1} of its run)")
             return True
         moved = any(entry.seq in gap for gap in run.missing)
         what = "stands in the wrong place" if moved else "stands there twice, or was put in"
@@ -134,7 +112,7 @@ class Verifier:
         return False
 
 
-def _is_next(entry: Entry, run: Run | None) -> bool:
+def _is_next(entry: AuditLine, run: AuditRun | None) -> bool:
     return run is not None and (entry.true or not run.readable) and entry.seq == run.seq + 1 and entry.prev == run.hash
 
 

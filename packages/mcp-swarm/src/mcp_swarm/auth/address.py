@@ -13,17 +13,14 @@ _MOST_PROXIES = 32
 _LONGEST = 45
 """Characters of an address: an IPv6 address that ends with an IPv4 one."""
 _MAPPED_BITS = 96
-"""Prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2)."""
+"""Of the prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2)."""
 
 
 class Addresses:
-    """Tells callers' addresses by what trusted proxies say.
+    """Tells callers' addresses by what trusted proxies (addresses and networks) say.
 
     Behind the mesh every connection comes from the mesh's own address, which doesn't tell callers apart. Anybody may
     send an `X-Forwarded-For` header, so it is believed only if a trusted proxy sent it.
-
-    Args:
-        trusted: addresses and networks of proxies.
     """
 
     def __init__(self, trusted: Sequence[str]) -> None:
@@ -38,21 +35,16 @@ class Addresses:
             if self._untrusted(scope["client"][0]) is not None:
                 return None
             said = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
-            for part in reversed(said.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]):
-                address = self._untrusted(part.decode("latin-1"))
-                if address is not None:
-                    return address
+            parts = said.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]
+            addresses = (self._untrusted(part.decode("latin-1")) for part in reversed(parts))
+            return next(filter(None, addresses), None)
         except ValueError:  # what is left of it may be anybody's
             return None
-        return None
 
     def _untrusted(self, text: str) -> str | None:
-        """An address, always in the same spelling; None if a trusted proxy has it.
+        """An address, always in the same spelling; None if a trusted proxy has it; a ValueError if it is none.
 
         The zone (`%eth0`) is dropped: it names an interface of the sender's, and may be any text.
-
-        Raises:
-            ValueError: it is no address.
         """
         address = text.partition("%")[0].strip()
         if len(address) > _LONGEST:

@@ -2,26 +2,24 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from fnmatch import translate
 from typing import Any
 
 from fastmcp.server.auth import AccessToken
+from fastmcp.server.dependencies import get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 
 from mcp_swarm.settings.rate import NO_RATE, Rate
 
-CALLER = "server.caller"
-"""Key of the scope under which stands the `Caller` who sent a request, if that is known."""
-
-USER = "user"
-"""Key of the scope under which FastMCP looks for the caller's scopes: Starlette's own."""
+CALLER = "mcp_swarm.caller"
+"""Key of the scope of the `Caller` who sent a request, if that is known. The same object is under `user`, where
+Starlette and FastMCP look for it; middleware of others may replace that one."""
 
 ANYBODY = "anybody"
 """Whose a thing is where nobody is asked who they are."""
 
 
-class Caller:
+class Caller(AuthenticatedUser):
     """One who may send requests: the holder of a key, or a token's subject.
 
     Args:
@@ -33,8 +31,6 @@ class Caller:
         token: what a tool sees of it by FastMCP's `get_access_token`.
     """
 
-    __slots__ = ("_allowed", "name", "owner", "rate", "tools", "user")
-
     def __init__(
         self,
         name: str,
@@ -45,12 +41,12 @@ class Caller:
         rate: Rate = NO_RATE,
         token: AccessToken | None = None,
     ) -> None:
+        # Of a key the token says whose it is, but not the key: a tool has no use for it.
+        super().__init__(token or AccessToken(token="", client_id=name, scopes=list(scopes)))
         self.name = name
         self.owner = owner
         self.tools = tools
         self.rate = rate
-        # Of a key the token says whose it is, but not the key: a tool has no use for it.
-        self.user = AuthenticatedUser(token or AccessToken(token="", client_id=name, scopes=list(scopes)))
         self._allowed = None if tools is None else re.compile("|".join(map(translate, tools)) or r"(?!)")
 
     def may_use(self, tool: str) -> bool:
@@ -58,14 +54,18 @@ class Caller:
         return self._allowed is None or self._allowed.match(tool) is not None
 
 
-CURRENT: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""Who sent the request that is being answered, for what knows no scope; None if that isn't known."""
-
-
 def caller_of(scope: Mapping[str, Any]) -> Caller | None:
     """Who sent a request, if that is known."""
     caller: Caller | None = scope.get(CALLER)
     return caller
+
+
+def current_caller() -> Caller | None:
+    """Who sent the request that is being answered; None if that isn't known, or nothing is being answered."""
+    try:
+        return caller_of(get_http_request().scope)
+    except RuntimeError:
+        return None
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:

@@ -44,8 +44,9 @@ class KeyEntry(BaseModel):
     """Of a caller that signs its requests."""
     owner: str | None = None
     """Whose jobs it sees; keys of one tenant share it. None: its own."""
-    scopes: tuple[str, ...] = ()
-    tools: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
+    scopes: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """May be a list, as may `tools`: JSON has no tuples."""
+    tools: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)] | None = None
     rate: str | None = None
     """Such as `100/s`; None: RATE_LIMIT."""
     burst: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = None
@@ -61,22 +62,13 @@ class KeyEntry(BaseModel):
             raise ValueError("1 to 64 letters, digits, '.', '_' or '-', of which the first is a letter or a digit")
         return value
 
-    @field_validator("scopes", "tools", mode="before")
-    @classmethod
-    def _tuple(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
-
     @field_validator("not_before", "expires", mode="before")
     @classmethod
     def _time(cls, value: Any) -> Any:
-        return datetime.fromisoformat(value) if isinstance(value, str) else value
-
-    @field_validator("not_before", "expires")
-    @classmethod
-    def _zoned(cls, value: datetime | None) -> datetime | None:
-        if value is not None and value.tzinfo is None:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(time, datetime) and time.tzinfo is None:
             raise ValueError("say in which time zone, as in 2026-12-31T00:00:00Z")
-        return value
+        return time
 
     @field_validator("hash")
     @classmethod
@@ -121,13 +113,12 @@ class KeyEntry(BaseModel):
 
     def caller(self, otherwise: Rate) -> Caller:
         """Who shows this key."""
-        name = f"key:{self.id}"
-        owner = f"key:{self.owner or self.id}"
-        return Caller(name, owner, scopes=self.scopes, tools=self.tools, rate=self.rated(otherwise))
+        rate = self.rated(otherwise)
+        return Caller(f"key:{self.id}", f"key:{self.owner or self.id}", scopes=self.scopes, tools=self.tools, rate=rate)
 
 
 def problem_of(error: ValidationError) -> str:
-    """What is wrong with an entry, without what stands there, which may be a key that was put there by mistake."""
+    """What is wrong with an entry. It doesn't show the entry, which may hold a key that was put there by mistake."""
     problem = error.errors(include_input=False, include_url=False)[0]
     if problem["type"] == "extra_forbidden":
         return f"has a field that is not among {', '.join(KeyEntry.model_fields)}"

@@ -46,10 +46,7 @@ def read(path: Path) -> list[KeyEntry]:
 
 
 def _entry(line: str) -> KeyEntry:
-    """
-    Raises:
-        ValueError: it is none; the text doesn't repeat what stands there, which may be a key put there by mistake.
-    """
+    """Read a line. The text of a `ValueError` doesn't repeat the line, which may hold a key put there by mistake."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):

@@ -3,10 +3,9 @@
 import asyncio
 import hashlib
 import logging
-import os
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from mcp_swarm.auth.caller import Caller
 from mcp_swarm.auth.key import KeyEntry
 from mcp_swarm.auth.key_file import KeyFileError, read
+from mcp_swarm.process.meanwhile import meanwhile
 from mcp_swarm.settings.rate import Rate
 from mcp_swarm.signing.keypair import public_key
 
@@ -26,29 +26,24 @@ _LOOK_SECONDS = 0.25
 """Between two looks at the file. A change counts when two looks in a row have seen it, since half of a file that is
 just being written may be good to read, without the keys of its other half."""
 
-_Stamp = tuple[int, int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    caller: Caller
-    begins: float
-    """Seconds since the epoch; 0 for always."""
-    ends: float
-    """Likewise; infinite for never."""
-    public: "Ed25519PublicKey | None"
+    """Who holds a key, if anybody, and from when to when it is good, in seconds since the epoch."""
 
-    def caller_at(self, now: float) -> Caller | None:
-        return self.caller if self.begins <= now < self.ends else None
+    caller: Caller | None
+    begins: float = 0
+    ends: float = float("inf")
+    public: "Ed25519PublicKey | None" = None
+
+
+_NOBODY = _Holder(None)
 
 
 class KeyRing:
-    """Knows callers by their keys.
+    """Knows callers by their keys: the one in the settings (`AUTH_TOKEN`) and those of a file (`API_KEYS_FILE`).
 
-    Args:
-        token: the one key that stands in the settings (`AUTH_TOKEN`), or None.
-        path: the file of keys (`API_KEYS_FILE`), or None.
-        otherwise: the rate of callers that have none of their own.
+    `otherwise` is the rate of callers that have none of their own.
 
     Raises:
         KeyFileError: the file can't be used.
@@ -61,10 +56,10 @@ class KeyRing:
         if token is not None:
             digest = hashlib.sha256(token.encode()).digest()
             name = f"token:{digest.hex()[:16]}"
-            self._fixed[digest] = _Holder(Caller(name, name, rate=otherwise), 0, float("inf"), None)
+            self._fixed[digest] = _Holder(Caller(name, name, rate=otherwise))
         self._by_hash = self._fixed
         self._by_name: dict[str, _Holder] = {}
-        self._read: _Stamp | None = None
+        self._read: tuple[int, int, int] | None = None
         if path is not None:
             self._read = _stamp(path)
             self._take(read(path))
@@ -74,32 +69,19 @@ class KeyRing:
 
         Looked up by its SHA-256, so that how long it takes tells nothing of how much of a key is right.
         """
-        holder = self._by_hash.get(hashlib.sha256(key).digest())
-        return holder.caller_at(time.time()) if holder is not None else None
+        return _now(self._by_hash.get(hashlib.sha256(key).digest())).caller
 
     def signer(self, name: str) -> Caller | None:
         """Who signs under a key's id."""
-        holder = self._by_name.get(name)
-        return holder.caller_at(time.time()) if holder is not None else None
+        return _now(self._by_name.get(name)).caller
 
     def public_key(self, name: str) -> "Ed25519PublicKey | None":
         """By what the signatures under a key's id are checked."""
-        holder = self._by_name.get(name)
-        return holder.public if holder is not None and holder.caller_at(time.time()) else None
+        return _now(self._by_name.get(name)).public
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Watch the file meanwhile."""
-        if self._path is None:
-            yield
-            return
-        watching = asyncio.create_task(self._watch(self._path))
-        try:
-            yield
-        finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
+        return nullcontext() if self._path is None else meanwhile(self._watch(self._path))
 
     async def _watch(self, path: Path) -> None:
         seen = self._read
@@ -119,19 +101,19 @@ class KeyRing:
         before = set(self._by_name)
         self._take(entries)
         now = set(self._by_name)
-        logger.warning(
-            "%s was read again: %d keys; new: %s; gone: %s",
-            path,
-            len(now),
-            ", ".join(sorted(now - before)) or "none",
-            ", ".join(sorted(before - now)) or "none",
-        )
+        new, gone = (", ".join(sorted(names)) or "none" for names in (now - before, before - now))
+        logger.warning("%s was read again: %d keys; new: %s; gone: %s", path, len(now), new, gone)
 
     def _take(self, entries: Sequence[KeyEntry]) -> None:
         holders = {entry.id: _holder(entry, self._otherwise) for entry in entries}
         hashes = {bytes.fromhex(entry.hash[7:]): holders[entry.id] for entry in entries if entry.hash}
         self._by_name = holders
         self._by_hash = {**hashes, **self._fixed}
+
+
+def _now(holder: _Holder | None) -> _Holder:
+    """The holder while its key is good, else nobody."""
+    return holder if holder is not None and holder.begins <= time.time() < holder.ends else _NOBODY
 
 
 def _holder(entry: KeyEntry, otherwise: Rate) -> _Holder:
@@ -143,9 +125,9 @@ def _holder(entry: KeyEntry, otherwise: Rate) -> _Holder:
     )
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116  # follows links, as secrets' and config maps' are
+        found = path.stat()  # follows links, as secrets' and config maps' are
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

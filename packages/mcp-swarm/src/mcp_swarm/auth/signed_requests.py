@@ -6,8 +6,7 @@ from starlette.types import Receive, Scope
 
 from mcp_swarm.auth.caller import Caller
 from mcp_swarm.auth.key_ring import KeyRing
-from mcp_swarm.auth.refusal import Refusal
-from mcp_swarm.auth.signatures.errors import BadSignature
+from mcp_swarm.auth.refusal import BadSignature
 from mcp_swarm.auth.signatures.nonces import Nonces
 from mcp_swarm.auth.signatures.verify import Signatures, is_signed
 from mcp_swarm.http.body import Body, replay
@@ -18,51 +17,31 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 
-class Signed:
-    """Looks at signatures.
+class SignedRequests:
+    """Looks at signatures: `ring` knows who signs, and `body` reads the bodies, which signatures cover."""
 
-    Args:
-        ring: knows who signs.
-        signatures: checks them.
-        body: reads bodies, which signatures cover.
-        required: whether a request must be signed.
-    """
-
-    def __init__(self, ring: KeyRing, signatures: Signatures, body: Body, *, required: bool) -> None:
-        self.required = required
+    def __init__(self, settings: Settings, ring: KeyRing, redis: "Redis | None", body: Body) -> None:
+        self.required = settings.signing == "require"
         self._ring = ring
-        self._signatures = signatures
         self._body = body
+        most, skew = settings.signing_max_age_seconds, settings.signing_skew_seconds
+        nonces = Nonces(redis, settings.mcp_name, most + 2 * skew)
+        self._signatures = Signatures(ring.public_key, nonces, max_age=most, skew=skew)
 
     async def check(self, scope: Scope, receive: Receive, shown: Caller | None) -> tuple[Caller | None, Receive]:
         """Who signed a request; and what gives its body, which had to be read for that.
 
-        Args:
-            shown: who showed a key or token besides; taken where nobody signed, unless a signature is required.
+        Where nobody signed it is `shown`, who showed a key or token besides, unless a signature is required.
 
         Raises:
-            Refusal: a wrong signature, or none, or another caller's.
+            BadSignature: the signature is wrong, or another caller's.
             Refused: a body that isn't read.
             ClientGone: the caller closed the connection.
         """
         if not is_signed(scope["headers"]):
             return (None if self.required else shown), receive
         body = await self._body.read(receive, headers_of(scope).get(b"content-length"))
-        try:
-            name = await self._signatures.check(scope, body)
-        except BadSignature as error:
-            raise Refusal("invalid_signature", str(error)) from None
-        caller = self._ring.signer(name)
+        caller = self._ring.signer(await self._signatures.check(scope, body))
         if caller is None or (shown is not None and shown.name != caller.name):
-            raise Refusal("invalid_signature", "The signature and the Authorization header are not of the same caller.")
+            raise BadSignature("The signature and the Authorization header are not of the same caller.")
         return caller, replay(body, receive)
-
-
-def signed(settings: Settings, ring: KeyRing, redis: "Redis | None", body: Body) -> Signed | None:
-    """What looks at signatures, if the settings want it."""
-    if settings.signing == "off":
-        return None
-    most, skew = settings.signing_max_age_seconds, settings.signing_skew_seconds
-    nonces = Nonces(redis, settings.mcp_name, most + 2 * skew)
-    signatures = Signatures(ring.public_key, nonces, max_age=most, skew=skew)
-    return Signed(ring, signatures, body, required=settings.signing == "require")

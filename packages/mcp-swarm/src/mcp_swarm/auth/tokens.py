@@ -39,10 +39,8 @@ _LONGEST_NAME = 255
 class Tokens:
     """Knows callers by their tokens.
 
-    Args:
-        algorithms: that tokens may be signed with. A verifier knows one, and takes keys of its type only, so that no
-            public key is ever taken for a shared secret (RFC 8725, section 3.1).
-        rate: of each caller.
+    Each algorithm has a verifier of its own, which takes keys of its type only, so that no public key is ever taken for
+    a shared secret (RFC 8725, section 3.1).
 
     Raises:
         StartupError: the file of keys can't be read, or is no JWKS.
@@ -71,8 +69,8 @@ class Tokens:
         """By the settings; None if they name no issuer."""
         if not settings.auth_jwt_issuer:
             return None
-        given = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
-        return cls(*given, settings.auth_jwt_algorithms, settings.rate)
+        where = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
+        return cls(*where, settings.auth_jwt_algorithms, settings.rate)
 
     async def close(self) -> None:
         """Close the connections to the issuer."""
@@ -87,11 +85,12 @@ class Tokens:
         if known is not None and time.time() < known[1]:
             return known[0]
         found = await self._check(token)
-        if found is not None:
-            while len(self._known) >= _REMEMBERED:
-                self._known.popitem(last=False)
-            self._known[digest] = found
-        return found[0] if found is not None else None
+        if found is None:
+            return None
+        while len(self._known) >= _REMEMBERED:
+            self._known.popitem(last=False)
+        self._known[digest] = found
+        return found[0]
 
     async def _check(self, token: bytes) -> tuple[Caller, float] | None:
         """The caller, and until when it may be taken for it without another look."""
@@ -103,11 +102,8 @@ class Tokens:
         except Exception as error:  # noqa: BLE001  # libraries read whatever a caller sends, and fail in many ways
             logger.debug("Token refused: %s", type(error).__name__)
             return None
-        if found is None:
-            return None
         now = time.time()
-        name = _caller_name(found.claims)
-        if name is None or not _is_current(found.claims, now):
+        if found is None or not _is_current(found.claims, now) or (name := _caller_name(found.claims)) is None:
             return None
         ends = min(found.claims["exp"], now + _TRUSTED_SECONDS)
         return Caller(name, name, rate=self._rate, token=found), ends

@@ -14,7 +14,7 @@ from mcp_swarm.auth.caller import may_use
 class Visibility(Middleware):
     """Leaves other tools than the caller's out of lists, and answers calls of them as of tools that there aren't.
 
-    The fast lane looks at the caller's tools itself.
+    The fast path looks at the caller's tools itself.
     """
 
     async def on_list_tools(
@@ -29,11 +29,7 @@ class Visibility(Middleware):
         context: MiddlewareContext[mt.CallToolRequestParams],
         call_next: CallNext[mt.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Refuse a call as FastMCP does.
-
-        Raises:
-            NotFoundError: for this caller there is no such tool.
-        """
+        """Refuse a call of what isn't there for this caller, as FastMCP does: with `NotFoundError`."""
         name = context.message.name
         if not may_use(get_http_request().scope, name):
             raise NotFoundError(f"Unknown tool: {name!r}")

@@ -11,11 +11,7 @@ from mcp_swarm.settings.errors import StartupError
 
 
 def app_of(factory: str, replicas: int = 1) -> App:
-    """Make the app, and print a warning for each setting that has no effect or is seldom meant.
-
-    Args:
-        factory: as `server.server:create_app`.
-        replicas: how many there will be.
+    """Make the app by a `module:function`, and warn of each setting that has no effect or is seldom meant.
 
     Raises:
         StartupError: there is no such function, or it can't make an app.
@@ -29,6 +25,6 @@ def app_of(factory: str, replicas: int = 1) -> App:
         app = getattr(make, "__wrapped__", make)()
     if not isinstance(app, App):
         raise StartupError(f"--app {factory}: it returns {type(app).__name__}, and not what create_app makes")
-    for sentence in (*misspelt(os.environ), *doubts(app.settings, replicas)):
+    for sentence in (*misspelt(os.environ, app.settings), *doubts(app.settings, replicas)):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app

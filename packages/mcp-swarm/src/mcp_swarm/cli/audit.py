@@ -5,10 +5,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
-from mcp_swarm.audit.report import Report, Run
+from mcp_swarm.audit.report import AuditReport, AuditRun
 from mcp_swarm.audit.verify import Verifier
 
 _SHOWN = 20
@@ -23,11 +23,7 @@ Exit codes: 0 intact; 1 broken, or no line of an audit log in it; 2 wrong argume
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line; returns the exit code.
-
-    Raises:
-        SystemExit: 2 for wrong arguments, 0 for --help.
-    """
+    """Run the command; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         key = options.key_file.read_bytes().strip() if options.key_file else None
@@ -37,9 +33,11 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         return _unreadable(options.key_file, str(error))
     for name in options.file:
+        where = "" if len(options.file) == 1 else f"{name}, "
         try:
-            with _lines(name) as lines:
-                _take(verifier, lines, "" if len(options.file) == 1 else f"{name}, ")
+            with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as lines:
+                for number, line in enumerate(lines, 1):
+                    verifier.take(line, f"{where}line {number}")
         except OSError as error:
             return _unreadable(name, error.strerror)
     report = verifier.report()
@@ -48,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m server audit", description="Look after audit logs.")
+    parser = argparse.ArgumentParser(prog="mcp-swarm audit", description="Look after audit logs.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     verify = commands.add_parser(
         "verify",
@@ -77,21 +75,7 @@ def _hash(text: str) -> str:
     return text.lower()
 
 
-@contextmanager
-def _lines(name: str) -> Iterator[Iterable[bytes]]:
-    if name == "-":
-        yield sys.stdin.buffer
-    else:
-        with Path(name).open("rb") as stream:
-            yield stream
-
-
-def _take(verifier: Verifier, lines: Iterable[bytes], file: str) -> None:
-    for number, line in enumerate(lines, 1):
-        verifier.take(line, f"{file}line {number}")
-
-
-def _told(report: Report) -> Iterator[str]:
+def _told(report: AuditReport) -> Iterator[str]:
     for run in report.runs:
         yield _of_run(run)
     yield from report.problems[:_SHOWN]
@@ -106,7 +90,7 @@ def _told(report: Report) -> Iterator[str]:
         yield f"intact: {_number(report.lines, 'line')}"
 
 
-def _of_run(run: Run) -> str:
+def _of_run(run: AuditRun) -> str:
     begins = {"begun": "from its beginning", "continued": "continuing an earlier file", "": "from somewhere within it"}
     ends = "ended" if run.ended else "no end: killed, still running, or cut off"
     return (

@@ -15,10 +15,11 @@ from mcp_swarm.audit import middleware as audit
 from mcp_swarm.auth import authentication
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.main import app_option
-from mcp_swarm.jobs.service import Desk
+from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp.components import offer_jobs
+from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.lifecycle import Lifecycle
-from mcp_swarm.process.replica import EXIT_REFUSED, uvicorn_options
+from mcp_swarm.process.replica import uvicorn_options
 from mcp_swarm.process.start import StartReport, refusing
 from mcp_swarm.shared.redis import connect
 from mcp_swarm.tracing import tracing
@@ -26,11 +27,7 @@ from mcp_swarm.worker import check as check_worker
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check; returns the exit code.
-
-    Raises:
-        StartupError: a start would be refused.
-    """
+    """Check; returns the exit code, or raises StartupError if a start would be refused."""
     options = _parser().parse_args(arguments)
     if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
         os.environ["LOG_LEVEL"] = "WARNING"  # what is wrong, and not what is done
@@ -74,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _repeatable(app: App) -> int:
     """Print the names of the tools that say of themselves that calling them twice does no harm."""
-    offer_jobs(app.mcp, Desk(app.components.jobs, app.settings, "", lambda: None), app.settings)
+    offer_jobs(app.mcp, JobService(app.components.jobs, app.settings, "", lambda: None), app.settings)
     tools = asyncio.run(app.mcp.list_tools(run_middleware=False))
     hints = ((tool.name, tool.annotations) for tool in tools)
     print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
@@ -84,8 +81,7 @@ def _repeatable(app: App) -> int:
 async def _starts(app: App) -> bool:
     """Start a replica and stop it again. It binds no port, handles no signal, and writes nothing to the audit log.
 
-    Returns:
-        Whether it started. If not, stderr says why.
+    Returns whether it started. If not, stderr says why.
     """
     composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), audited=False))
     config = uvicorn.Config(**uvicorn_options(app.settings, composed))

@@ -1,4 +1,4 @@
-"""`python -m server keys`: make keys, and look at a file of them."""
+"""`mcp-swarm keys`: make keys, and look at a file of them."""
 
 import argparse
 import getpass
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from mcp_swarm.auth.key import LEAST, KeyEntry, hash_of, new_key, now, problem_of
 from mcp_swarm.auth.key_file import KeyFileError, read
+from mcp_swarm.signing.keypair import new_pair
 
 _DAYS = re.compile(r"([0-9]{1,5})d")
 
@@ -22,18 +23,16 @@ def main(arguments: list[str]) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
-    except KeyFileError as error:
-        print(error, file=sys.stderr)
     except ValidationError as error:
         print(problem_of(error), file=sys.stderr)
-    except (ValueError, OSError) as error:
+    except (KeyFileError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
     return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m server keys",
+        prog="mcp-swarm keys",
         description="Keys of callers (API_KEYS_FILE). The file holds a JSON object a line and no key, only hashes.",
         epilog="Exit codes: 0 done; 1 the file, the entry or the key is not good; 2 wrong arguments.",
     )
@@ -67,18 +66,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _new(options: argparse.Namespace) -> int:
-    key, said = None, ""
-    public = None
+    digest = public = None
     if options.signing:
-        from mcp_swarm.signing.keypair import new_pair  # noqa: PLC0415  # cryptography, which no other command needs
-
-        said, public = new_pair()
+        secret, public = new_pair()
     else:
-        key = new_key()
-        said = key
+        secret = new_key()
+        digest = hash_of(secret)
     entry = KeyEntry(
         id=options.id,
-        hash=hash_of(key) if key else None,
+        hash=digest,
         public_key=public,
         owner=options.owner,
         scopes=tuple(options.scope),
@@ -93,7 +89,7 @@ def _new(options: argparse.Namespace) -> int:
     print(entry.model_dump_json(exclude_defaults=True), flush=True)
     what = "private key" if options.signing else "key"
     print(f"The {what} of {entry.id}, shown this once; its line for API_KEYS_FILE went to stdout:", file=sys.stderr)
-    print(said.strip(), file=sys.stderr)
+    print(secret.strip(), file=sys.stderr)
     return 0
 
 

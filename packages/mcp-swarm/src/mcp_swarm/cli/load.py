@@ -1,5 +1,7 @@
 """`mcp-swarm load`: the load test."""
 
-from mcp_swarm.loadtest.main import main
+from functools import partial
 
-__all__ = ["main"]
+from mcp_swarm.loadtest.main import main as load
+
+main = partial(load, program="mcp-swarm load")

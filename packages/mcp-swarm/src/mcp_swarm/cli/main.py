@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from mcp_swarm._version import __version__
+from mcp_swarm.process import garbage_collector
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.settings.errors import StartupError
 
@@ -21,13 +22,24 @@ _COMMANDS = {
     "keys": "make and check API keys",
     "audit": "verify an audit log",
 }
+_OF_AN_APP = ("run", "check", "worker")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
     """Run the command line; returns the exit code.
 
     Args:
-        arguments: a command and its options. Without a command: `run`.
+        arguments: a command and its options; None takes those of the process. Without a command: `run`.
+        app: the function that makes the app, as `module:function`, if `--app` names none.
+
+    Example:
+
+        import sys
+
+        from mcp_swarm import main
+
+        if __name__ == "__main__":
+            sys.exit(main(app="server.server:create_app"))
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in ("-h", "--help", "--version"):
@@ -35,10 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = given.pop(0) if given and given[0] in _COMMANDS else "run"
     if given and not given[0].startswith("-") and command == "run":
         _parser().parse_args(given)  # says that there is no such command
-    if command in ("run", "check", "worker"):
+    if command in _OF_AN_APP:
         sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109  # as python -m has it
-        # FastMCP's own log handler would print beside ours. It reads this when it is first imported.
-        os.environ.setdefault("FASTMCP_LOG_ENABLED", "false")
+        garbage_collector.collect_seldom()
+        if not any(each.startswith("--app") for each in given):
+            given += ["--app", app]
     try:
         return int(importlib.import_module(f"mcp_swarm.cli.{command}").main(given))
     except StartupError as error:

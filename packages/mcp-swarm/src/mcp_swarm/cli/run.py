@@ -15,8 +15,9 @@ from mcp_swarm.app import App
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.main import app_option
 from mcp_swarm.process import local_replicas
+from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import Server, refuse_taken
-from mcp_swarm.process.replica import EXIT_REFUSED, uvicorn_options
+from mcp_swarm.process.replica import uvicorn_options
 from mcp_swarm.settings import Settings
 
 _MOST = 64
@@ -24,34 +25,27 @@ _MOST = 64
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run replicas until a signal ends them; returns the exit code.
-
-    Raises:
-        StartupError: they can't start.
-    """
+    """Run replicas until a signal ends them; returns the exit code, or raises StartupError if they can't start."""
     options = _parser().parse_args(arguments)
     if options.reload:
         settings = Settings.load()
-        text = f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it."
-        print(text, flush=True)
+        print(f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it.", flush=True)
         return serve(settings, options.app, _folders(options.app, settings))
     app = app_of(options.app, options.replicas or 1)
     if options.replicas is None:
         return serve(app.settings, app)
-    _introduce(options.replicas, app.settings)
+    # The replicas read their settings anew: how many they are, and the keys that they share.
+    os.environ["MCP_REPLICAS"] = str(options.replicas)
+    if app.settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
     print(f"Starting {_count(options.replicas)} …", flush=True)
-    welcome = lambda: _welcome(app, options.replicas)  # noqa: E731
-    return local_replicas.run(app.settings, options.app, options.replicas, welcome)
+    return local_replicas.run(app.settings, options.app, options.replicas, lambda: _welcome(app, options.replicas))
 
 
 def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
-    """Serve an app by uvicorn until a signal ends it; returns the exit code.
+    """Serve an app by uvicorn until a signal ends it; returns the exit code, or raises StartupError.
 
-    Args:
-        watched: folders whose changes start it anew; then the app is named as `module:factory`.
-
-    Raises:
-        StartupError: the address is taken.
+    A change in a `watched` folder starts the app anew, which is named as `module:factory` then.
     """
     refuse_taken(settings)
     # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
@@ -84,13 +78,6 @@ def _replicas(text: str) -> int:
     if not 1 <= number <= _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST}")
     return number
-
-
-def _introduce(replicas: int, settings: Settings) -> None:
-    """Tell the replicas, which read their settings anew, how many they are, and the keys that they share."""
-    os.environ["MCP_REPLICAS"] = str(replicas)
-    if settings.request_state_keys is None:
-        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
 
 
 def _folders(app: str, settings: Settings) -> list[str]:

@@ -23,11 +23,7 @@ _CONTAINERS = frozenset({"list", "dict", "set", "frozenset", "tuple"})
 
 
 def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments with so many problems that it would take long to find them all.
-
-    Raises:
-        fastmcp.exceptions.ValidationError: it lists at most ten problems.
-    """
+    """Raise FastMCP's ValidationError for arguments with so many problems that it would take long to find all."""
     if text := problems.unknown(arguments, tool.parameters.get("properties", {})):
         raise InvalidArguments(text)
     if count(arguments) <= _SOME:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from mcp_swarm.components import arguments as arguments_
 from mcp_swarm.components.containment import ERRORS
-from mcp_swarm.components.outcome import CALL, Outcome, forget_frames
+from mcp_swarm.components.outcome import CALL_OUTCOME, Outcome, forget_frames
 from mcp_swarm.components.problems import LONGEST_TEXT, is_short
 from mcp_swarm.downstream import deadline
 
@@ -33,13 +33,8 @@ T = TypeVar("T")
 _DOING = {"tool": "calling", "resource": "reading", "prompt": "rendering"}
 
 
-class CallGuard(Middleware):
-    """Give each call its time, and let nothing but an error for the caller out of it.
-
-    Args:
-        seconds: a call's time, unless its tool has one of its own.
-        tools: seconds by tool's name.
-    """
+class CallLimits(Middleware):
+    """Give each call its time (`seconds`, or those of its tool in `tools`), and let only errors for the caller out."""
 
     def __init__(self, seconds: float, tools: Mapping[str, float]) -> None:
         self.seconds = seconds
@@ -49,8 +44,8 @@ class CallGuard(Middleware):
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
         """A tool's call."""
-        if (outcome := CALL.get()) is not None:
-            CALL.set(None)  # a component that calls another must run that one
+        if (outcome := CALL_OUTCOME.get()) is not None:
+            CALL_OUTCOME.set(None)  # a component that calls another must run that one
             if outcome.logged and outcome.error is not None:
                 raise outcome.error
             return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
@@ -105,9 +100,7 @@ async def _give(outcome: Outcome) -> Any:
 async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
     """Await one call of a component, in a task of its own, for as long as it may take.
 
-    Raises:
-        FastMCPError: what its caller is told: it took too long, or raised something that ends processes.
-        Exception: whatever else it raised.
+    It raises what the call raised; FastMCPError if that took too long, or raised something that ends processes.
     """
     task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
@@ -164,9 +157,9 @@ def _failure(kind: str, name: str, why: str, error: BaseException | None = None)
 def _writable(error: Exception) -> Exception:
     """An error whose text UTF-8 can carry, and which isn't endless."""
     text = str(error)
-    if len(text) > LONGEST_TEXT:
-        return type(error)(text[:LONGEST_TEXT].encode(errors="replace").decode())
-    return error if text.isprintable() else type(error)(text.encode(errors="replace").decode())
+    if len(text) <= LONGEST_TEXT and text.isprintable():
+        return error
+    return type(error)(text[:LONGEST_TEXT].encode(errors="replace").decode())
 
 
 def _forget(task: asyncio.Future[Any]) -> None:

@@ -1,33 +1,18 @@
-"""For tool authors: say what tools need, so that `/health/deep` can tell whether it is there.
-
-    from mcp_swarm.components.checks import check
-
-    @check
-    async def database() -> None:
-        await pool.fetchval("SELECT 1")
-
-A check that returns is good; one that raises, or takes too long, is not. What it raises is for the log only.
-"""
+"""For tool authors: say what tools need, so that `/health/deep` can tell whether it is there."""
 
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar, cast, overload
 
-F = TypeVar("F", bound=Callable[[], Awaitable[object]])
+from mcp_swarm.components.marks import MARK
 
-_MARK = "__check__"
+F = TypeVar("F", bound=Callable[[], Awaitable[object]])
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that tools need.
-
-    Attributes:
-        name: in the reply.
-        fn: looks whether it is there.
-        seconds: its time.
-    """
+    """One thing that tools need: `fn` looks for so many `seconds` whether it is there."""
 
     name: str
     fn: Callable[[], Awaitable[object]]
@@ -39,23 +24,30 @@ def check(fn: F) -> F: ...
 @overload
 def check(*, name: str = "", seconds: float = 2.0) -> Callable[[F], F]: ...
 def check(fn: F | None = None, *, name: str = "", seconds: float = 2.0) -> F | Callable[[F], F]:
-    """Mark an async function without arguments as a check.
+    """Mark an async function without arguments as a check of something that tools need. `/health/deep` runs it.
+
+    A check passes if it returns. It fails if it raises or takes too long; only the log shows what it raised.
 
     Args:
-        name: in the reply; else the function's.
-        seconds: after which it isn't good.
+        name: of the check in the reply; the default is the function's.
+        seconds: the longest that it may take.
+
+    Raises:
+        TypeError: the function isn't async, or takes arguments.
+
+    Example:
+
+        from mcp_swarm import check, downstream
+
+        @check(seconds=1)
+        async def price_service() -> None:
+            await downstream.get("https://prices.example.com/health")
     """
 
     def mark(function: F) -> F:
         if not inspect.iscoroutinefunction(function) or inspect.signature(function).parameters:
             raise TypeError("a check is an async function without arguments")
-        setattr(function, _MARK, Check(name or function.__name__, function, seconds))
+        setattr(function, MARK, Check(name or function.__name__, function, seconds))
         return cast("F", function)
 
     return mark if fn is None else mark(fn)
-
-
-def check_of(value: object) -> Check | None:
-    """What `@check` says of a function, if it marks it."""
-    found = getattr(value, _MARK, None) if callable(value) else None
-    return found if isinstance(found, Check) else None

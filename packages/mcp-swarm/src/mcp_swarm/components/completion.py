@@ -1,28 +1,28 @@
-"""For tool authors: suggest values for the arguments of prompts and resource templates.
-
-    from mcp_swarm.components.completion import completion
-
-    @completion
-    async def suggest(ref, argument, context) -> list[str]:
-        return ["paris", "parma"] if argument.name == "city" else []
-
-One such function serves all of them: `ref` says which prompt or template, `argument` its name and what was typed.
-"""
+"""For tool authors: suggest values for the arguments of prompts and resource templates."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+from mcp_swarm.components.marks import MARK
 
-_MARK = "__completion__"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def completion(fn: F) -> F:
-    """Mark a function as the one that completes arguments."""
-    setattr(fn, _MARK, True)
+    """Mark a function that suggests values for the arguments of prompts and resource templates.
+
+    A server has at most one. It takes `ref` (the prompt or template), `argument` (its name and what was typed) and
+    `context` (the arguments that have values already).
+
+    Example:
+
+        from mcp_types import CompletionArgument
+
+        from mcp_swarm import completion
+
+        @completion
+        async def suggest(ref: object, argument: CompletionArgument, context: object) -> list[str]:
+            return ["paris", "parma"] if argument.name == "city" else []
+    """
+    setattr(fn, MARK, "completion")
     return fn
-
-
-def is_completion(value: object) -> bool:
-    """Whether `@completion` marks it."""
-    return callable(value) and getattr(value, _MARK, False) is True

@@ -88,12 +88,9 @@ async def _settled(result: Any) -> Any:
 
 
 def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
-    """Wrap a prompt's function so that its errors are logged once and reach the caller without their text.
+    """Wrap a prompt's function: its errors are logged once, and reach the caller as a PromptError without their text.
 
     FastMCP masks the errors of tools and resources, and shows those of prompts.
-
-    Raises (the wrapper):
-        PromptError: in place of any exception that was not meant for the caller.
     """
 
     @functools.wraps(fn)

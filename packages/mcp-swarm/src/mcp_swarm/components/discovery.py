@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from fastmcp.decorators import get_fastmcp_meta
 from fastmcp.prompts.function_prompt import PromptMeta
@@ -22,20 +22,19 @@ from fastmcp.tools.function_tool import ToolMeta
 from fastmcp.utilities.components import FastMCPComponent
 
 from mcp_swarm.components.cache.cache import Cache
-from mcp_swarm.components.cache.cached_tool import kept
+from mcp_swarm.components.cache.cached_tool import CachedTool
 from mcp_swarm.components.cache.policy import policy_of
-from mcp_swarm.components.checks import Check, check_of
-from mcp_swarm.components.completion import is_completion
+from mcp_swarm.components.checks import Check
 from mcp_swarm.components.containment import AsyncFunction, Function, contain, mask_prompt_errors
-from mcp_swarm.components.job import Job, JobMeta, made, meta_of
+from mcp_swarm.components.job import Job, JobMeta, made
+from mcp_swarm.components.lifespan import Lifespan
+from mcp_swarm.components.marks import MARK
 from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 
-T = TypeVar("T")
-
-ROOMS = ("tools", "resources", "prompts", "jobs")
+FOLDERS = ("tools", "resources", "prompts", "jobs")
 """The folders of a package that hold components."""
 
 
@@ -53,90 +52,77 @@ class Found:
     """Seconds that a tool's author gives it; None: as the settings say."""
 
 
-@dataclass(frozen=True)
 class Discovered:
-    """All that packages hold for the server."""
+    """All that packages hold for the server, in order of file and name."""
 
-    components: list[Found]
-    middleware: list[Middleware]
-    """In order of file and name, outermost first."""
-    completion: AsyncFunction | None
-    """What suggests values for arguments."""
-    jobs: dict[str, Job]
-    """By name."""
-    cache: Cache
-    """Of results that tools' authors want kept."""
-    checks: list[Check]
-    """Of what tools need, by name."""
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.components: list[Found] = []
+        self.middleware: list[Middleware] = []
+        self.completion: AsyncFunction | None = None
+        self.jobs: dict[str, Job] = {}
+        self.checks: list[Check] = []
+        self.lifespans: list[Lifespan] = []
+        self.completions: dict[str, Function] = {}
+        self._places: dict[tuple[str, str], str] = {}
+
+    def take(self, name: str, value: Any, module: ModuleType) -> None:
+        """Keep a module's value if it is middleware, or has a mark."""
+        if isinstance(value, Middleware) and all(value is not each for each in self.middleware):
+            self.middleware.append(value)
+        mark = getattr(value, MARK, None) if callable(value) else None
+        if mark is None or _imported(value, module):
+            return
+        where = _where(module, value)
+        match mark:
+            case "completion":
+                self.completions[f"{where}: {name}"] = value
+            case "lifespan" if value not in self.lifespans:
+                self.lifespans.append(value)
+            case Check() if self._is_new("check", mark.name, where):
+                self.checks.append(mark)
+            case JobMeta():
+                job = _job(name, value, mark, where)
+                if self._is_new("job", job.name, where):
+                    self.jobs[job.name] = job
+
+    def _is_new(self, kind: str, name: str, where: str) -> bool:
+        """False for a function's second name in its module; raises DiscoveryError for another function's."""
+        first = self._places.get((kind, name))
+        if first not in (None, where):
+            raise DiscoveryError(f"{where}: {kind} {name!r} is already defined at {first}")
+        self._places[kind, name] = where
+        return first is None
 
 
 def discover(settings: Settings) -> Discovered:
-    """Import what `MCP_COMPONENTS` names and collect what is public in it, in order of file and name.
+    """Import what `MCP_COMPONENTS` names and collect what is public in it.
 
-    That is components, jobs, checks, instances of FastMCP's `Middleware`, and one function marked with `@completion`.
+    That is components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
 
     Raises:
         DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
             two components, jobs or checks of one name, or two functions that complete.
     """
-    found: dict[str, Found] = {}
-    marked = _Marked()
-    cache = Cache(settings.cache_bytes)
+    found = Discovered(Cache(settings.cache_bytes))
+    components: dict[str, Found] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for name, value in _public(module):
-                marked.take(name, value, module)
-            for item in _components(module, settings, cache):
-                first = found.setdefault(item.component.key, item)
+                found.take(name, value, module)
+            for item in _components(module, settings, found.cache):
+                first = components.setdefault(item.component.key, item)
                 if first is not item:
                     kind, name = item.component.key.rstrip("@").split(":", 1)
                     raise DiscoveryError(f"{item.where}: {kind} {name!r} is already defined at {first.where}")
-    suggest = marked.completion()
-    return Discovered(
-        list(found.values()),
-        list(marked.middleware.values()),
-        contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion") if suggest else None,
-        {name: job for name, (job, _) in marked.jobs.items()},
-        cache,
-        [check for _, (check, _) in sorted(marked.checks.items())],
-    )
-
-
-class _Marked:
-    """What isn't a component and is found all the same."""
-
-    def __init__(self) -> None:
-        self.middleware: dict[int, Middleware] = {}
-        self.completions: dict[str, Function] = {}
-        self.jobs: dict[str, tuple[Job, str]] = {}
-        self.checks: dict[str, tuple[Check, str]] = {}
-
-    def take(self, name: str, value: Any, module: ModuleType) -> None:
-        """Keep a module's value if it is one of these."""
-        if isinstance(value, Middleware):
-            self.middleware[id(value)] = value
-        elif not callable(value) or _imported(value, module):
-            return
-        elif is_completion(value):
-            self.completions[f"{_where(module, value)}: {name}"] = value
-        elif (check := check_of(value)) is not None:
-            _keep(self.checks, check.name, check, _where(module, value), "check")
-        elif (meta := meta_of(value)) is not None:
-            job = _job(name, value, meta, _where(module, value))
-            _keep(self.jobs, job.name, job, _where(module, value), "job")
-
-    def completion(self) -> Function | None:
-        """The one function that completes arguments, if there is one."""
-        if len(self.completions) > 1:
-            one, other = list(self.completions)[:2]
-            raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
-        return next(iter(self.completions.values()), None)
-
-
-def _keep(kept: dict[str, tuple[T, str]], name: str, value: T, where: str, kind: str) -> None:
-    _, first = kept.setdefault(name, (value, where))
-    if first != where:
-        raise DiscoveryError(f"{where}: {kind} {name!r} is already defined at {first}")
+    found.components = list(components.values())
+    found.checks.sort(key=lambda check: check.name)
+    if len(found.completions) > 1:
+        one, other = list(found.completions)[:2]
+        raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
+    for suggest in found.completions.values():
+        found.completion = contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion")
+    return found
 
 
 def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:
@@ -156,15 +142,15 @@ def _modules(package: str) -> Iterator[ModuleType]:
     if not folders:  # one module rather than a package
         yield root
         return
-    rooms = [folder / room for folder in folders for room in ROOMS if (folder / room).is_dir()]
-    for start in rooms or folders:
+    known = [folder / name for folder in folders for name in FOLDERS if (folder / name).is_dir()]
+    for start in known or folders:
         for path in sorted(start.rglob("*.py")):
             parts = path.relative_to(start).with_suffix("").parts
             if parts[-1] == "__init__":
                 parts = parts[:-1]
             if any(part.startswith(("_", ".")) for part in parts):
                 continue
-            prefix = (package, start.name) if rooms else (package,)
+            prefix = (package, start.name) if known else (package,)
             yield _import(".".join((*prefix, *parts)), blame=_short(path))
 
 
@@ -217,7 +203,7 @@ def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cac
         elif meta and isinstance(component, FunctionResourceTemplate):
             component = TypedTemplate.of(component)
         if component.task_config.supports_tasks():
-            raise ValueError("task=True is not supported; make it a job: `from server.jobs import job`, then `@job`")
+            raise ValueError("task=True is not supported; make it a job: `from mcp_swarm import job`, then `@job`")
     except Exception as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
     return component
@@ -232,7 +218,7 @@ def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings,
             if without_injected_parameters(contained) is not contained:
                 raise ValueError("a tool whose results are kept takes neither Context nor dependencies")
             seconds = meta.timeout or settings.call_timeout_seconds
-            contained = kept(contained, cache, policy, name=meta.name or name, version=meta.version, seconds=seconds)
+            contained = CachedTool(contained, cache, policy, meta.name or name, meta.version, seconds).function()
         meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
     elif isinstance(meta, ResourceMeta):
         contained = tell_not_found(contained)

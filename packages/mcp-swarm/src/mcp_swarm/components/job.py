@@ -12,26 +12,28 @@ from fastmcp.utilities.types import get_cached_typeadapter
 from pydantic import ValidationError
 
 from mcp_swarm.components import problems
+from mcp_swarm.components.marks import MARK
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
-_META = "__job__"
-
 
 class Progress:
-    """How a job reports how far it is: `await progress(40, "four of ten pages")`.
+    """Reports how far a job is. A job gets one through a parameter of this type; callers don't see that parameter.
 
-    A function gets one through a parameter of this type, which isn't among the arguments that callers give.
+    Example:
+
+        from mcp_swarm import Progress, job
+
+        @job
+        async def digest(pages: int, progress: Progress) -> int:
+            for page in range(pages):
+                await progress(100 * page / pages, f"{page} of {pages} pages")
+            return pages
     """
 
     async def __call__(self, percent: float, message: str = "") -> None:
-        """Report.
-
-        Args:
-            percent: 0 to 100.
-            message: what a person may read of it.
-        """
+        """Report `percent` (0 to 100), and a message that a person may read."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,10 @@ class JobMeta:
 
 @overload
 def job(function: F) -> F: ...
-
-
 @overload
 def job(
     *, name: str | None = None, timeout: float | None = None, retries: int = 0, retention: float | None = None
 ) -> Callable[[F], F]: ...
-
-
 def job(
     function: F | None = None,
     *,
@@ -62,29 +60,49 @@ def job(
     retries: int = 0,
     retention: float | None = None,
 ) -> F | Callable[[F], F]:
-    """Mark an async function as a job: `@job`, or `@job(timeout=600, retries=2)`.
+    """Mark an async function as a job: clients submit it, ask for its status, and fetch its result later.
 
-    A job may run more than once (its worker died, Redis was away when it ended), so what it does must bear that.
+    A job may run more than once: its worker may die, or Redis may be away when it ends. Write it so that a second run
+    does no harm.
 
     Args:
-        name: what callers know it by; the function's own without.
-        timeout: seconds that it may run; `JOBS_TIMEOUT_SECONDS` without.
-        retries: how often it is begun again after it raised.
-        retention: seconds that its result is kept; `JOBS_RETENTION_SECONDS` without.
+        name: for callers; the default is the function's.
+        timeout: seconds that it may run; the default is `JOBS_TIMEOUT_SECONDS`.
+        retries: how often it starts again after it raised.
+        retention: seconds that its result is kept; the default is `JOBS_RETENTION_SECONDS`.
+
+    Example:
+
+        from mcp_swarm import job
+
+        @job(timeout=600, retries=2)
+        async def count_words(text: str) -> int:
+            return len(text.split())
     """
     meta = JobMeta(name, timeout, retries, retention)
 
     def mark(marked: F) -> F:
-        setattr(marked, _META, meta)
+        setattr(marked, MARK, meta)
         return marked
 
     return mark if function is None else mark(function)
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns that blocks, run in a thread.
+    """Run a function that blocks in a thread, and return what it returns.
 
-    A thread can't be stopped. A job that is stopped meanwhile waits for it, so that what it uses is closed after it.
+    A thread can't be stopped. If its caller is cancelled meanwhile, the caller waits for the thread, so that nothing is
+    closed that the thread still uses.
+
+    Example:
+
+        import sqlite3
+
+        from mcp_swarm import in_thread, job
+
+        @job
+        async def total(file: str) -> int:
+            return await in_thread(lambda: sqlite3.connect(file).execute("SELECT COUNT(*) FROM sales").fetchone()[0])
     """
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
     try:
@@ -94,33 +112,20 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
         raise
 
 
-def meta_of(value: object) -> JobMeta | None:
-    """What `@job` has put on a function; None on anything else."""
-    meta = getattr(value, _META, None)
-    return meta if isinstance(meta, JobMeta) else None
-
-
 @dataclass(frozen=True)
 class Job:
-    """A job as it can be submitted and run."""
+    """A job as it can be submitted and run; `schema` is the JSON schema of its arguments."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
-    """JSON schema of its arguments."""
-    timeout: float | None
-    retries: int
-    retention: float | None
+    meta: JobMeta
     _function: Callable[..., Awaitable[Any]]
     _validated: Callable[[Mapping[str, Any]], dict[str, Any]]
     _progress: tuple[str, ...]
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them.
-
-        Raises:
-            ValueError: they don't fit the schema; the text is for the caller.
-        """
+        """The arguments as the function takes them; ValueError tells the caller why they don't fit the schema."""
         if text := problems.unknown(arguments, self.schema.get("properties", {})):
             raise ValueError(text)
         try:
@@ -134,11 +139,7 @@ class Job:
 
 
 def made(function: Callable[..., Any], meta: JobMeta) -> Job:
-    """The job that a marked function is.
-
-    Raises:
-        ValueError, TypeError: it can't be one.
-    """
+    """The job that a marked function is; raises ValueError or TypeError if it can't be one."""
     if not inspect.iscoroutinefunction(function):
         raise ValueError("a job is an async function (async def), so that it can be stopped")
     for what, seconds in (("timeout", meta.timeout), ("retention", meta.retention)):
@@ -160,7 +161,4 @@ def made(function: Callable[..., Any], meta: JobMeta) -> Job:
     name = meta.name or function.__name__
     tool = FunctionTool.from_function(given, name=name)  # for the schema, and FastMCP's checks of it
     validated = get_cached_typeadapter(given).validator.validate_python
-    description = tool.description or ""
-    return Job(
-        name, description, tool.parameters, meta.timeout, meta.retries, meta.retention, function, validated, progress
-    )
+    return Job(name, tool.description or "", tool.parameters, meta, function, validated, progress)

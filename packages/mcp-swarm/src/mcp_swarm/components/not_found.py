@@ -32,11 +32,7 @@ class ResourceNotFound(ResourceError, NotFoundError):
 
 
 def tell_not_found(fn: AsyncFunction) -> AsyncFunction:
-    """Wrap a resource's function so that its `NotFoundError` reaches the client.
-
-    Raises (the wrapper):
-        ResourceNotFound: in place of NotFoundError.
-    """
+    """Wrap a resource's function: its `NotFoundError` reaches the client, as a `ResourceNotFound`."""
 
     @functools.wraps(fn)
     async def telling(*args: Any, **kwargs: Any) -> Any:
@@ -60,11 +56,7 @@ class TypedTemplate(FunctionResourceTemplate):
         return made
 
     async def read(self, arguments: dict[str, Any]) -> str | bytes | ResourceResult:
-        """Read the resource.
-
-        Raises:
-            ResourceNotFound: an argument can't be of its parameter's type.
-        """
+        """Read the resource; raises ResourceNotFound if an argument can't be of its parameter's type."""
         _BEGUN.set(False)
         try:
             return await super().read(arguments)
@@ -75,11 +67,7 @@ class TypedTemplate(FunctionResourceTemplate):
 
 
 async def answer_not_found(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """SDK middleware: gives the error for a missing resource the code of the request's protocol version.
-
-    Raises:
-        MCPError: that error; and whatever else the request ends with.
-    """
+    """SDK middleware: gives the MCPError for a missing resource the code of the request's protocol version."""
     try:
         return await call_next(ctx)
     except MCPError as error:

@@ -1,9 +1,9 @@
-"""The outcome of a call that the fast lane began and the full lane answers.
+"""The outcome of a call that the fast path began and the FastMCP path answers.
 
-A tool's body never runs twice. The fast lane can't write every outcome (not an exception, nor an unusual kind of
-result). It hands such an outcome over to the full lane. The full lane treats the call like any other, but it doesn't
-run the body, or the middleware around it, again: it uses the outcome. So the same code maps the errors and results of
-both lanes.
+A tool's body never runs twice. The fast path can't write every outcome (not an exception, nor an unusual kind of
+result). It hands such an outcome over to the FastMCP path. The FastMCP path treats the call like any other, but it
+doesn't run the body, or the middleware around it, again: it uses the outcome. So the same code maps the errors and
+results of both paths.
 """
 
 from contextvars import ContextVar
@@ -17,19 +17,13 @@ from mcp_types import InputRequiredResult
 from mcp_swarm.components import arguments as arguments_
 
 
+@dataclass(slots=True)
 class Outcome:
-    """A value that was returned, or an exception that was raised.
+    """A value that was returned, or an exception that was raised, and whether the log has that already."""
 
-    Args:
-        logged: whether the log has it already.
-    """
-
-    __slots__ = ("error", "logged", "value")
-
-    def __init__(self, value: Any = None, error: BaseException | None = None, *, logged: bool = False) -> None:
-        self.value = value
-        self.error = error
-        self.logged = logged
+    value: Any = None
+    error: BaseException | None = None
+    logged: bool = False
 
     def give(self) -> Any:
         """Return or raise it."""
@@ -40,18 +34,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The outcomes that the fast lane hands to the full lane. If both are None, the full lane runs the whole call."""
+    """What the fast path hands to the FastMCP path. If both are None, the FastMCP path runs the whole call.
+
+    `body` has come of the tool's body, `around` of the body and all registered middleware around it.
+    """
 
     body: Outcome | None = None
-    """What has come of the tool's body."""
     around: Outcome | None = None
-    """What has come of the tool's body and all registered middleware around it."""
 
     def forget_frames(self) -> None:
         """Release the frames of the errors, when the call has been answered."""
-        for outcome in (self.body, self.around):
-            if outcome is not None:
-                forget_frames(outcome.error)
+        for outcome in filter(None, (self.body, self.around)):
+            forget_frames(outcome.error)
 
 
 def forget_frames(error: BaseException | None) -> None:
@@ -69,10 +63,10 @@ def forget_frames(error: BaseException | None) -> None:
             waiting += (each.__cause__, each.__context__)
 
 
-BODY: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
+BODY_OUTCOME: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
 """`Handover.body` of the call that is being answered."""
 
-CALL: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
+CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
 """`Handover.around` of the call that is being answered."""
 
 
@@ -81,17 +75,13 @@ class PlannedTool(FunctionTool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool, or continue with what has come of it."""
-        outcome = BODY.get()
+        outcome = BODY_OUTCOME.get()
         if outcome is None:
             arguments_.check(self, arguments)
             return await super().run(arguments)
-        BODY.set(None)  # only this call's: a component that calls another must run that one
+        BODY_OUTCOME.set(None)  # only this call's: a component that calls another must run that one
         return self.convert(outcome.give())
 
     def convert(self, value: Any) -> ToolResult:
-        """What a value that the body returned is to FastMCP.
-
-        Raises:
-            ToolError: the value doesn't fit the declared output schema.
-        """
+        """What a returned value is to FastMCP; raises ToolError if it doesn't fit the declared output schema."""
         return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)

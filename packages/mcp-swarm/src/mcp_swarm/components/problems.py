@@ -19,11 +19,7 @@ LONGEST_TEXT = 64 * 1024
 
 
 def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
-    """A text about unknown names, found before values are validated; empty if there is nothing to say.
-
-    Args:
-        known: the names that are allowed.
-    """
+    """A text about names that aren't known, found before values are validated; empty if there is nothing to say."""
     if len(arguments) <= _TOLD:  # validation reports these
         return ""
     known = set(known)
@@ -32,11 +28,7 @@ def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
 
 
 def told(error: ValidationError, whole: str = "arguments") -> str:
-    """The first problems, and the number of all.
-
-    Args:
-        whole: name of what is wrong, for a problem that belongs to no single value.
-    """
+    """The first problems, and the number of all. `whole` names what is wrong if no single value is."""
     found: list[str] = []
     if error.error_count() <= _LISTED:
         for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:

@@ -1,11 +1,15 @@
 """What a tool uses to call an API.
 
-    from server import downstream
+Example:
+
+    from fastmcp.tools import tool
+
+    from mcp_swarm import downstream
 
     @tool
     async def rate(currency: str) -> float:
         reply = await downstream.get(f"https://api.example.com/rates/{currency}")
-        return reply.json()["rate"]
+        return float(reply.json()["rate"])
 
 The answer is an `httpx2.Response` of status 2xx. Anything else is a `ToolError` that names the host, which a tool may
 leave to its caller. The calls of a process share their connections, and what is known of each host.
@@ -27,7 +31,7 @@ from mcp_swarm.downstream.errors import (
     Unreachable,
     Unusable,
 )
-from mcp_swarm.downstream.hosts import Hosts, HostState
+from mcp_swarm.downstream.hosts import Hosts
 from mcp_swarm.settings.downstream import DownstreamSettings
 
 __all__ = [
@@ -35,7 +39,6 @@ __all__ = [
     "CircuitOpen",
     "Downstream",
     "DownstreamError",
-    "HostState",
     "Limited",
     "TimedOut",
     "Unreachable",
@@ -47,28 +50,21 @@ __all__ = [
     "get",
     "post",
     "request",
-    "state",
 ]
 
-_HOSTS = Hosts(DownstreamSettings.model_construct())
-_CLIENTS: "weakref.WeakSet[Downstream]" = weakref.WeakSet()
+HOSTS = Hosts(DownstreamSettings.model_construct())
+_DEFAULT = Downstream(HOSTS)
+_CLIENTS = weakref.WeakSet([_DEFAULT])
+
+get, post, request = _DEFAULT.get, _DEFAULT.post, _DEFAULT.request
+configure = HOSTS.configure
 
 
 def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
-    """A client that connects in a way of its own, and shares all else.
-
-    Args:
-        transport: makes what connects.
-    """
-    made = Downstream(_HOSTS, transport)
+    """A client that connects by what `transport` makes, and shares all else."""
+    made = Downstream(HOSTS, transport)
     _CLIENTS.add(made)
     return made
-
-
-_DEFAULT = Downstream(_HOSTS)
-_CLIENTS.add(_DEFAULT)
-get, post, request = _DEFAULT.get, _DEFAULT.post, _DEFAULT.request
-state, configure = _HOSTS.state, _HOSTS.configure
 
 
 async def close() -> None:

@@ -7,15 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-State = Literal["closed", "open", "half-open"]
+BreakerState = Literal["closed", "open", "half-open"]
 
 
 class Open(Exception):
-    """No call may be made.
-
-    Attributes:
-        seconds: after which one may; 0 while one finds out.
-    """
+    """No call may be made; one may after `seconds`, which is 0 while one finds out."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -25,14 +21,11 @@ class Open(Exception):
 class Breaker:
     """Closed: calls pass. Open: none does. Half-open: one passes, and what becomes of it decides.
 
-    Args:
-        failures: in a row, after which it opens.
-        seconds: that it is open.
-        clock: seconds.
+    After so many `failures` in a row it is open, for so many `seconds`.
     """
 
     def __init__(self, failures: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.state: State = "closed"
+        self.state: BreakerState = "closed"
         self._most = failures
         self._seconds = seconds
         self._clock = clock
@@ -41,11 +34,7 @@ class Breaker:
         self._turn = 0
 
     def check(self) -> None:
-        """Do nothing, if a call may be made.
-
-        Raises:
-            Open: it may not.
-        """
+        """Raise `Open` unless a call may be made."""
         if self.state == "half-open":
             raise Open(0)
         if self.state == "open" and (left := self._until - self._clock()) > 0:
@@ -63,11 +52,9 @@ class Breaker:
         return self._turn
 
     def leave(self, turn: int, good: bool | None) -> None:
-        """Say what became of a call.
+        """Say what became of a call: `good` is None if it tells nothing, as when its caller went away.
 
-        Args:
-            turn: what `enter` gave. What was begun before the state changed says nothing about how things are now.
-            good: None if the call tells nothing, as when its caller went away.
+        `turn` is what `enter` gave. What was begun before the state changed says nothing about how things are now.
         """
         if turn != self._turn:
             return
@@ -83,6 +70,6 @@ class Breaker:
         elif self.state == "half-open":
             self._turn_to("open")  # the time is over already, so that the next call finds out
 
-    def _turn_to(self, state: State) -> None:
+    def _turn_to(self, state: BreakerState) -> None:
         self.state = state
         self._turn += 1

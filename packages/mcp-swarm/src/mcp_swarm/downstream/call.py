@@ -1,7 +1,7 @@
 """One call to an API, however often it is tried."""
 
 import asyncio
-import itertools
+from dataclasses import dataclass, field
 
 import httpx2
 
@@ -17,38 +17,23 @@ from mcp_swarm.downstream.errors import (
     Unusable,
 )
 from mcp_swarm.downstream.hosts import Host
-from mcp_swarm.downstream.pause import pause
-from mcp_swarm.downstream.places import Full
+from mcp_swarm.downstream.retries import pause
 
 _PASSING = frozenset({502, 503, 504})
 """Statuses that another try may change; 500 is as a rule the request's own."""
 
 
-class Call:
-    """A request to a host.
+@dataclass
+class ApiCall:
+    """A request to a host, with at most `retries` tries beyond the first, and `max_bytes` of an answer."""
 
-    Args:
-        retries: tries beyond the first, at most.
-        max_bytes: of the answer.
-    """
-
-    def __init__(
-        self,
-        client: httpx2.AsyncClient,
-        host: Host,
-        request: httpx2.Request,
-        *,
-        auth: httpx2.Auth | None,
-        retries: int,
-        max_bytes: int,
-    ) -> None:
-        self.client = client
-        self.host = host
-        self.request = request
-        self.auth = auth
-        self.retries = retries
-        self.max_bytes = max_bytes
-        self._waits = False
+    client: httpx2.AsyncClient
+    host: Host
+    request: httpx2.Request
+    auth: httpx2.Auth | None
+    retries: int
+    max_bytes: int
+    _waits: bool = field(default=False, init=False)
 
     async def run(self, seconds: float) -> httpx2.Response:
         """Make the call, within so many seconds, and count how it ended.
@@ -82,7 +67,9 @@ class Call:
             raise TimedOut(f"{self.host.name} did not answer within {round(seconds, 1):g} s") from None
 
     async def _with_retries(self, clock: asyncio.Timeout) -> httpx2.Response:
-        for tried in itertools.count(1):
+        tried = 0
+        while True:
+            tried += 1
             try:
                 return await self._try(clock)
             except (Unreachable, BadStatus) as error:
@@ -91,14 +78,17 @@ class Call:
                     raise
             self.host.retries += 1
             await asyncio.sleep(seconds)
-        raise AssertionError
 
     def _pause(self, error: Unreachable | BadStatus, tried: int, clock: asyncio.Timeout) -> float | None:
         """Seconds until the next try; None if there is to be none."""
-        status = error.response.status_code if isinstance(error, BadStatus) else 0
-        if tried > self.retries or (status and status not in _PASSING) or self.host.breaker.state != "closed":
+        asked = ""
+        if isinstance(error, BadStatus):
+            if error.response.status_code not in _PASSING:
+                return None
+            asked = error.response.headers.get("Retry-After", "")
+        if tried > self.retries or self.host.breaker.state != "closed":
             return None
-        seconds = pause(tried, error.response.headers.get("Retry-After") if isinstance(error, BadStatus) else None)
+        seconds = pause(tried, asked)
         left = (clock.when() or 0) - asyncio.get_running_loop().time()
         return seconds if seconds < left and self.host.budget.spend() else None
 
@@ -107,14 +97,12 @@ class Call:
         try:
             host.breaker.check()
             self._waits = True
-            async with host.places.one():
+            async with host.place():
                 self._waits = False
                 return await self._judged(clock)
         except Open as opened:
             when = f"in {opened.seconds:.1f} s" if opened.seconds else "in a moment"
             raise CircuitOpen(f"{host.name} has failed again and again and is left alone; try again {when}") from None
-        except Full:
-            raise Limited(f"{host.name} is busy: {host.places.count} calls to it run, and as many wait") from None
 
     async def _judged(self, clock: asyncio.Timeout) -> httpx2.Response:
         """Send the request, and let the breaker know how it went."""

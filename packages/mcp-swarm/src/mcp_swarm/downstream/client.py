@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 import httpx2
 
 from mcp_swarm.downstream import deadline
-from mcp_swarm.downstream.call import Call
+from mcp_swarm.downstream.call import ApiCall
 from mcp_swarm.downstream.errors import Unusable
 from mcp_swarm.downstream.hosts import Hosts
 
@@ -18,7 +18,7 @@ _MARGIN = 0.05
 """Seconds before its deadline in which a call is told which host was slow, rather than only that its tool was."""
 
 
-class Options(TypedDict, total=False):
+class ApiCallOptions(TypedDict, total=False):
     """What may be said of a call.
 
     Attributes:
@@ -43,9 +43,7 @@ class Options(TypedDict, total=False):
 class Downstream:
     """A client: one pool of connections, opened by the first call and shared by all.
 
-    Args:
-        hosts: what is known of hosts.
-        transport: makes what connects, where that isn't httpx2's own way.
+    `transport` makes what connects, where that isn't httpx2's own way.
     """
 
     def __init__(self, hosts: Hosts, transport: Callable[[], httpx2.AsyncBaseTransport] | None = None) -> None:
@@ -53,15 +51,15 @@ class Downstream:
         self._transport = transport
         self._opened: httpx2.AsyncClient | None = None
 
-    async def get(self, url: str, **options: Unpack[Options]) -> httpx2.Response:
+    async def get(self, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
         """GET; see `request`."""
         return await self.request("GET", url, **options)
 
-    async def post(self, url: str, **options: Unpack[Options]) -> httpx2.Response:
+    async def post(self, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
         """POST, which is tried once unless `idempotent=True` is among the options; see `request`."""
         return await self.request("POST", url, **options)
 
-    async def request(self, method: str, url: str, **options: Unpack[Options]) -> httpx2.Response:
+    async def request(self, method: str, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
         """Call an API. Redirects aren't followed, and cookies not kept.
 
         Returns:
@@ -79,7 +77,7 @@ class Downstream:
         request = self._request(method, url, options)
         host = self._hosts.of(request.url.netloc.decode("ascii"))
         may_repeat = options.get("idempotent", request.method in IDEMPOTENT)
-        call = Call(
+        call = ApiCall(
             self._client(),
             host,
             request,
@@ -97,7 +95,7 @@ class Downstream:
         if client is not None:
             await client.aclose()
 
-    def _request(self, method: str, url: str, options: Options) -> httpx2.Request:
+    def _request(self, method: str, url: str, options: ApiCallOptions) -> httpx2.Request:
         try:
             request = self._client().build_request(
                 method,

@@ -9,17 +9,18 @@ from typing import ClassVar, Literal
 import httpx2
 from fastmcp.exceptions import ToolError
 
-Outcome = Literal["ok", "error", "timeout", "open", "limited"]
-OUTCOMES: tuple[Outcome, ...] = "ok", "error", "timeout", "open", "limited"
+ApiOutcome = Literal["ok", "error", "timeout", "open", "limited"]
+OUTCOMES: tuple[ApiOutcome, ...] = "ok", "error", "timeout", "open", "limited"
 
 
 class DownstreamError(ToolError):
     """An API gave no answer that can be used. A tool may catch it; else its caller reads it."""
 
-    outcome: ClassVar[Outcome] = "error"
+    outcome: ClassVar[ApiOutcome] = "error"
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, log_level=logging.DEBUG)  # `mcp_swarm.components.call_limits` tells what callers are told
+        # `mcp_swarm.components.call_limits` logs what callers are told.
+        super().__init__(message, log_level=logging.DEBUG)
 
 
 class Unreachable(DownstreamError):
@@ -49,11 +50,7 @@ class Unusable(DownstreamError):
 
 
 class BadStatus(DownstreamError):
-    """The answer's status isn't 2xx.
-
-    Attributes:
-        response: the answer.
-    """
+    """The answer's status isn't 2xx."""
 
     def __init__(self, message: str, response: httpx2.Response | None = None) -> None:
         super().__init__(message)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mcp_swarm import downstream
+from mcp_swarm.downstream import HOSTS
 
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 _BY_HOST = ("host",)
 
 
-class Downstream(Collector):
+class DownstreamMetrics(Collector):
     """Tells of each host; of at most as many as are remembered."""
 
     def collect(self) -> Iterator[Metric]:
@@ -24,10 +24,10 @@ class Downstream(Collector):
         breaker = GaugeMetricFamily(
             "mcp_downstream_breaker_state", "0 closed; 1 half-open; 2 open: the host is left alone.", None, _BY_HOST
         )
-        for host, state in downstream.state().items():
-            for outcome, count in state.outcomes.items():
-                calls.add_metric((host, outcome), count)
-            retries.add_metric((host,), state.retries)
-            running.add_metric((host,), state.in_flight)
-            breaker.add_metric((host,), _BREAKER[state.breaker])
+        for name, host in HOSTS.known.items():
+            for outcome, count in host.outcomes.items():
+                calls.add_metric((name, outcome), count)
+            retries.add_metric((name,), host.retries)
+            running.add_metric((name,), host.running)
+            breaker.add_metric((name,), _BREAKER[host.breaker.state])
         yield from (calls, retries, running, breaker)

@@ -1,11 +1,11 @@
 """Which requests are read at all, by what their heads say."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
-from mcp_swarm.http.headers import Headers, headers_of
+from mcp_swarm.http.headers import deciding, headers_of
 from mcp_swarm.http.refusal import Refused
 
 _REMEMBERED = 1024
@@ -23,8 +23,6 @@ _REFUSALS = {
 class Admission:
     """Lets requests pass by method, Host, Origin, Content-Type and Accept.
 
-    Each combination is looked at once: nearly all that a client sends are the same.
-
     Args:
         allowed_hosts: names that Host may carry besides loopback's; empty: checked on loopback only.
         allowed_origins: values of Origin that are let through.
@@ -40,13 +38,8 @@ class Admission:
             mode="auto",
         )
         self._only_post = only_post
-        self._known: dict[object, bool] = {}
-
-    def known(self, scope: Scope, headers: Headers) -> bool | None:
-        """Whether the caller takes an event stream, of a request whose like has passed before; None of another."""
-        get = headers.get
-        said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-        return self._known.get((said, scope["method"], scope["scheme"], scope["server"]))
+        self.known: dict[Hashable, bool] = {}
+        """Whether the caller takes an event stream, by what `deciding` returns for heads that have passed."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
         """Let a request pass; returns whether the caller takes an event stream.
@@ -67,19 +60,13 @@ class Admission:
         if not takes_json:
             raise Refused(406, "Accept application/json (and text/event-stream, for progress and log messages).")
         if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            get = headers.get
-            said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-            self._known[said, scope["method"], scope["scheme"], scope["server"]] = takes_stream
+            if len(self.known) >= _REMEMBERED:
+                self.known.clear()
+            self.known[deciding(scope, headers)] = takes_stream
         return takes_stream
 
     async def check_source(self, scope: Scope, receive: Receive) -> None:
-        """Let a request pass by where it comes from and whom it wants.
-
-        Raises:
-            Refused: 421 for its Host, 403 for its Origin.
-        """
+        """Check a request's Host and Origin only; raises `Refused` as `check` does."""
         status = 0
 
         async def note(message: Message) -> None:

@@ -31,7 +31,6 @@ def accepts_gzip(said: bytes) -> bool:
 
 
 async def compressed(body: bytes) -> bytes:
-    """A body as gzip has it."""
     if len(body) <= _QUICK:
         return gzip.compress(body, 1, mtime=0)
     return await asyncio.to_thread(gzip.compress, body, 1, mtime=0)

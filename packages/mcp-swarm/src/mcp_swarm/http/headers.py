@@ -1,13 +1,13 @@
-"""A request's headers as a dictionary, made once for all rooms that look into it."""
+"""A request's headers as a dictionary, made once for all middleware that look into it."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from starlette.types import Scope
 
 Headers = Mapping[bytes, bytes]
 """A request's, by their names in lower case."""
 
-HEADERS = "server.headers"
+HEADERS = "mcp_swarm.headers"
 """Key of the scope under which the dictionary stands, once it is made."""
 
 DUPLICATED = b":duplicated"
@@ -25,6 +25,13 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
         if len(values) != len(pairs):
             _fold(values, pairs)
     return values
+
+
+def deciding(scope: Scope, headers: Headers) -> Hashable:
+    """What of a request's head decides whether `Admission` lets it pass."""
+    get = headers.get
+    said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
+    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some servers give a list
 
 
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:

@@ -4,19 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import INVALID_REQUEST
-from starlette.types import Send
+from starlette.types import Scope, Send
 
-from mcp_swarm.http.json_replies import error_response, send_json
+from mcp_swarm.http.responses import error_response, send_json
 
 
 class Refused(Exception):
     """A request that is answered with an error before any component sees it.
 
     Args:
-        status: of HTTP.
-        message: for the caller.
-        code: of JSON-RPC.
-        data: more for the caller, or None.
+        status: of HTTP; `code` is JSON-RPC's.
         identity: the request's id, None if it was not read as far as that.
         headers: of the reply, besides its type and length.
     """
@@ -44,8 +41,8 @@ class ClientGone(Exception):
     """The caller closed the connection before it was answered."""
 
 
-async def send_refusal(send: Send, refused: Refused) -> None:
+async def send_refusal(scope: Scope, send: Send, refused: Refused) -> None:
     """Answer with a JSON-RPC error."""
     headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
     body = error_response(refused.identity, refused.code, refused.message, refused.data)
-    await send_json(send, refused.status, body, headers)
+    await send_json(scope, send, refused.status, body, headers)

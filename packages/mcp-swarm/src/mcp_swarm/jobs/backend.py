@@ -31,8 +31,7 @@ class Backend:
     async def enqueue(self, identity: str) -> None:
         """Have a worker run a job; nothing happens to one that is in the queue already.
 
-        Raises:
-            TooFewCopies: no copy of Redis has it yet. It may run all the same.
+        It raises TooFewCopies if too few copies of Redis have it yet. The job may run all the same.
         """
         await self.docket.add(RUN, key=identity)(identity)
         await self.store.note_accepted(identity)
@@ -51,11 +50,7 @@ async def _not_here(identity: str) -> None:
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Backend]:
-    """The queue, connected.
-
-    Raises:
-        RedisError, OSError: it can't be reached.
-    """
+    """The queue, connected; raises RedisError or OSError if it can't be reached."""
     logging.getLogger("docket").setLevel(logging.WARNING)  # the runner tells of each job itself
     url = settings.jobs_url.get_secret_value()
     if not settings.jobs_in_process:

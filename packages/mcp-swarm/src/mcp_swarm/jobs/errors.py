@@ -2,12 +2,9 @@
 
 
 class JobError(Exception):
-    """Why not; the text is for the caller.
+    """Why not: the HTTP status, a word for programs, and a text for the caller.
 
-    Args:
-        status: of HTTP.
-        code: a word for programs.
-        retry_after: seconds after which it is worth to try again, 0 if it isn't.
+    After `retry_after` seconds it is worth to try again; 0: it isn't.
     """
 
     def __init__(self, status: int, code: str, message: str, retry_after: int = 0) -> None:
@@ -27,21 +24,6 @@ def invalid(message: str) -> JobError:
     return JobError(422, "invalid", message)
 
 
-def conflict() -> JobError:
-    """Of a key that was used before."""
-    return JobError(409, "conflict", "This Idempotency-Key was used for another submission.")
-
-
-def full() -> JobError:
-    """Of a queue at its bound."""
-    return JobError(429, "queue_full", "Too many jobs are waiting; try again later.", retry_after=5)
-
-
 def unavailable() -> JobError:
     """Of a queue that can't be reached."""
     return JobError(503, "unavailable", "Jobs can't be reached at the moment; try again.", retry_after=2)
-
-
-def switched_off(why: str) -> JobError:
-    """Of a server that can't have jobs as it is set."""
-    return JobError(503, "off", why)

@@ -10,11 +10,7 @@ T = TypeVar("T")
 
 
 class Link(Generic[T]):
-    """What a context manager gives, for many tasks at once.
-
-    Args:
-        make: the context manager; made anew if entering it failed.
-    """
+    """What a context manager gives, for many tasks at once; made anew if entering it failed."""
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
         self._make = make
@@ -28,11 +24,7 @@ class Link(Generic[T]):
         return self._opened is not None
 
     async def get(self) -> T:
-        """What it gives, opened if it isn't yet.
-
-        Raises:
-            Exception: whatever entering it raised; the next call tries again.
-        """
+        """What it gives, opened if it isn't yet. If that raises, the next call tries again."""
         if self._opened is None or (self._opened.done() and self._opened.exception() is not None):
             loop = asyncio.get_running_loop()
             self._opened = loop.create_future()

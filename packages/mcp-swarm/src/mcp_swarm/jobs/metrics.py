@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from mcp_swarm.jobs.errors import JobError
-from mcp_swarm.jobs.service import Desk
+from mcp_swarm.jobs.service import JobService
 
 if TYPE_CHECKING:
     from mcp_swarm.jobs.store import Counts
@@ -21,30 +21,27 @@ _FRESH = 5.0
 """Seconds for which a look at the queue is good: however many ask, Redis is asked this often."""
 
 
-class Queue(Collector):
+class QueueMetrics(Collector):
     """How many jobs wait and run, how long the oldest has waited, and how jobs ended.
 
     Nothing of a queue that can't be reached is told: a metric that is absent is seen, an old number isn't.
-
-    Args:
-        desk: knows the queue.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, service: JobService) -> None:
+        self._service = service
         self._counts: Counts | None = None
         self._until = 0.0
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
         """Ask Redis, if the last answer isn't good any more."""
-        if self._desk.off or not self._desk.jobs:
+        if self._service.off:
             return
         async with self._looking:
             if time.monotonic() < self._until:
                 return
             try:
-                self._counts = await self._desk.counts()
+                self._counts = await self._service.counts()
             except JobError as error:
                 logger.warning("Metrics without the queue of jobs: %s", error)
                 self._counts = None

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from fastmcp.exceptions import FastMCPError
 from pydantic_core import from_json, to_json
@@ -13,13 +13,14 @@ from pydantic_core import from_json, to_json
 from mcp_swarm.components.job import Job, Progress
 from mcp_swarm.downstream import deadline
 from mcp_swarm.jobs.backend import UNREACHABLE, Backend
-from mcp_swarm.jobs.store import Claim
+from mcp_swarm.jobs.store import Claim, Store
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.attempt_span import attempt_failed, attempt_span
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.1, 2.0
 _ANSWER_SECONDS = 1.0
@@ -36,11 +37,7 @@ _REPORTS_APART = 0.1
 
 
 class Runner:
-    """Runs jobs, and knows those that run.
-
-    Args:
-        jobs: by name.
-    """
+    """Runs jobs, and knows those that run."""
 
     def __init__(self, jobs: Mapping[str, Job], backend: Backend, settings: Settings) -> None:
         self._jobs = jobs
@@ -51,29 +48,25 @@ class Runner:
         self._stopping = False
 
     async def run(self, identity: str) -> None:
-        """Run the job of an id, if it is still to be run.
-
-        Raises:
-            CancelledError: it was cancelled.
-        """
-        await _patiently(lambda: self._store.note_queued(identity))
-        record = await _patiently(lambda: self._store.load(identity))
+        """Run the job of an id, if it is still to be run; raises CancelledError if it is cancelled."""
+        await _patiently(self._store.note_queued, identity)
+        record = await _patiently(self._store.load, identity)
         if record is None or record.is_finished:
             return
         job = self._jobs.get(record.job)
         if self._stopping:
-            await _patiently(lambda: self._backend.enqueue_again(identity, 0))
+            await _patiently(self._backend.enqueue_again, identity, 0)
         elif job is not None:
-            claim = await _patiently(lambda: self._store.claim(identity, self._settings.jobs_max_attempts))
+            claim = await _patiently(self._store.claim, identity, self._settings.jobs_max_attempts)
             if claim is not None:
                 with attempt_span(job.name, identity, claim.attempt, record.traceparent):
                     await self._take(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
             # A newer version's job, or an older one's, while an update goes on: another worker knows it.
-            await _patiently(lambda: self._backend.enqueue_again(identity, _UNKNOWN_PAUSE))
+            await _patiently(self._backend.enqueue_again, identity, _UNKNOWN_PAUSE)
         else:
             why = f"no worker knows a job named {record.job!r}"
-            await _patiently(lambda: self._store.end(record, "failed", why))
+            await _patiently(self._store.finish, record, "failed", error=why)
 
     async def drain(self, seconds: float) -> bool:
         """Let jobs that run finish, and give back those that take longer; returns whether all of them ended."""
@@ -104,9 +97,9 @@ class Runner:
         except (ValueError, TypeError) as error:
             await self._fail(claim, f"its arguments can't be read: {error}")
             return
-        seconds = job.timeout or self._settings.jobs_timeout_seconds
+        seconds = job.meta.timeout or self._settings.jobs_timeout_seconds
         logger.info("Job %s %s: attempt %d", job.name, claim.record.id, claim.attempt)
-        task = asyncio.ensure_future(_contained(job.run(arguments, Report(self._backend, claim)), seconds))
+        task = asyncio.ensure_future(_contained(job.run(arguments, ReportingProgress(self._store, claim)), seconds))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
@@ -121,7 +114,7 @@ class Runner:
         elif self._stopping and (task.cancelled() or task.exception() is not None):
             await self._give_back(claim, 0, failures=claim.failures, counts=False)
         elif task.cancelled():
-            # By itself; or by `Report` or `_watch`, since the job is lost to it: then this changes nothing.
+            # By itself; or by `ReportingProgress` or `_watch`, since the job is lost to it: then this changes nothing.
             await self._fail(claim, "it was cancelled from within")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
@@ -144,7 +137,7 @@ class Runner:
     async def _raised(self, job: Job, claim: Claim, error: BaseException) -> None:
         logger.warning("Job %s %s failed", job.name, claim.record.id, exc_info=error)
         failures = claim.failures + 1
-        if failures <= job.retries:
+        if failures <= job.meta.retries:
             attempt_failed("it is tried again", error)
             await self._give_back(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
         else:
@@ -153,7 +146,6 @@ class Runner:
             await self._fail(claim, str(error) if said else "it failed", error)
 
     async def _complete(self, job: Job, claim: Claim, value: Any) -> None:
-        most = self._settings.jobs_max_result_bytes
         try:
             result = to_json(value, inf_nan_mode="constants")
             from_json(result, allow_inf_nan=False)
@@ -161,45 +153,42 @@ class Runner:
             logger.warning("Job %s %s returned what JSON can't carry: %s", job.name, claim.record.id, error)
             await self._fail(claim, "its result can't be carried by JSON")
             return
+        most = self._settings.jobs_max_result_bytes
         if len(result) > most:
             await self._fail(claim, f"its result has {len(result)} bytes; JOBS_MAX_RESULT_BYTES allows {most}")
-        elif await _patiently(lambda: self._store.finish(claim, "completed", result=result.decode())):
+        elif await _patiently(
+            self._store.finish, claim.record, "completed", attempt=claim.attempt, result=result.decode()
+        ):
             logger.info("Job %s %s: completed", job.name, claim.record.id)
 
     async def _fail(self, claim: Claim, why: str, raised: BaseException | None = None) -> None:
         why = _sayable(why)
         attempt_failed(why, raised)
-        if await _patiently(lambda: self._store.finish(claim, "failed", error=why)):
+        if await _patiently(self._store.finish, claim.record, "failed", attempt=claim.attempt, error=why):
             logger.info("Job %s %s: failed: %s", claim.record.job, claim.record.id, why)
 
     async def _give_back(self, claim: Claim, seconds: float, *, failures: int, counts: bool) -> None:
-        if await _patiently(lambda: self._store.give_back(claim, failures=failures, counts=counts)):
-            await _patiently(lambda: self._backend.enqueue_again(claim.record.id, seconds))
+        if await _patiently(self._store.give_back, claim, failures=failures, counts=counts):
+            await _patiently(self._backend.enqueue_again, claim.record.id, seconds)
 
 
-class Report(Progress):
+class ReportingProgress(Progress):
     """Progress of one attempt, written to its record."""
 
-    def __init__(self, backend: Backend, claim: Claim) -> None:
-        self._store = backend.store
+    def __init__(self, store: Store, claim: Claim) -> None:
+        self._store = store
         self._claim = claim
         self._written = 0.0
 
     async def __call__(self, percent: float, message: str = "") -> None:
-        """Report; while Redis is away nothing is written, and the job goes on.
-
-        Raises:
-            CancelledError: the job isn't this attempt's any more.
-        """
+        """Report, unless Redis is away; raises CancelledError if the job isn't this attempt's any more."""
         now = time.monotonic()
         if now - self._written < _REPORTS_APART:
             return
         self._written = now
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                mine = await self._store.progress(
-                    self._claim.record.id, self._claim.attempt, min(100.0, max(0.0, float(percent))), _sayable(message)
-                )
+                mine = await self._store.progress(self._claim, min(100.0, max(0.0, float(percent))), _sayable(message))
         except UNREACHABLE:
             self._written += _LOOKS_APART  # the job shouldn't wait again so soon
             return
@@ -233,12 +222,12 @@ def _sayable(text: object) -> str:
     return str(text)[:_LONGEST].encode(errors="replace").decode()
 
 
-async def _patiently(step: Callable[[], Awaitable[T]]) -> T:
+async def _patiently(step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Take a step that needs Redis, again and again while that is away."""
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await step()
+            return await step(*args, **kwargs)
         except UNREACHABLE as error:
             logger.warning("A job waits for Redis: %r", error)
         await asyncio.sleep(pause)

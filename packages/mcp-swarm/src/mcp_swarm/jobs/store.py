@@ -8,13 +8,14 @@ import hashlib
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from docket import Docket
 from redis.exceptions import RedisError
 
-from mcp_swarm.jobs.record import FIELDS, LIFETIME, Record, State, read
+from mcp_swarm.jobs.record import LIFETIME, Record, State, read
 
 _COPY_SECONDS = 1.0
 """Longest wait for the copies of Redis. Healthy ones need about a millisecond."""
@@ -154,43 +155,37 @@ class TooFewCopies(RedisError):
 class Store:
     """Records by id, in the Redis of a docket.
 
-    Every method raises RedisError or OSError while Redis can't be reached.
-
-    Args:
-        most: jobs that may wait or run.
-        copies: how many copies of Redis must have a job before it is accepted.
+    Every method raises RedisError or OSError while Redis can't be reached. At most `most` jobs may wait or run, and
+    `copies` copies of Redis must have a job before it is accepted.
     """
 
     def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
         self._docket = docket
         self._most = most
         self._copies = copies
+        self._unfinished = docket.key("unfinished")
+        self._ended = docket.key("ended")
 
-    def idempotency(self, owner: str, key: str) -> str:
-        """The Redis key of an owner's Idempotency-Key."""
-        return self._docket.key(f"idempotency:{hashlib.sha256(f'{owner} {key}'.encode()).hexdigest()}")
-
-    async def create(self, record: Record, arguments: str) -> str | None:
+    async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str | None:
         """Keep a new job; returns its id, or the id of the one that its key made before; None: there are too many."""
-        values = {name: getattr(record, name) for name in FIELDS}
-        flat = [text for name, value in values.items() if value is not None for text in (name, _text(value))]
-        keys = [self._key(record.id), self._arguments(record.id), self._list(record.owner), self._unfinished]
+        if idempotency_key is not None:
+            digest = hashlib.sha256(f"{record.owner} {idempotency_key}".encode()).hexdigest()
+            record = replace(record, key=self._key("idempotency", digest))
+        keys = [self._key("job", record.id), self._key("arguments", record.id)]
+        keys += [self._key("jobs-of", record.owner), self._unfinished]
         if record.key:
             keys.append(record.key)
-        head = [record.id, str(self._most), str(LIFETIME), _text(record.submitted), self._key(""), arguments]
-        how, identity = await self._run(_CREATE, keys, [*head, *flat])
+        head = [record.id, self._most, LIFETIME, record.submitted, self._key("job", ""), arguments]
+        fields = {name: value for name, value in vars(record).items() if value is not None}
+        how, identity = await self._run(_CREATE, keys, *head, *chain.from_iterable(fields.items()))
         return None if how == b"full" else identity.decode()
 
     async def note_queued(self, identity: str) -> None:
         """Note that a job is in the queue, and let Docket's own keys of it expire."""
-        await self._run(_QUEUED, self._of_queue(identity), [str(LIFETIME)])
+        await self._run(_QUEUED, self._of_queue(identity), LIFETIME)
 
     async def note_accepted(self, identity: str) -> None:
-        """Note that a job is in the queue, and wait until enough copies of Redis have it.
-
-        Raises:
-            TooFewCopies: they don't have it within a second.
-        """
+        """Note that a job is in the queue; raises TooFewCopies if too few copies of Redis have it within a second."""
         if not self._copies:
             await self.note_queued(identity)
             return
@@ -198,7 +193,7 @@ class Store:
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
             # WAIT counts the copies that have all writes up to the last one of its own connection. After a failover the
             # connection leads to another Redis than the one that got the job, so the script checks that it is here.
-            pipeline.eval(_QUEUED, len(keys), *keys, str(LIFETIME))
+            pipeline.eval(_QUEUED, len(keys), *keys, LIFETIME)
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
             is_here, copies = await pipeline.execute()
         if not is_here:
@@ -209,27 +204,20 @@ class Store:
     async def load(self, identity: str) -> Record | None:
         """A job's record."""
         async with self._redis() as redis:
-            return read(await redis.hgetall(self._key(identity)))
+            return read(await redis.hgetall(self._key("job", identity)))
 
     async def result(self, identity: str) -> bytes | None:
         """A completed job's result, as JSON."""
         async with self._redis() as redis:
-            result: bytes | None = await redis.get(self._result(identity))
+            result: bytes | None = await redis.get(self._key("result", identity))
             return result
 
     async def of(self, owner: str, limit: int, after: str | None) -> tuple[list[Record], str | None]:
-        """An owner's jobs, newest first.
+        """An owner's jobs, newest first, and the id where this page ended if there are more.
 
-        Args:
-            after: an id, where the page before ended.
-
-        Returns:
-            The records, and where this page ended if there are more.
-
-        Raises:
-            KeyError: `after` isn't in the list.
+        `after` is where the page before ended; KeyError if it isn't in the list.
         """
-        index, found = self._list(owner), list[Record]()
+        index, found = self._key("jobs-of", owner), list[Record]()
         async with self._redis() as redis:
             # By age, so the newest are at the end.
             last = await redis.zcard(index) - 1
@@ -242,7 +230,7 @@ class Store:
                 ids = await redis.zrange(index, max(0, last - max(limit, _BATCH)), last)
                 async with redis.pipeline() as pipeline:
                     for identity in ids:
-                        pipeline.hgetall(self._key(identity.decode()))
+                        pipeline.hgetall(self._key("job", identity.decode()))
                     records = [read(values) for values in await pipeline.execute()]
                 found += [record for record in reversed(records) if record is not None]
                 if gone := [identity for identity, record in zip(ids, records, strict=True) if record is None]:
@@ -251,17 +239,13 @@ class Store:
         return found[:limit], (found[limit - 1].id if len(found) > limit else None)
 
     async def claim(self, identity: str, most_lost: int) -> Claim | None:
-        """Begin an attempt; None if the job is gone, or finished.
-
-        Args:
-            most_lost: how many attempts may be lost with their worker; after these the claim has none left.
-        """
-        arguments = [_text(time.time()), str(LIFETIME), str(most_lost)]
-        if not (attempt := int(await self._run(_CLAIM, [self._key(identity)], arguments))):
+        """Begin an attempt; None if the job is gone, or finished. After `most_lost` lost attempts it is given up."""
+        attempt = await self._run(_CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
+        if not attempt:
             return None
         async with self._redis() as redis:
-            values = await redis.hgetall(self._key(identity))
-            given = await redis.get(self._arguments(identity))
+            values = await redis.hgetall(self._key("job", identity))
+            given = await redis.get(self._key("arguments", identity))
         record = read(values)
         if record is None:
             return None
@@ -272,57 +256,48 @@ class Store:
         record = await self.load(claim.record.id)
         return record is not None and (record.state, record.attempts) == ("running", claim.attempt)
 
-    async def progress(self, identity: str, attempt: int, percent: float, message: str) -> bool:
+    async def progress(self, claim: Claim, percent: float, message: str) -> bool:
         """Note how far an attempt is; False if the job isn't its any more."""
-        return await self._change(identity, attempt, progress=_text(percent), message=message)
+        fields = ("progress", percent, "message", message)
+        return bool(await self._run(_CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
     async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
         """Let the job wait for another attempt; False if it isn't this one's any more.
 
-        Args:
-            failures: how many attempts have raised by now.
-            counts: whether this one is to be counted.
+        `failures` attempts have raised by now; `counts` is whether this one is to be counted.
         """
-        attempts = str(claim.attempt if counts else claim.attempt - 1)
-        flat = [str(claim.attempt), "attempts", attempts, "failures", str(failures)]
-        return bool(await self._run(_GIVE_BACK, [self._key(claim.record.id)], flat))
+        fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)
+        return bool(await self._run(_GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
-    async def finish(self, claim: Claim, state: State, *, error: str = "", result: str | None = None) -> bool:
-        """End a job with the outcome of an attempt; False if it isn't this one's any more."""
-        fields = {"state": state, "error": error, "finished": _text(time.time())}
-        if result is not None:
-            fields |= {"progress": "100", "message": ""}
-        return await self._finish(claim.record, str(claim.attempt), fields, result or "")
+    async def finish(
+        self, record: Record, state: State, *, attempt: int | None = None, error: str = "", result: str = ""
+    ) -> bool:
+        """End a job, with its result as JSON; False if it had ended, or isn't this attempt's any more.
 
-    async def end(self, record: Record, state: State, error: str = "") -> bool:
-        """End a job, whoever runs it; False if it had ended."""
-        return await self._finish(record, "", {"state": state, "error": error, "finished": _text(time.time())})
+        Without an attempt it ends, whoever runs it.
+        """
+        fields: dict[str, Any] = {"state": state, "error": error, "finished": time.time()}
+        if result:
+            fields |= {"progress": 100, "message": ""}
+        keys = [self._key("job", record.id), self._key("arguments", record.id), self._key("result", record.id)]
+        keys += [self._unfinished, self._ended]
+        if record.key:
+            keys.append(record.key)
+        head = ["" if attempt is None else attempt, max(1, round(record.kept)), record.id, result, LIFETIME]
+        return bool(await self._run(_FINISH, keys, *head, *chain.from_iterable(fields.items())))
 
     async def counts(self) -> Counts:
         """How many jobs wait and run, and how jobs have ended."""
-        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], [self._key("")])
+        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], self._key("job", ""))
         async with self._redis() as redis:
             ended = await redis.hgetall(self._ended)
         by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
         age = max(0.0, time.time() - float(oldest)) if oldest else 0.0
-        return Counts(int(waiting), int(running), age, by_end)
+        return Counts(waiting, running, age, by_end)
 
-    async def _finish(self, record: Record, attempt: str, fields: dict[str, str], result: str = "") -> bool:
-        flat = [text for pair in fields.items() for text in pair]
-        keys = [self._key(record.id), self._arguments(record.id), self._result(record.id), self._unfinished]
-        keys.append(self._ended)
-        if record.key:
-            keys.append(record.key)
-        head = [attempt, str(max(1, round(record.kept))), record.id, result, str(LIFETIME)]
-        return bool(await self._run(_FINISH, keys, [*head, *flat]))
-
-    async def _change(self, identity: str, attempt: int, **fields: str) -> bool:
-        flat = [text for pair in fields.items() for text in pair]
-        return bool(await self._run(_CHANGE, [self._key(identity)], [str(attempt), *flat]))
-
-    async def _run(self, script: str, keys: list[str], arguments: list[str]) -> Any:
+    async def _run(self, script: str, keys: list[str], *arguments: object) -> Any:
         async with self._redis() as redis:
-            return await redis.eval(script, len(keys), *keys, *arguments)
+            return await redis.eval(script, len(keys), *keys, *map(_text, arguments))
 
     def _redis(self) -> AbstractAsyncContextManager[Any]:
         """A client; Docket's type of it knows few of its commands."""
@@ -331,27 +306,10 @@ class Store:
     def _of_queue(self, identity: str) -> list[str]:
         own = self._docket
         its = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
-        return [self._key(identity), *its]
+        return [self._key("job", identity), *its]
 
-    def _key(self, identity: str) -> str:
-        return self._docket.key(f"job:{identity}")
-
-    def _arguments(self, identity: str) -> str:
-        return self._docket.key(f"arguments:{identity}")
-
-    def _result(self, identity: str) -> str:
-        return self._docket.key(f"result:{identity}")
-
-    def _list(self, owner: str) -> str:
-        return self._docket.key(f"jobs-of:{owner}")
-
-    @property
-    def _unfinished(self) -> str:
-        return self._docket.key("unfinished")
-
-    @property
-    def _ended(self) -> str:
-        return self._docket.key("ended")
+    def _key(self, kind: str, name: str) -> str:
+        return self._docket.key(f"{kind}:{name}")
 
 
 def _text(value: object) -> str:

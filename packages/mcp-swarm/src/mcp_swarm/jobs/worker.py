@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from docket import Execution, Worker
-from docket.docket import RedisMessage, RedisMessageID
+from docket.docket import RedisMessage
 from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 
@@ -24,17 +24,11 @@ _CHECK = timedelta(milliseconds=50)
 _RECONNECT = timedelta(seconds=1)
 _LAST_SECONDS = 2.0
 _BETWEEN_TRIES = 0.5
-_TRIES = 24 * 3600 * 2
-"""For a day."""
+_TRIES = 24 * 3600 * 2  # for a day
 
 
 class JobWorker:
-    """Docket's worker, which survives what it can't read.
-
-    Args:
-        name: of this process, for the log and Docket's tools.
-        cut: ends the process regardless, within a moment, when a job can't be stopped.
-    """
+    """Docket's worker, which survives what it can't read; `cut` ends the process when a job can't be stopped."""
 
     def __init__(
         self, jobs: Mapping[str, Job], backend: Backend, settings: Settings, name: str, cut: Callable[[], None]
@@ -90,7 +84,7 @@ class JobWorker:
     async def _work(self) -> None:
         while True:
             try:
-                await self._worker.run_forever()
+                return await self._worker.run_forever()
             except Exception:
                 logger.exception("Docket's worker ended; if a message in the queue can't be read, it is dropped now")
                 try:
@@ -98,8 +92,6 @@ class JobWorker:
                 except Exception:
                     logger.exception("It goes on with it")
                 await asyncio.sleep(_RECONNECT.total_seconds())
-            else:
-                return
 
     async def _drop_unreadable(self) -> None:
         """Take out of the queue what can't be read, or every worker would stumble over it, again and again."""
@@ -110,17 +102,12 @@ class JobWorker:
             for entry in waiting:
                 identity = entry["message_id"]
                 for _, message in await redis.xrange(docket.stream_key, identity, identity):
-                    if not await self._is_readable(identity, message):
+                    try:
+                        await Execution.from_message(docket, message, message_id=identity, sync=False)
+                    except Exception:  # noqa: BLE001  # whatever unpickling raises
                         await redis.xack(docket.stream_key, group, identity)
                         await redis.xdel(docket.stream_key, identity)
                         await self._tell_of(message)
-
-    async def _is_readable(self, identity: RedisMessageID, message: RedisMessage) -> bool:
-        try:
-            await Execution.from_message(self._backend.docket, message, message_id=identity, sync=False)
-        except Exception:  # noqa: BLE001  # whatever unpickling raises
-            return False
-        return True
 
     async def _tell_of(self, message: RedisMessage) -> None:
         """Let the job fail whose message it was, as far as that can be seen."""
@@ -128,4 +115,4 @@ class JobWorker:
         logger.error("Dropped from the queue, since it can't be read: %.100r", identity)
         record = await self._backend.store.load(identity)
         if record is not None:
-            await self._backend.store.end(record, "failed", "its message in the queue can't be read")
+            await self._backend.store.finish(record, "failed", error="its message in the queue can't be read")

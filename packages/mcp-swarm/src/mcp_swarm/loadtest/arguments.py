@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_swarm.loadtest.compare import compare
 from mcp_swarm.loadtest.pace import Ramp
-from mcp_swarm.loadtest.run import Policy
+from mcp_swarm.loadtest.run import LoadPolicy
 from mcp_swarm.loadtest.thresholds import Threshold
 from mcp_swarm.signing.keypair import private_key
 
@@ -62,7 +62,7 @@ def ramp(text: str) -> Ramp:
     return found
 
 
-def policy(text: str) -> Policy:
+def policy(text: str) -> LoadPolicy:
     """How long connections are kept."""
     if text == "keepalive":
         return "keepalive"

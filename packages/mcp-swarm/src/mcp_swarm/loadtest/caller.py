@@ -3,19 +3,19 @@
 import asyncio
 import ssl
 
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, HttpReply
 from mcp_swarm.loadtest.judge import judge
-from mcp_swarm.loadtest.message import Request
-from mcp_swarm.loadtest.run import Run
+from mcp_swarm.loadtest.message import SentRequest
+from mcp_swarm.loadtest.run import LoadRun
 
 REFUSED_PAUSE = 0.1
 """Seconds that a caller waits after a refused connection: without it, a server's restart would count as a million."""
 
 
-class Caller:
+class LoadCaller:
     """Sends requests over a connection of its own, and notes what comes of them."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: LoadRun) -> None:
         self.connection: Connection | None = None
         self._run = run
         self._number = 0
@@ -26,9 +26,9 @@ class Caller:
         load = self._run.load
         async for number, due in self._run.turns():
             self._due = due
-            await load.scenario.perform(number, load.eras[number % len(load.eras)], self.exchange)
+            await load.scenario.perform(number, load.families[number % len(load.families)], self.exchange)
 
-    async def exchange(self, request: Request) -> Reply | None:
+    async def exchange(self, request: SentRequest) -> HttpReply | None:
         """Send a request and note what comes of it."""
         run, due = self._run, self._due
         self._due = None
@@ -62,7 +62,7 @@ class Caller:
             self.connection.close()
             self.connection = None
 
-    def _note(self, begun: float, request: Request, kind: str, example: str, replica: str) -> None:
+    def _note(self, begun: float, request: SentRequest, kind: str, example: str, replica: str) -> None:
         run = self._run
         run.samples.examples.setdefault(kind, example)
         run.samples.add(begun, run.now, kind, replica, request.name, self._number)

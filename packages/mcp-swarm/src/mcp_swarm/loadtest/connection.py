@@ -15,7 +15,7 @@ _SESSION = b"mcp-session-id"
 
 
 @dataclass(slots=True)
-class Reply:
+class HttpReply:
     """A whole HTTP response."""
 
     status: int = 0
@@ -43,12 +43,12 @@ class Connection(asyncio.Protocol):
         self.open = False
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
-        self._reply = Reply()
-        self._waiter: asyncio.Future[Reply] | None = None
+        self._reply = HttpReply()
+        self._waiter: asyncio.Future[HttpReply] | None = None
         self.since = 0.0
         """When the request on its way was sent, by the loop's clock; 0 if none is."""
 
-    def send(self, request: bytes) -> asyncio.Future[Reply]:
+    def send(self, request: bytes) -> asyncio.Future[HttpReply]:
         """Send a request; the future gives its response.
 
         Raises (the future):
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A response begins."""
-        self._reply = Reply()
+        self._reply = HttpReply()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header has been read."""

@@ -12,7 +12,7 @@ _RANGE = re.compile(r"(-?\d+)-(-?\d+)")
 Maker = Callable[[int], Any]
 """Makes a call's value of the call's number."""
 
-HELP = "{i} the call's number, {random:1-100} a number, {choice:a|b|c} one of these, {uuid}"
+FIELDS_HELP = "{i} the call's number, {random:1-100} a number, {choice:a|b|c} one of these, {uuid}"
 
 
 def maker(value: Any) -> Maker | None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from mcp_swarm.loadtest.connection import Reply
-from mcp_swarm.loadtest.message import Request
+from mcp_swarm.loadtest.connection import HttpReply
+from mcp_swarm.loadtest.message import SentRequest
 
 _EXAMPLE = 200
 """Characters of a failure's example."""
@@ -21,7 +21,7 @@ Failure = tuple[str, str]
 """The kind, and what came in short."""
 
 
-def judge(request: Request, reply: Reply) -> Failure | None:
+def judge(request: SentRequest, reply: HttpReply) -> Failure | None:
     """None for a success: HTTP 2xx, no JSON-RPC error, no tool error, the right id and the right text."""
     if not 200 <= reply.status < 300:
         after = f"; Retry-After: {reply.retry_after}" if reply.retry_after else ""

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mcp_swarm.loadtest.latency import percentile
 from mcp_swarm.loadtest.options import Options
-from mcp_swarm.loadtest.worker import Tick
+from mcp_swarm.loadtest.worker import LiveTick
 
 _WINDOW = 1.0
 """Seconds of which "now" is made."""
@@ -22,12 +22,12 @@ _BAR = 30
 
 
 class Live:
-    """Shows `Tick`s as they come."""
+    """Shows `LiveTick`s as they come."""
 
     def __init__(self, console: Console, options: Options) -> None:
         self._console = console
         self._options = options
-        self._ticks: deque[Tick] = deque()
+        self._ticks: deque[LiveTick] = deque()
         self._at = 0.0
         self._done = 0
         self._failed = 0
@@ -46,7 +46,7 @@ class Live:
         if self._live:
             self._live.stop()
 
-    def tell(self, tick: Tick) -> None:
+    def tell(self, tick: LiveTick) -> None:
         """Take a report and show what has changed."""
         self._ticks.append(tick)
         self._at = max(self._at, tick.at)

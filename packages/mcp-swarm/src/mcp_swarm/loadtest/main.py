@@ -15,15 +15,15 @@ from mcp_swarm.loadtest.compare import compare
 from mcp_swarm.loadtest.knee import Knee, find
 from mcp_swarm.loadtest.live import Live
 from mcp_swarm.loadtest.message import Writer
-from mcp_swarm.loadtest.options import Options, read
+from mcp_swarm.loadtest.options import SCRIPT, Options, read
 from mcp_swarm.loadtest.pace import constant
 from mcp_swarm.loadtest.report import files, page, search, text
 from mcp_swarm.loadtest.summary import Summary, summarize
-from mcp_swarm.loadtest.target import Target
+from mcp_swarm.loadtest.target import LoadTarget
 from mcp_swarm.loadtest.workers import Measured, WorkerError, measure
 
 EXIT_FAILED = 1
-EXIT_REFUSED = 2
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 _REACH_SECONDS = 5.0
@@ -31,10 +31,10 @@ _WIDTH = 120
 """Columns of the report in a pipe or a file."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
-    options = read(arguments)
-    command = shlex.join(["test_swarm_load.py", *(sys.argv[1:] if arguments is None else arguments)])
+def main(arguments: Sequence[str] | None = None, program: str = SCRIPT) -> int:
+    """Run the command line of `program`; returns the exit code."""
+    options = read(arguments, program)
+    command = shlex.join([*program.split(), *(sys.argv[1:] if arguments is None else arguments)])
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     try:
         addresses = _reach(options)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Can't write {error.filename}: {error.strerror}", file=sys.stderr)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    return EXIT_REFUSED
+    return EXIT_USAGE
 
 
 def _go(options: Options, addresses: list[str], command: str, console: Console) -> int:
@@ -104,7 +104,7 @@ def _reach(options: Options) -> list[str]:
     Raises:
         ValueError: there is nothing to send to; the message says what to do.
     """
-    target = Target.of(options.url)
+    target = LoadTarget.of(options.url)
     plan.scenario(options.what, Writer(target, options.headers))  # makes no sense? then before anything is sent
     try:
         return asyncio.run(target.resolved(_REACH_SECONDS))

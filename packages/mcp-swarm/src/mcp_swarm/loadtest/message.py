@@ -1,4 +1,4 @@
-"""One JSON-RPC message as bytes of HTTP/1.1, in either protocol era."""
+"""One JSON-RPC message as bytes of HTTP/1.1, in either protocol family."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from mcp_swarm.loadtest.target import Target
+from mcp_swarm.loadtest.target import LoadTarget
 
 
-class Era(Enum):
-    """A protocol era, by the version that its requests name."""
+class Family(Enum):
+    """A protocol family, by the version that its requests name."""
 
     LEGACY = "2025-11-25"
     MODERN = "2026-07-28"
@@ -20,17 +20,17 @@ class Era(Enum):
 CLIENT = {"name": "mcp-swarm load test", "version": "1"}
 
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which of a method's params the stateless era repeats in the header `Mcp-Name`."""
+"""Which of a method's params the stateless protocol repeats in the header `Mcp-Name`."""
 
 _ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": Era.MODERN.value,
+    "io.modelcontextprotocol/protocolVersion": Family.MODERN.value,
     "io.modelcontextprotocol/clientInfo": CLIENT,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SentRequest:
     """One request, and what a right answer to it is."""
 
     payload: bytes
@@ -51,7 +51,7 @@ class Writer:
     """
 
     def __init__(
-        self, target: Target, headers: Mapping[str, str], sign: Callable[[bytes], bytes] | None = None
+        self, target: LoadTarget, headers: Mapping[str, str], sign: Callable[[bytes], bytes] | None = None
     ) -> None:
         fixed = {
             "Host": target.authority,
@@ -64,18 +64,18 @@ class Writer:
             f"{name}: {value}\r\n" for name, value in fixed.items()
         )
         self._sign = sign
-        self._heads: dict[tuple[Era, str, str], bytes] = {}
+        self._heads: dict[tuple[Family, str, str], bytes] = {}
 
     def request(
         self,
-        era: Era,
+        family: Family,
         identity: int | None,
         method: str,
         params: Mapping[str, Any] | None = None,
         *,
         text: str | None = None,
         session: str = "",
-    ) -> Request:
+    ) -> SentRequest:
         """A request, or without an id a notification.
 
         Args:
@@ -84,22 +84,22 @@ class Writer:
         """
         params = dict(params or {})
         named = params.get(_NAMED.get(method, ""), "")
-        if era is Era.MODERN:
+        if family is Family.MODERN:
             params["_meta"] = {**_ENVELOPE, **params.get("_meta", {})}
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
         if identity is not None:
             message["id"] = identity
         body = orjson.dumps(message)
-        head = self._heads.get((era, method, named)) or self._remember(era, method, named)
+        head = self._heads.get((family, method, named)) or self._remember(family, method, named)
         extra = f"Mcp-Session-Id: {session}\r\n".encode() if session else b""
         if self._sign:
             extra += self._sign(body)
         payload = b"%b%bContent-Length: %d\r\n\r\n%b" % (head, extra, len(body), body)
-        return Request(payload, f"{method} {named}" if named else method, identity, text)
+        return SentRequest(payload, f"{method} {named}" if named else method, identity, text)
 
-    def _remember(self, era: Era, method: str, named: str) -> bytes:
-        lines = f"MCP-Protocol-Version: {era.value}\r\n"
-        if era is Era.MODERN:
+    def _remember(self, family: Family, method: str, named: str) -> bytes:
+        lines = f"MCP-Protocol-Version: {family.value}\r\n"
+        if family is Family.MODERN:
             lines += f"Mcp-Method: {method}\r\n" + (f"Mcp-Name: {named}\r\n" if named else "")
-        head = self._heads[era, method, named] = (self._head + lines).encode("latin-1", "replace")
+        head = self._heads[family, method, named] = (self._head + lines).encode("latin-1", "replace")
         return head

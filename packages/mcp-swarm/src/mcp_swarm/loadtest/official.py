@@ -9,12 +9,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
 from mcp_swarm.loadtest.caller import REFUSED_PAUSE
-from mcp_swarm.loadtest.message import Era
-from mcp_swarm.loadtest.run import Run
+from mcp_swarm.loadtest.message import Family
+from mcp_swarm.loadtest.run import LoadRun
 from mcp_swarm.signing.httpx_auth import Signed
 
 _NAME = "tools/call echo (SDK)"
-_MODES = {Era.LEGACY: "legacy", Era.MODERN: Era.MODERN.value}
+_MODES = {Family.LEGACY: "legacy", Family.MODERN: Family.MODERN.value}
 
 
 class OfficialCaller:
@@ -28,12 +28,12 @@ class OfficialCaller:
     connection = None
     """The SDK looks after its own."""
 
-    def __init__(self, run: Run, headers: Mapping[str, str], auth: Signed | None = None) -> None:
+    def __init__(self, run: LoadRun, headers: Mapping[str, str], auth: Signed | None = None) -> None:
         self._run = run
         self._headers = dict(headers)
         self._auth = auth
         self._number = next(run.connection_numbers)
-        self._era = run.load.eras[self._number % len(run.load.eras)]
+        self._family = run.load.families[self._number % len(run.load.families)]
         self._replica = ""
 
     async def work(self) -> None:
@@ -50,7 +50,7 @@ class OfficialCaller:
             try:
                 async with http:
                     transport = streamable_http_client(run.load.target.url, http_client=http)
-                    async with Client(transport, mode=_MODES[self._era], cache=None) as client:
+                    async with Client(transport, mode=_MODES[self._family], cache=None) as client:
                         run.connects.append(run.now - begun)
                         await self._calls(client)
             except Exception as error:  # noqa: BLE001  # a group of whatever the tasks of the SDK have met

@@ -22,9 +22,9 @@ from mcp_swarm.loadtest.arguments import (
     rate,
     threshold,
 )
-from mcp_swarm.loadtest.message import Era
+from mcp_swarm.loadtest.message import Family
 from mcp_swarm.loadtest.pace import Ramp, constant
-from mcp_swarm.loadtest.run import Policy
+from mcp_swarm.loadtest.run import LoadPolicy
 from mcp_swarm.loadtest.signing import Signer
 from mcp_swarm.loadtest.thresholds import Threshold
 
@@ -34,7 +34,7 @@ _REQUESTS = 100
 _KNEE = ("p99<200ms", "error_rate<1%")
 _STAGE_SECONDS = 5.0
 _FIRST_RATE = 50.0
-_ERAS = {"legacy": (Era.LEGACY,), "modern": (Era.MODERN,), "mixed": (Era.LEGACY, Era.MODERN)}
+_FAMILIES = {"legacy": (Family.LEGACY,), "modern": (Family.MODERN,), "mixed": (Family.LEGACY, Family.MODERN)}
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Options:
     seconds: float | None
     concurrent: int
     ramp: Ramp | None
-    policy: Policy
-    eras: tuple[Era, ...]
+    policy: LoadPolicy
+    families: tuple[Family, ...]
     what: dict[str, Any]
     """What is called: {"tool": …, "args": …}, {"method": …, "args": …}, {"mix": […]}, {"session": True},
     {"sdk": True}; {}: echo."""
@@ -67,9 +67,12 @@ class Options:
     """Another run's figures."""
 
 
-def read(line: Sequence[str] | None = None) -> Options:
-    """Read a command line; ends the process with 2 and a sentence if something is wrong with it."""
-    parser = _parser()
+SCRIPT = "test_swarm_load.py"
+
+
+def read(line: Sequence[str] | None = None, program: str = SCRIPT) -> Options:
+    """Read the command line of `program`. If something is wrong with it, the process ends with 2 and a sentence."""
+    parser = _parser(program)
     given = parser.parse_args(line)
     if given.rate and given.ramp:
         parser.error("--rate and --ramp say the same thing twice: give one of them")
@@ -91,7 +94,7 @@ def read(line: Sequence[str] | None = None) -> Options:
         concurrent=given.concurrent or (_CONCURRENT_OPEN if given.ramp else _CONCURRENT),
         ramp=given.ramp,
         policy=given.connections,
-        eras=_ERAS[given.era],
+        families=_FAMILIES[given.family],
         what=what,
         headers=headers,
         signer=signer,
@@ -108,9 +111,9 @@ def read(line: Sequence[str] | None = None) -> Options:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="test_swarm_load.py",
+        prog=program,
         description="Load an MCP server, count as a success only what is one (HTTP 2xx, no JSON-RPC error, no tool "
         "error, the right text), and tell how its replicas shared the work.",
         epilog="Exit codes: 0 every call succeeded, all expected replicas took part and every threshold held; 1 not "
@@ -181,7 +184,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--timeout", type=duration, default=30.0, metavar="TIME", help="for one request (default: 30s)")
 
-    what = parser.add_argument_group("what is called", f"Fields in --args differ from call to call: {fields.HELP}.")
+    what = parser.add_argument_group(
+        "what is called", f"Fields in --args differ from call to call: {fields.FIELDS_HELP}."
+    )
     chosen = what.add_mutually_exclusive_group()
     add = chosen.add_argument
     add("--tool", metavar="NAME", help="a tool (default: echo, whose reply is checked)")
@@ -192,7 +197,8 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--args", type=json_object, default={}, metavar="JSON", help="the tool's arguments, or params")
     what.add_argument(
         "--era",
-        choices=_ERAS,
+        dest="family",
+        choices=_FAMILIES,
         default="legacy",
         help="of the protocol: 2025-11-25, 2026-07-28, or both in turns (default: %(default)s)",
     )

@@ -8,7 +8,7 @@ from mcp_swarm.loadtest.options import Options
 from mcp_swarm.loadtest.pace import Ramp
 from mcp_swarm.loadtest.run import Load
 from mcp_swarm.loadtest.scenario import Conversation, Echo, Mix, Scenario, Single
-from mcp_swarm.loadtest.target import Target
+from mcp_swarm.loadtest.target import LoadTarget
 
 
 def load(options: Options, addresses: list[str], part: int) -> Load:
@@ -17,7 +17,7 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
     Raises:
         ValueError: a mix that makes no sense.
     """
-    target = Target.of(options.url)
+    target = LoadTarget.of(options.url)
     sign = options.signer.lines(options.url) if options.signer else None
     count = options.processes
     ramp = options.ramp
@@ -25,7 +25,7 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
         target=target,
         addresses=addresses,
         scenario=scenario(options.what, Writer(target, options.headers, sign)),
-        eras=options.eras,
+        families=options.families,
         callers=max(1, _share(options.concurrent, part, count)),
         requests=None if options.requests is None else _share(options.requests, part, count),
         seconds=options.seconds,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from mcp_swarm.loadtest.connection import Connection
-from mcp_swarm.loadtest.message import Era
+from mcp_swarm.loadtest.message import Family
 from mcp_swarm.loadtest.pace import Ramp
 from mcp_swarm.loadtest.samples import Samples
 from mcp_swarm.loadtest.scenario import Scenario
-from mcp_swarm.loadtest.target import Target
+from mcp_swarm.loadtest.target import LoadTarget
 
 _TIMER = 0.002
 """Seconds that the loop's timers may be late. An idle caller's delay of so little is the generator's own, and doesn't
@@ -20,7 +20,7 @@ count as latency."""
 
 _SWEEP = 0.05
 
-Policy = Literal["keepalive", "fresh"] | int
+LoadPolicy = Literal["keepalive", "fresh"] | int
 """How long a caller keeps a connection: for all calls, for one, or for a number of them."""
 
 
@@ -28,10 +28,10 @@ Policy = Literal["keepalive", "fresh"] | int
 class Load:
     """What one process sends."""
 
-    target: Target
+    target: LoadTarget
     addresses: list[str]
     scenario: Scenario
-    eras: tuple[Era, ...]
+    families: tuple[Family, ...]
     """Taken in turns."""
     callers: int
     requests: int | None
@@ -40,7 +40,7 @@ class Load:
     """How long; None: until all requests are sent."""
     ramp: Ramp | None
     """The schedule of an open loop; None for a closed one."""
-    policy: Policy
+    policy: LoadPolicy
     patience: float
     """Seconds until a request has failed."""
 
@@ -59,7 +59,7 @@ class Working(Protocol):
         """Let go of what is open."""
 
 
-class Run:
+class LoadRun:
     """One process's part of a run, while it goes on and when it is over.
 
     Args:
@@ -97,7 +97,7 @@ class Run:
         """Whether there is nothing left to take."""
         return self._over_at(self.now)
 
-    async def go(self, make: "Callable[[Run], Working]") -> None:
+    async def go(self, make: "Callable[[LoadRun], Working]") -> None:
         """Send everything, and wait for the last response.
 
         Args:

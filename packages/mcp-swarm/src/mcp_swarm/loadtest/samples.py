@@ -28,7 +28,7 @@ class Sample:
         return self.ended - self.begun
 
 
-class Words:
+class NumberedWords:
     """Words by number, as far as they have occurred."""
 
     def __init__(self, words: tuple[str, ...] = ()) -> None:
@@ -54,9 +54,9 @@ class Samples:
     replica: "array[int]" = field(default_factory=lambda: array("H"))
     name: "array[int]" = field(default_factory=lambda: array("H"))
     connection: "array[int]" = field(default_factory=lambda: array("L"))
-    kinds: Words = field(default_factory=lambda: Words(("",)))
-    replicas: Words = field(default_factory=lambda: Words(("",)))
-    names: Words = field(default_factory=Words)
+    kinds: NumberedWords = field(default_factory=lambda: NumberedWords(("",)))
+    replicas: NumberedWords = field(default_factory=lambda: NumberedWords(("",)))
+    names: NumberedWords = field(default_factory=NumberedWords)
     examples: dict[str, str] = field(default_factory=dict)
     """One example of each kind of failure: what came, in short."""
 

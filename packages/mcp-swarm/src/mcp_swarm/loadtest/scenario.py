@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Protocol
 
-from mcp_swarm.loadtest.connection import Reply
+from mcp_swarm.loadtest.connection import HttpReply
 from mcp_swarm.loadtest.fields import maker
-from mcp_swarm.loadtest.message import CLIENT, Era, Request, Writer
+from mcp_swarm.loadtest.message import CLIENT, Family, SentRequest, Writer
 
-Exchange = Callable[[Request], Awaitable[Reply | None]]
+Exchange = Callable[[SentRequest], Awaitable[HttpReply | None]]
 """Sends a request and notes what comes of it; gives the reply of a success."""
 
 
 class Scenario(Protocol):
     """What a caller does again and again."""
 
-    async def perform(self, number: int, era: Era, exchange: Exchange) -> None:
+    async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Do it once; `number` is no other's."""
 
 
@@ -39,10 +39,10 @@ class Single:
         self._params = params
         self._make = maker(params)
 
-    async def perform(self, number: int, era: Era, exchange: Exchange) -> None:
+    async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Send it."""
         params = self._make(number) if self._make else self._params
-        await exchange(self._writer.request(era, number, self._method, params))
+        await exchange(self._writer.request(family, number, self._method, params))
 
 
 class Echo:
@@ -52,15 +52,15 @@ class Echo:
         self._writer = writer
         self._run = secrets.token_hex(3)
 
-    async def perform(self, number: int, era: Era, exchange: Exchange) -> None:
+    async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Send it."""
-        await exchange(echo(self._writer, era, number, f"load {self._run} {number}"))
+        await exchange(echo(self._writer, family, number, f"load {self._run} {number}"))
 
 
-def echo(writer: Writer, era: Era, identity: int, text: str, *, session: str = "") -> Request:
+def echo(writer: Writer, family: Family, identity: int, text: str, *, session: str = "") -> SentRequest:
     """A call of the tool `echo`, whose right answer is the text."""
     params = {"name": "echo", "arguments": {"message": text}}
-    return writer.request(era, identity, "tools/call", params, text=text, session=session)
+    return writer.request(family, identity, "tools/call", params, text=text, session=session)
 
 
 class Mix:
@@ -76,10 +76,10 @@ class Mix:
         if not self._weights or self._weights[-1] <= 0:
             raise ValueError("a mix needs a weight above 0")
 
-    async def perform(self, number: int, era: Era, exchange: Exchange) -> None:
+    async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Do one of them."""
         (scenario,) = random.choices(self._scenarios, cum_weights=self._weights)
-        await scenario.perform(number, era, exchange)
+        await scenario.perform(number, family, exchange)
 
 
 @dataclass
@@ -89,25 +89,25 @@ class Conversation:
     writer: Writer
     calls: int = 3
 
-    async def perform(self, number: int, era: Era, exchange: Exchange) -> None:
+    async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Hold it; it ends with the first step that fails."""
         first = number * (self.calls + 2)
         session = ""
-        if era is Era.MODERN:
-            if await exchange(self.writer.request(era, first, "server/discover")) is None:
+        if family is Family.MODERN:
+            if await exchange(self.writer.request(family, first, "server/discover")) is None:
                 return
         else:
-            hello = {"protocolVersion": era.value, "capabilities": {}, "clientInfo": CLIENT}
-            reply = await exchange(self.writer.request(era, first, "initialize", hello))
+            hello = {"protocolVersion": family.value, "capabilities": {}, "clientInfo": CLIENT}
+            reply = await exchange(self.writer.request(family, first, "initialize", hello))
             if reply is None:
                 return
             session = reply.session
-            ready = self.writer.request(era, None, "notifications/initialized", session=session)
+            ready = self.writer.request(family, None, "notifications/initialized", session=session)
             if await exchange(ready) is None:
                 return
-        if await exchange(self.writer.request(era, first + 1, "tools/list", session=session)) is None:
+        if await exchange(self.writer.request(family, first + 1, "tools/list", session=session)) is None:
             return
         for call in range(self.calls):
             text = f"conversation {number} {call}"
-            if await exchange(echo(self.writer, era, first + 2 + call, text, session=session)) is None:
+            if await exchange(echo(self.writer, family, first + 2 + call, text, session=session)) is None:
                 return

@@ -11,7 +11,7 @@ from mcp_swarm.loadtest.watch import Generator
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailureKind:
     """One kind of failure."""
 
     kind: str
@@ -21,7 +21,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Replica:
+class ReplicaShare:
     """One replica's part in a run."""
 
     name: str
@@ -76,12 +76,12 @@ class Summary:
     latency_failed: Latency
     histogram: list[Bucket]
     """Of the successful."""
-    failures: list[Failure]
+    failures: list[FailureKind]
     """Most frequent first."""
     steps: list[Step]
     connections: int
     connecting: Latency
-    replicas: list[Replica]
+    replicas: list[ReplicaShare]
     expected_replicas: int
     evenness: Evenness
     slices: list[Slice]
@@ -143,7 +143,7 @@ def summarize(
         latency_failed=_latency(bad),
         histogram=histogram([each.seconds for each in good]),
         failures=[
-            Failure(kind, count, samples.examples.get(kind, ""))
+            FailureKind(kind, count, samples.examples.get(kind, ""))
             for kind, count in Counter(each.kind for each in bad).most_common()
         ],
         steps=_steps(everything),
@@ -161,14 +161,14 @@ def _latency(samples: list[Sample]) -> Latency:
     return Latency.of([each.seconds for each in samples])
 
 
-def _replicas(samples: list[Sample]) -> list[Replica]:
+def _replicas(samples: list[Sample]) -> list[ReplicaShare]:
     by_name: defaultdict[str, list[Sample]] = defaultdict(list)
     for each in samples:
         if each.replica:
             by_name[each.replica].append(each)
     answered = sum(map(len, by_name.values()))
     return [
-        Replica(
+        ReplicaShare(
             name=name,
             requests=len(its),
             failed=sum(bool(each.kind) for each in its),
@@ -192,7 +192,7 @@ def _steps(samples: list[Sample]) -> list[Step]:
     ]
 
 
-def _evenness(replicas: list[Replica], expected: int) -> Evenness:
+def _evenness(replicas: list[ReplicaShare], expected: int) -> Evenness:
     """Of all replicas that took part, and of those that should have: these count as having done nothing."""
     count = max(len(replicas), expected)
     shares = [replica.requests for replica in replicas] + [0] * (count - len(replicas))

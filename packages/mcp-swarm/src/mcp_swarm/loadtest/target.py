@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadTarget:
     """An endpoint, taken apart once for all connections."""
 
     url: str
@@ -19,7 +19,7 @@ class Target:
     tls: ssl.SSLContext | None
 
     @classmethod
-    def of(cls, url: str) -> "Target":
+    def of(cls, url: str) -> "LoadTarget":
         """Take a URL apart.
 
         Raises:

@@ -13,10 +13,10 @@ from multiprocessing.connection import Connection as Pipe
 import uvloop
 
 from mcp_swarm.loadtest import plan
-from mcp_swarm.loadtest.caller import Caller
+from mcp_swarm.loadtest.caller import LoadCaller
 from mcp_swarm.loadtest.official import OfficialCaller
 from mcp_swarm.loadtest.options import Options
-from mcp_swarm.loadtest.run import Run, Working
+from mcp_swarm.loadtest.run import LoadRun, Working
 from mcp_swarm.loadtest.samples import Samples
 from mcp_swarm.loadtest.watch import Watch
 
@@ -25,7 +25,7 @@ TICK = 0.25
 
 
 @dataclass(frozen=True)
-class Tick:
+class LiveTick:
     """What came since the last one."""
 
     at: float
@@ -50,7 +50,7 @@ class Part:
 
 
 def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
-    """What the process does: say "ready", wait for a word, send `Tick` after `Tick` and in the end a `Part`.
+    """What the process does: say "ready", wait for a word, send `LiveTick` after `LiveTick` and in the end a `Part`.
 
     Any word that comes meanwhile means: stop. What goes wrong is sent as a text.
     """
@@ -68,14 +68,14 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     pipe.send("ready")
     await asyncio.to_thread(pipe.recv)
 
-    def caller(run: Run) -> Working:
+    def caller(run: LoadRun) -> Working:
         if options.what.get("sdk"):
             return OfficialCaller(run, options.headers, options.signer.auth() if options.signer else None)
-        return Caller(run)
+        return LoadCaller(run)
 
     if options.warm_up:
-        await Run(plan.warm_up(load, options.warm_up)).go(caller)
-    run = Run(load, first=part + 1, step=options.processes)
+        await LoadRun(plan.warm_up(load, options.warm_up)).go(caller)
+    run = LoadRun(load, first=part + 1, step=options.processes)
     watch = Watch()
     loop = asyncio.get_running_loop()
     # A thread, since a loop that watched the pipe would make it one that doesn't wait, and large results be cut off.
@@ -90,14 +90,14 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
 
 
-def _stop_at_a_word(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: Run) -> None:
+def _stop_at_a_word(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: LoadRun) -> None:
     with suppress(EOFError, OSError):  # the parent is gone: then stop as well, or the load would outlive it
         pipe.recv()
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(run.stop)
 
 
-async def _report(pipe: Pipe, run: Run) -> None:
+async def _report(pipe: Pipe, run: LoadRun) -> None:
     told = 0
     while True:
         await asyncio.sleep(TICK)
@@ -106,7 +106,7 @@ async def _report(pipe: Pipe, run: Run) -> None:
         new = range(told, until)
         names = samples.replicas.words
         pipe.send(
-            Tick(
+            LiveTick(
                 at=run.now,
                 seconds=array("d", [samples.ended[n] - samples.begun[n] for n in new if not samples.kind[n]]),
                 failed=sum(1 for n in new if samples.kind[n]),

@@ -11,7 +11,7 @@ from typing import Any
 from mcp_swarm.loadtest.options import Options
 from mcp_swarm.loadtest.samples import Samples, merged
 from mcp_swarm.loadtest.watch import Generator, generator
-from mcp_swarm.loadtest.worker import Part, Tick, work
+from mcp_swarm.loadtest.worker import LiveTick, Part, work
 
 
 class WorkerError(Exception):
@@ -32,7 +32,7 @@ class Measured:
     """Whether Ctrl-C ended it."""
 
 
-def measure(options: Options, addresses: list[str], tell: Callable[[Tick], None]) -> Measured:
+def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], None]) -> Measured:
     """Generate the load.
 
     Args:
@@ -73,7 +73,7 @@ def measure(options: Options, addresses: list[str], tell: Callable[[Tick], None]
     )
 
 
-def _collect(pipes: list[Pipe], tell: Callable[[Tick], None]) -> tuple[list[Part], bool]:
+def _collect(pipes: list[Pipe], tell: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
     parts: dict[Pipe, Part] = {}
     interrupted = False
     while len(parts) < len(pipes):

@@ -1,13 +1,14 @@
 """The one module that touches private names of FastMCP and the MCP SDK.
 
-`tests/exchange/test_sdk.py` names each of them, so that an upgrade that moves one fails with a plain sentence.
+`tests/mcp/test_sdk.py` names each of them, so that an upgrade that moves one fails with a plain sentence.
 """
 
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sized
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, cast
 
 from fastmcp import Context, FastMCP
@@ -23,7 +24,6 @@ from fastmcp.server.dependencies import (
 )
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
-from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import FunctionTool
 from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
@@ -34,7 +34,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, _extract_meta
 from pydantic import ValidationError
-from starlette.requests import Request as HttpRequest
 from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
@@ -44,10 +43,6 @@ from mcp_swarm.mcp.dispatch import Dispatch
 
 class LeavesToolsAlone(ServerExtension):
     """An extension that takes part in no call of a planned tool."""
-
-
-BUILT_IN_MIDDLEWARE: tuple[type, ...] = (DereferenceRefsMiddleware,)
-"""FastMCP's own, which touches lists of components only, and the same way for every caller."""
 
 
 def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
@@ -71,20 +66,9 @@ def adopt(mcp: FastMCP, security: RequestStateSecurity, audience: str, *, mask_e
         chain[:] = [boundary if isinstance(each, RequestStateBoundary) else each for each in chain]
 
 
-def lifespan_of(mcp: FastMCP) -> AbstractAsyncContextManager[Any]:
-    """What FastMCP keeps open while it serves; gives the state that each request's context refers to."""
-    server = low_level(mcp)
-    return server.lifespan(server)
-
-
-def connection_of(call: Call) -> Connection:
-    """A connection that knows of its client what this one request tells."""
-    return Connection.from_envelope(call.version, *call.client)
-
-
-def runner_of(mcp: FastMCP, call: Call, state: Any) -> ServerRunner[Any]:
-    """The SDK's driver of one connection's messages."""
-    return ServerRunner(low_level(mcp), connection_of(call), state)
+def runner_of(mcp: FastMCP, state: Any, version: str, client: tuple[Any, Any] = (None, None)) -> ServerRunner[Any]:
+    """The SDK's driver of a connection, which knows of its client what this one request tells (`Call.client`)."""
+    return ServerRunner(low_level(mcp), Connection.from_envelope(version, *client), state)
 
 
 def needs_cleanup(connection: Connection) -> bool:
@@ -94,8 +78,7 @@ def needs_cleanup(connection: Connection) -> bool:
 
 def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, Any]]:
     """What makes of a handler's result the one that is sent in a protocol version: validated, sieved, stamped."""
-    runner: ServerRunner[Any] = ServerRunner(low_level(mcp), Connection.from_envelope(version, None, None), None)
-    return partial(runner._serialize, method, version)
+    return partial(runner_of(mcp, None, version)._serialize, method, version)
 
 
 def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
@@ -107,17 +90,11 @@ def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]
     fn = without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread)
     if fn is not tool.fn:
         fn = _injected(tool.fn, fn)
-    adapter = get_cached_typeadapter(fn)
-    return cast("Callable[[Mapping[str, Any]], Awaitable[Any]]", adapter.validator.validate_python)
+    return cast("Callable[[Mapping[str, Any]], Awaitable[Any]]", get_cached_typeadapter(fn).validator.validate_python)
 
 
 def _injected(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """What FastMCP's wrapper does, without the context managers that it is made of.
-
-    Args:
-        fn: an async function that wants a Context or dependencies.
-        wrapper: FastMCP's, whose parameters are those that a caller gives.
-    """
+    """What FastMCP's wrapper does, which takes what a caller gives; without the context managers it is made of."""
     wanted = get_dependency_parameters(fn)
     if all(isinstance(each, _CurrentContext | _OptionalCurrentContext) for each in wanted.values()):
         current = _context._current_context.get
@@ -149,10 +126,7 @@ async def _resolved(fn: Callable[..., Any], frame: Any, name: str) -> Any:
 
 
 def body_error(error: BaseException) -> BaseException:
-    """What FastMCP makes of an error that a tool's body raised.
-
-    Pydantic's own tells of wrong arguments, unless it came from within.
-    """
+    """What FastMCP makes of an error that a tool's body raised: pydantic's own would tell of wrong arguments."""
     if not isinstance(error, ValidationError):
         return error
     wrapped = _ToolBodyError(str(error))
@@ -165,13 +139,11 @@ def injects(tool: FunctionTool) -> bool:
     return without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread) is not tool.fn
 
 
-def jsonable(value: Any, annotation: Any) -> Any:
-    """A tool's value as plain data, written by the serializer of its return type.
+jsonable = _tools._serialize_to_jsonable
+"""Takes a tool's value and its annotation, and returns plain data, written by the serializer of that type.
 
-    Raises:
-        PydanticSerializationError, UnicodeDecodeError: it has no such form.
-    """
-    return _tools._serialize_to_jsonable(value, annotation)
+Raises PydanticSerializationError or UnicodeDecodeError if there is no such form.
+"""
 
 
 class Components(dict[str, FastMCPComponent]):
@@ -193,18 +165,12 @@ def withdraw_method(mcp: FastMCP, method: str) -> None:
     low_level(mcp)._request_handlers.pop(method, None)
 
 
-def withdraw_extension(mcp: FastMCP, identifier: str) -> Callable[[], None]:
-    """Tell clients of an extension no more, nor let it take part in calls; returns what undoes that.
+def extensions_of(mcp: FastMCP) -> dict[str, ServerExtension]:
+    """The extensions that clients are told of and that take part in calls, by identifier.
 
     FastMCP itself adds extensions before it serves only, and removes none.
     """
-    extension = mcp._extensions.pop(identifier, None)
-
-    def offer() -> None:
-        if extension is not None:
-            mcp._extensions[identifier] = extension
-
-    return offer
+    return mcp._extensions
 
 
 def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
@@ -214,26 +180,21 @@ def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
     """
     provider = mcp.local_provider
     components = provider._components = Components(provider._components)
-    transforms, own = mcp._transforms, provider._transforms
     counted: tuple[Sized, ...] = (
-        transforms,
-        own,
+        mcp._transforms,
+        provider._transforms,
         mcp.middleware,
         mcp.providers,
         mcp._extensions,
         low_level(mcp)._request_handlers,
     )
-
-    def stamp() -> tuple[int, ...]:
-        return components.changes, *map(len, counted)
-
-    return stamp
+    return lambda: (components.changes, *map(len, counted))
 
 
 class StateStore:
     """FastMCP's store of session state, made when the first state is put into it.
 
-    FastMCP looks into it on every handshake-era call for what a session has hidden, and there are no sessions. The
+    FastMCP looks into it on every handshake-protocol call for what a session has hidden, and there are no sessions. The
     store and its libraries take 6 MB and an eighth of a second.
     """
 
@@ -243,8 +204,7 @@ class StateStore:
     async def get(self, *, key: str) -> None:
         """Nothing has been put yet."""
 
-    async def delete(self, *, key: str) -> None:
-        """Nothing has been put yet."""
+    delete = get
 
     def __getattr__(self, name: str) -> Any:
         """Anything else needs the real one."""
@@ -259,7 +219,7 @@ def store_state_later(mcp: FastMCP) -> None:
 
 
 def why_unplannable(mcp: FastMCP) -> str:
-    """What of a server, if anything, only the full lane knows how to do."""
+    """What of a server, if anything, only the FastMCP path knows how to do."""
     if mcp._transforms or mcp.local_provider._transforms:
         return "the server has transforms"
     if any(not isinstance(extension, LeavesToolsAlone) for extension in mcp._extensions.values()):
@@ -331,50 +291,28 @@ class CallContext(Context):
 class LazyRequestContext(FastMCPRequestContext):
     """What `bind_request_context` makes of an SDK request context, made on demand."""
 
+    session = property(attrgetter("_srctx.session"))
+    request = property(attrgetter("_srctx.request"))
+    protocol_version = property(attrgetter("_call.version"))
+    lifespan_context = property(attrgetter("_binding.state"))
+    close_sse_stream = None  # a reply's stream ends with its result
+
     def __init__(self, binding: Binding, call: Call) -> None:
         self._binding = binding
         self._call = call
 
     @cached_property
     def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
-        call = self._call
-        request = call.request
-        dispatch = Dispatch(request, call.scope, call.reply)
-        runner = runner_of(self._binding.mcp, call, self._binding.state)
-        meta = _extract_meta(request.params)
+        call, request = self._call, self._call.request
+        runner = runner_of(self._binding.mcp, self._binding.state, call.version, call.client)
+        dispatch, meta = Dispatch(request, call.scope, call), _extract_meta(request.params)
         return runner._make_context(dispatch, request.method, request.params, meta, call.version)
 
     @property
-    def session(self) -> Any:  # type: ignore[override]
-        """The SDK's session of this request."""
-        return self._srctx.session
-
-    @property
     def request_id(self) -> str:  # type: ignore[override]
-        """The JSON-RPC id."""
         return str(self._call.request.id)
 
     @property
     def meta(self) -> dict[str, Any] | None:  # type: ignore[override]
-        """The request's `_meta`."""
         meta = (self._call.request.params or {}).get("_meta")
         return dict(meta) if isinstance(meta, Mapping) else None
-
-    @property
-    def request(self) -> HttpRequest:  # type: ignore[override]
-        """The HTTP request."""
-        return cast("HttpRequest", self._srctx.request)
-
-    @property
-    def protocol_version(self) -> str:  # type: ignore[override]
-        """The version that the request speaks."""
-        return self._call.version
-
-    @property
-    def close_sse_stream(self) -> None:  # type: ignore[override]
-        """Nothing: a reply's stream ends with its result."""
-
-    @property
-    def lifespan_context(self) -> Any:
-        """What the server's lifespan gave."""
-        return self._binding.state

@@ -1,15 +1,15 @@
 """What a replica offers only while it is the only one."""
 
 import logging
-from collections.abc import Callable
 
 from fastmcp import FastMCP
+from fastmcp.server.extensions import ServerExtension
 
-from mcp_swarm.jobs.service import Desk
+from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.job_tools import tools_of
 from mcp_swarm.mcp.sharing import Sharing
-from mcp_swarm.mcp.tasks import EXTENSION
+from mcp_swarm.mcp.tasks import TASKS_EXTENSION
 from mcp_swarm.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -21,13 +21,13 @@ class AloneOnly:
     They are withdrawn when another replica turns up, and offered again when it has gone.
     """
 
-    def __init__(self, settings: Settings, mcp: FastMCP, desk: Desk, share: Sharing) -> None:
+    def __init__(self, settings: Settings, mcp: FastMCP, service: JobService, share: Sharing) -> None:
         self._settings = settings
         self._mcp = mcp
-        self._desk = desk
+        self._service = service
         self._share = share
-        self._offer_tasks: Callable[[], None] | None = None
-        self._jobs = bool(desk.jobs) and settings.jobs_in_process
+        self._tasks: ServerExtension | None = None
+        self._jobs = bool(service.jobs) and settings.jobs_in_process
         self._subscriptions = share.subscriptions if settings.redis_url is None else None
         share.peers.on_change.append(self.follow)
 
@@ -51,12 +51,14 @@ class AloneOnly:
             logger.warning("There are %d replicas now. This one no longer offers %s", count, ", ".join(what))
 
     def _follow_jobs(self, *, alone: bool) -> None:
+        extensions = _sdk.extensions_of(self._mcp)
         if not alone:
-            for tool in tools_of(self._desk):
+            for tool in tools_of(self._service):
                 self._mcp.local_provider.remove_tool(tool.name)
-            self._offer_tasks = _sdk.withdraw_extension(self._mcp, EXTENSION)
-        self._desk.follow(1 if alone else self._share.peers.count)
-        if alone and self._offer_tasks is not None:
-            for tool in tools_of(self._desk):
+            self._tasks = extensions.pop(TASKS_EXTENSION, None)
+        self._service.follow(1 if alone else self._share.peers.count)
+        if alone:
+            for tool in tools_of(self._service):
                 self._mcp.add_tool(tool)
-            self._offer_tasks()
+            if self._tasks is not None:
+                extensions[TASKS_EXTENSION] = self._tasks

@@ -3,15 +3,14 @@
 from collections.abc import Awaitable
 
 from mcp_swarm.auth.caller import caller_of
-from mcp_swarm.http.json_replies import encode
+from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.envelope import Envelopes
-from mcp_swarm.mcp.fastmcp_path import FullLane
+from mcp_swarm.mcp.fastmcp_path import FastMcpPath
+from mcp_swarm.mcp.protocol_version import Envelopes
 
-METHODS = frozenset(
+CACHED_METHODS = frozenset(
     {"tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover", "ping"}
 )
-
 
 _REMEMBERED = 512
 """Replies; more than a few callers with tools of their own make."""
@@ -19,10 +18,10 @@ _REMEMBERED = 512
 _Asked = tuple[str, str, tuple[str, ...] | None]
 
 
-class Catalogue:
-    """Remembers what the full lane answered to each method in each protocol version, and to whom."""
+class CachedLists:
+    """Remembers what the FastMCP path answered to each method in each protocol version, and to whom."""
 
-    def __init__(self, full: FullLane, envelopes: Envelopes) -> None:
+    def __init__(self, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.full = full
         self.envelopes = envelopes
         self._known: dict[_Asked, bytes] = {}
@@ -32,19 +31,18 @@ class Catalogue:
         self._known.clear()
 
     def answer(self, call: Call) -> Awaitable[None]:
-        """Answer a request for a list; one that isn't for the whole list, or isn't valid, by the full lane."""
-        request = call.request
+        """Answer a request for a list; one that isn't for the whole list, or isn't valid, by the FastMCP path."""
         if not self._asks_for_all(call):
             return self.full.answer(call)
         result = self._known.get(_asked(call))
         if result is None:
             return self._ask(call)
-        return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request.id), result))
+        return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
 
     async def _ask(self, call: Call) -> None:
         try:
             result = await self.full.result(call)
-        except Exception:  # noqa: BLE001  # the full lane's to tell
+        except Exception:  # noqa: BLE001  # the FastMCP path's to tell
             await self.full.answer(call)
             return
         if len(self._known) >= _REMEMBERED:
@@ -53,13 +51,13 @@ class Catalogue:
         await self.answer(call)
 
     def _asks_for_all(self, call: Call) -> bool:
-        params = call.request.params
+        request = call.request
+        params = request.params
         if not params:
             return not call.modern
         meta = params.get("_meta")
         if len(params) > 1 or type(meta) is not dict:
             return False
-        request = call.request
         return self.envelopes.is_valid(request.method, meta, call.version, request.size)
 
 

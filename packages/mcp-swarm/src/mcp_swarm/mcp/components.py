@@ -1,24 +1,20 @@
 """What was discovered, added to the FastMCP server."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
+from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from mcp_swarm.auth.visibility import Visibility
-from mcp_swarm.components.cache.cache import Cache
-from mcp_swarm.components.call_limits import CallGuard, bounded
-from mcp_swarm.components.checks import Check
-from mcp_swarm.components.containment import AsyncFunction
-from mcp_swarm.components.discovery import DiscoveryError, Found, discover
-from mcp_swarm.components.job import Job
+from mcp_swarm.components.call_limits import CallLimits, bounded
+from mcp_swarm.components.discovery import Discovered, DiscoveryError, discover
 from mcp_swarm.components.not_found import answer_not_found
-from mcp_swarm.jobs.service import Desk
+from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk, request_state
 from mcp_swarm.mcp.job_tools import JOB_TOOLS, tools_of
 from mcp_swarm.mcp.tasks import JobTasks
@@ -26,7 +22,7 @@ from mcp_swarm.settings import Settings
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One line of the catalogue."""
 
     name: str
@@ -37,20 +33,24 @@ class Entry:
 class Catalogue:
     """What this server offers, as people read it; sorted by name."""
 
-    tools: list[Entry]
-    resources: list[Entry]
-    prompts: list[Entry]
-    jobs: list[Entry]
+    tools: list[CatalogueEntry]
+    resources: list[CatalogueEntry]
+    prompts: list[CatalogueEntry]
+    jobs: list[CatalogueEntry]
+
+    @classmethod
+    def of(cls, discovered: Discovered) -> "Catalogue":
+        def entries(*kinds: type[FastMCPComponent]) -> list[CatalogueEntry]:
+            chosen = [item.component for item in discovered.components if isinstance(item.component, kinds)]
+            return sorted(map(_entry, chosen), key=lambda entry: entry.name)
+
+        jobs = [CatalogueEntry(name, _summary(job.description)) for name, job in sorted(discovered.jobs.items())]
+        return cls(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt), jobs)
 
     @property
-    def kinds(self) -> list[tuple[str, list[Entry]]]:
-        """What there is, by kind."""
-        return [
-            ("tools", self.tools),
-            ("resources", self.resources),
-            ("prompts", self.prompts),
-            ("jobs", self.jobs),
-        ]
+    def kinds(self) -> list[tuple[str, list[CatalogueEntry]]]:
+        """What there is, by kind, in the order above."""
+        return list(vars(self).items())
 
     @property
     def counts(self) -> str:
@@ -63,22 +63,7 @@ class Catalogue:
         return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
 
-@dataclass(frozen=True)
-class McpApp:
-    """What was found for a server."""
-
-    catalogue: Catalogue
-    timeouts: Mapping[str, float]
-    """Seconds that a tool's author gives its calls, by tool's name."""
-    jobs: Mapping[str, Job]
-    """By name; to be offered by `offer_jobs`."""
-    cache: Cache
-    """Of tools' results."""
-    checks: list[Check]
-    """Of what tools need."""
-
-
-def serve_components(mcp: FastMCP, settings: Settings) -> McpApp:
+def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     """Add what `MCP_COMPONENTS` names to a server, and put the bounds of calls around everything that it serves.
 
     Raises:
@@ -86,11 +71,10 @@ def serve_components(mcp: FastMCP, settings: Settings) -> McpApp:
     """
     discovered = discover(settings)
     found = discovered.components
-    timeouts = {item.component.name: item.timeout for item in found if item.timeout is not None}
     _sdk.adopt(mcp, request_state.security(settings), settings.mcp_name, mask_errors=not settings.debug_errors)
-    lists = [each for each in mcp.middleware if isinstance(each, _sdk.BUILT_IN_MIDDLEWARE)]
+    lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
-        CallGuard(settings.call_timeout_seconds, timeouts),
+        CallLimits(settings.call_timeout_seconds, timeouts_of(discovered)),
         *(each for each in mcp.middleware if each not in lists),
         *discovered.middleware,
         *([Visibility()] if settings.api_keys_file else []),
@@ -99,29 +83,30 @@ def serve_components(mcp: FastMCP, settings: Settings) -> McpApp:
     _sdk.low_level(mcp).middleware.append(answer_not_found)
     for item in found:
         _add(mcp, item.component)
-    if discovered.completion is not None:
-        mcp.add_completion_handler(_within(settings.call_timeout_seconds, discovered.completion))
+    if (suggest := discovered.completion) is not None:
+
+        async def in_time(*arguments: Any) -> Any:
+            return await bounded(suggest(*arguments), "prompt", "completion", settings.call_timeout_seconds)
+
+        mcp.add_completion_handler(in_time)
     tools = {item.component.name: item.where for item in found if isinstance(item.component, Tool)}
     for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
         if name in tools:
             raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job's tool")
-    catalogue = _catalogue(found, discovered.jobs)
-    return McpApp(catalogue, timeouts, discovered.jobs, discovered.cache, discovered.checks)
+    return discovered
 
 
-def offer_jobs(mcp: FastMCP, desk: Desk, settings: Settings) -> None:
+def timeouts_of(discovered: Discovered) -> dict[str, float]:
+    """Seconds that tools' authors give their calls, by tool's name."""
+    return {item.component.name: item.timeout for item in discovered.components if item.timeout is not None}
+
+
+def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     """Add the tools of jobs, and the protocol's tasks where requests come one by one."""
-    for tool in tools_of(desk):
+    for tool in tools_of(service):
         mcp.add_tool(tool)
-    if not desk.off and settings.stateless_http and settings.json_response != "false":
-        mcp.add_extension(JobTasks(desk))
-
-
-def _within(seconds: float, suggest: AsyncFunction) -> AsyncFunction:
-    async def in_time(*arguments: Any) -> Any:
-        return await bounded(suggest(*arguments), "prompt", "completion", seconds)
-
-    return in_time
+    if not service.off and settings.stateless_http and settings.json_response != "false":
+        mcp.add_extension(JobTasks(service))
 
 
 def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
@@ -136,16 +121,7 @@ def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
             mcp.add_prompt(component)
 
 
-def _catalogue(found: list[Found], jobs: Mapping[str, Job]) -> Catalogue:
-    def entries(*kinds: type[FastMCPComponent]) -> list[Entry]:
-        chosen = [item for item in found if isinstance(item.component, kinds)]
-        return sorted((_entry(item.component) for item in chosen), key=lambda entry: entry.name)
-
-    offered = [Entry(name, job.description.partition("\n\n")[0]) for name, job in sorted(jobs.items())]
-    return Catalogue(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt), offered)
-
-
-def _entry(component: FastMCPComponent) -> Entry:
+def _entry(component: FastMCPComponent) -> CatalogueEntry:
     match component:
         case Resource():
             name = str(component.uri)
@@ -153,4 +129,8 @@ def _entry(component: FastMCPComponent) -> Entry:
             name = component.uri_template
         case _:
             name = component.name
-    return Entry(name, (component.description or "").partition("\n\n")[0])
+    return CatalogueEntry(name, _summary(component.description or ""))
+
+
+def _summary(description: str) -> str:
+    return description.partition("\n\n")[0]

@@ -12,44 +12,27 @@ from mcp.shared.transport_context import TransportContext
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
-from mcp_swarm.http.json_replies import encode
+from mcp_swarm.http.responses import encode
+from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
-from mcp_swarm.mcp.reply import Reply
 
 
 class Dispatch:
     """The SDK's `DispatchContext` (a structural protocol): notifications ride on the request's own reply.
 
-    A stateless server can't ask its client anything in the middle of a call, in either era: the answer would be a
-    request of its own, which another replica may get.
+    A stateless server can't ask its client anything in the middle of a call, in either protocol: the answer would be a
+    request of its own, which another replica may get. `call` is None for a notification, which has no reply.
     """
 
+    transport = TransportContext(kind="streamable-http", can_send_request=False)
     can_send_request = False
 
-    def __init__(self, request: Request | Notification, scope: Scope, reply: Reply) -> None:
-        self.request = request
-        self.scope = scope
-        self.reply = reply
-
-    @property
-    def request_id(self) -> int | str | None:
-        """The JSON-RPC id; None of a notification."""
-        return self.request.id if isinstance(self.request, Request) else None
-
-    @cached_property
-    def http_request(self) -> HttpRequest:
-        """The HTTP request, for what asks for its headers."""
-        return HttpRequest(self.scope)
-
-    @cached_property
-    def transport(self) -> TransportContext:
-        """What kind of transport this is."""
-        return TransportContext(kind="streamable-http", can_send_request=False, headers=self.http_request.headers)
-
-    @cached_property
-    def message_metadata(self) -> ServerMessageMetadata:
-        """The HTTP request, where the SDK looks for it."""
-        return ServerMessageMetadata(request_context=self.http_request)
+    def __init__(self, message: Request | Notification, scope: Scope, call: Call | None = None) -> None:
+        self.message = message
+        self.call = call
+        self.request_id = message.id
+        self.http_request = HttpRequest(scope)
+        self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -62,11 +45,7 @@ class Dispatch:
         params: Mapping[str, Any] | None,  # noqa: ARG002
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """Refuse.
-
-        Raises:
-            NoBackChannelError: always.
-        """
+        """Raise `NoBackChannelError`."""
         raise NoBackChannelError(method)
 
     async def notify(
@@ -76,15 +55,15 @@ class Dispatch:
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> None:
         """Send a notification ahead of the result, if the caller takes an event stream."""
-        if self.reply.may_stream:
+        if self.call is not None and self.call.may_stream:
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
             if params is not None:
                 message["params"] = dict(params)
-            await self.reply.event(encode(message))
+            await self.call.event(encode(message))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress, if the caller gave a token for it."""
-        meta = (self.request.params or {}).get("_meta")
+        meta = (self.message.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         if token is None:
             return

@@ -1,50 +1,44 @@
-"""The fast lane: a tool call by its plan, validated, run and written with nothing between."""
+"""The fast path: a tool call by its plan, validated, run and written with nothing between."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
-from mcp_swarm.auth.caller import may_use
+from mcp_swarm.auth.caller import CALLER, Caller
 from mcp_swarm.components.call_limits import out_of_time
-from mcp_swarm.components.outcome import BODY, Handover, Outcome
-from mcp_swarm.downstream import deadline
+from mcp_swarm.components.outcome import BODY_OUTCOME, Handover, Outcome
+from mcp_swarm.downstream.deadline import END
 from mcp_swarm.mcp._sdk import Binding, body_error
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.envelope import Envelopes
-from mcp_swarm.mcp.fastmcp_path import FullLane
+from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.plan import Plan
 from mcp_swarm.mcp.planning import Plans
-from mcp_swarm.mcp.wait_for_call import watch
+from mcp_swarm.mcp.protocol_version import Envelopes
 from mcp_swarm.process import eager_task
 
 _PARAMS = frozenset({"name", "arguments", "_meta"})
 
 
-class FastLane:
-    """Answers calls of tools that have a plan.
+class FastPath:
+    """Answers calls of tools that have a plan, with `full` for what turns out to be unusual."""
 
-    Args:
-        state: what the server's lifespan gave.
-        full: answers what turns out to be unusual.
-    """
-
-    def __init__(self, mcp: FastMCP, state: Any, full: FullLane, envelopes: Envelopes) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.mcp = mcp
         self.full = full
         self.binding = Binding(mcp, state)
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
-        """The plan of the tool that a call is for; None if this call is one for the full lane.
+        """The plan of the tool that a call is for; None if this call is one for the FastMCP path.
 
-        A version of the tool and another round's answers are such; what isn't valid; and a tool that the caller may not
-        use.
+        Such are a version of the tool, another round's answers, what isn't valid, and what the caller may not use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:
@@ -53,7 +47,8 @@ class FastLane:
         plan = plans.tools.get(name) if type(name) is str else None
         if plan is None or (arguments is not None and type(arguments) is not dict):
             return None
-        if not may_use(call.scope, plan.tool.name):
+        caller: Caller | None = call.scope.get(CALLER)
+        if caller is not None and not caller.may_use(plan.tool.name):
             return None
         meta = params.get("_meta")
         if meta is None:
@@ -63,21 +58,17 @@ class FastLane:
         return plan if self.envelopes.is_valid("tools/call", meta, call.version, call.request.size) else None
 
     def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
-        """Answer a tool call.
-
-        Raises (when it is awaited):
-            ClientGone: the caller closed the connection, and the call was cancelled.
-        """
+        """Answer a tool call; raises as `CallPaths.answer`."""
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
-        task = eager_task.start(running, asyncio.get_running_loop())
+        task = eager_task.start(running, loop=asyncio.get_running_loop())
         return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
 
     def _send(self, call: Call, reply: bytes | Handover) -> Awaitable[None]:
-        return call.finish(200, reply) if type(reply) is bytes else self.full.answer(call, cast("Handover", reply))
+        return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
 
     async def _wait(self, call: Call, plan: Plan, task: asyncio.Task[bytes | Handover]) -> None:
         try:
-            await watch(task, call.receive, call.reply, plan.seconds)
+            await call.wait_for(task, plan.seconds)
             reply = task.result()
         except TimeoutError:
             error = out_of_time("tool", plan.tool.name, plan.seconds)
@@ -89,10 +80,10 @@ class FastLane:
         if len(arguments) > plan.parameters:  # the FastMCP path says which of them nobody knows
             return Handover()
         self.binding.bind(call)
-        deadline.until(plan.seconds)
+        END.set(time.monotonic() + plan.seconds)  # in this call's own task
         try:
             running = plan.call(arguments)
-        except BaseException:  # noqa: BLE001  # the full lane says what is wrong with the arguments
+        except BaseException:  # noqa: BLE001  # the FastMCP path says what is wrong with the arguments
             return Handover()
         try:
             value = await running
@@ -106,11 +97,11 @@ class FastLane:
             return Handover(body=Outcome(value))
         text, content = written
         if content is None:
-            return plan.bare[call.version].fill(call.request.id, text, b"")
+            return plan.templates.bare[call.version].fill(call.request.id, text, b"")
         return plan.structured[call.version].fill(call.request.id, text, content)
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
-        deadline.until(plan.seconds)
+        END.set(time.monotonic() + plan.seconds)  # in this call's own task
         context: MiddlewareContext[Any] = MiddlewareContext(
             message=CallToolRequestParams(name=plan.tool.name, arguments=_arguments(call)),
             source="client",
@@ -129,7 +120,7 @@ class FastLane:
             return Handover(around=Outcome(result))
         try:
             return plan.templates.write(call.request.id, call.version, result)
-        except Exception:  # noqa: BLE001  # the full lane's to tell
+        except Exception:  # noqa: BLE001  # the FastMCP path's to tell
             return Handover(around=Outcome(result))
 
     async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
@@ -147,7 +138,7 @@ class FastLane:
                     return plan.tool.convert(outcome.value)
                 except BaseException as error:  # noqa: BLE001
                     outcome.error = body_error(error)
-                BODY.set(outcome)
+                BODY_OUTCOME.set(outcome)
         return await self.mcp.call_tool(name, arguments, run_middleware=False)
 
 

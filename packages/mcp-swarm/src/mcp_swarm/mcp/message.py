@@ -6,7 +6,7 @@ from typing import Any
 from mcp_types import INVALID_PARAMS, PARSE_ERROR
 from pydantic_core import from_json
 
-from mcp_swarm.http.access_lines import LONGEST
+from mcp_swarm.http.access_log import LONGEST
 from mcp_swarm.http.json_values import BYTES_PER_VALUE, count
 from mcp_swarm.http.refusal import Refused
 
@@ -18,6 +18,9 @@ _NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
 
 _SMALL = 16 * 1024
 """Bytes of a body whose memory isn't counted: `MAX_IN_FLIGHT` limits it well enough."""
+
+_NONE = object()
+_NO_MESSAGE = "The body must be a single JSON-RPC 2.0 request or notification, with params that are an object."
 
 SUBMIT_JOB = "submit_job"
 """Name of the tool that submits any job. A call of it counts as a call of the job that it names."""
@@ -43,7 +46,6 @@ class Notification:
     method: str
     params: dict[str, Any] | None
     memory: int = 0
-    """The same as `Request.memory`."""
     id: None = None
 
 
@@ -52,6 +54,7 @@ class Response:
     """A client's answer to a request of the server's."""
 
     method: str = ""
+    params: None = None
     memory: int = 0
     id: None = None
 
@@ -70,12 +73,12 @@ def parse(body: bytes) -> Request | Notification | Response:
     except ValueError:
         raise Refused(400, "The body is not valid JSON.", code=PARSE_ERROR) from None
     if type(message) is not dict or message.get("jsonrpc") != "2.0":
-        raise _no_message()
+        raise Refused(400, _NO_MESSAGE)
     method, params = message.get("method"), message.get("params")
     if type(method) is not str or (params is not None and type(params) is not dict):
         if method is None and "id" in message and ("result" in message or "error" in message):
             return Response()
-        raise _no_message()
+        raise Refused(400, _NO_MESSAGE)
     identity = message.get("id", _NONE)
     if len(method) > LONGEST_NAME or (type(identity) is str and len(identity) > LONGEST_NAME):
         raise Refused(400, f"An id or a method has at most {LONGEST_NAME} characters.")
@@ -104,9 +107,6 @@ def memory_of(body: bytes) -> int:
     return len(body) + BYTES_PER_VALUE * count(body, _SMALL)
 
 
-_NONE = object()
-
-
 def called(message: Request) -> tuple[str, str]:
     """For the log: the JSON-RPC method, and the name or URI in its params (of a tool, a prompt or a resource)."""
     params = message.params or {}
@@ -122,8 +122,3 @@ def called_tool(message: Request | Notification | Response) -> str:
     if name == SUBMIT_JOB and type(arguments) is dict:
         name = arguments.get("job")
     return name[:LONGEST_NAME] if type(name) is str else ""
-
-
-def _no_message() -> Refused:
-    text = "The body must be a single JSON-RPC 2.0 request or notification, with params that are an object."
-    return Refused(400, text)

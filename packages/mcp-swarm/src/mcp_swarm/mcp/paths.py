@@ -1,97 +1,77 @@
-"""Which lane a request takes."""
+"""Which path a request takes."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
 
-from mcp_swarm.http.access_lines import WAY
-from mcp_swarm.mcp import _sdk, call_span
-from mcp_swarm.mcp.cached_lists import METHODS, Catalogue
+from mcp_swarm.http.access_log import PATH_TAKEN
+from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp.cached_lists import CACHED_METHODS, CachedLists
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.envelope import Envelopes
-from mcp_swarm.mcp.fast_path import FastLane
-from mcp_swarm.mcp.fastmcp_path import FullLane, InSpan
-from mcp_swarm.mcp.plan import Plan
+from mcp_swarm.mcp.call_span import in_span, is_on
+from mcp_swarm.mcp.fast_path import FastPath
+from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.planning import Plans, plan
-from mcp_swarm.tracing.parent import untraced
+from mcp_swarm.mcp.protocol_version import Envelopes
 
 logger = logging.getLogger(__name__)
 
 _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
-"""Era and lane, until the full lane takes the request over."""
+"""Family and path, until the FastMCP path takes the request over."""
 
 
-class Lanes:
-    """The fast lane, the remembered lists, and the full lane for all else."""
+class CallPaths:
+    """The fast path, the remembered lists, and the FastMCP path for all else.
+
+    Args:
+        state: what the server's lifespan gave.
+        seconds: of a call, unless `timeouts` names its tool.
+    """
 
     def __init__(self, mcp: FastMCP, state: Any, seconds: float, timeouts: Mapping[str, float]) -> None:
         self.mcp = mcp
         self.seconds = seconds
         self.timeouts = timeouts
-        self.full = FullLane(mcp, state)
-        self.traced = call_span.is_on()
-        handed_over = InSpan(mcp, state) if self.traced else self.full
+        self.full = FastMcpPath(mcp, state)
+        self.traced = is_on()
+        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.full
         envelopes = Envelopes()
-        self.fast = FastLane(mcp, state, handed_over, envelopes)
-        self.catalogue = Catalogue(handed_over, envelopes)
+        self.fast = FastPath(mcp, state, handed_over, envelopes)
+        self.catalogue = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self._stamp = _sdk.count_changes(mcp)
         self._planned = self._stamp()
 
     async def plan(self) -> None:
-        """Decide which tool takes which lane; again when components have changed."""
+        """Decide which tool takes which path; again when components have changed."""
         self._planned = self._stamp()
         self.catalogue.forget()
         self.plans = await plan(self.mcp, self.seconds, self.timeouts)
-        by_lane: dict[str, list[str]] = {}
-        for tool, lane in self.plans.lanes.items():
-            by_lane.setdefault(lane, []).append(tool)
-        for lane, tools in sorted(by_lane.items()):
-            logger.info("Lane of %s: %s", ", ".join(tools), lane)
+        paths = self.plans.paths
+        for path in sorted(set(paths.values())):
+            logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
 
     def answer(self, call: Call) -> Awaitable[None]:
-        """Answer a request.
-
-        Raises (when it is awaited):
-            ClientGone: the caller closed the connection, and the call was cancelled.
-        """
+        """Answer a request. Awaiting it raises `ClientGone` if the caller went away, and the call was cancelled."""
         if self._stamp() != self._planned:
             return self._answer_anew(call)
-        call.scope[WAY] = _STATELESS if call.modern else _HANDSHAKE
+        call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
         method = call.request.method
         if method == "tools/call":
             planned = self.fast.plan_for(call, self.plans)
-            if planned is None:
-                return self.full.answer(call)
-            return self._answer_traced(call, planned) if self.traced else self.fast.answer(call, planned)
-        if method in METHODS and self.plans.cacheable:
-            return self._answer_traced(call, None) if self.traced else self.catalogue.answer(call)
+            if planned is not None:
+                if self.traced:
+                    return in_span(self.mcp, call, partial(self.fast.answer, call, planned), planned.tool)
+                return self.fast.answer(call, planned)
+        elif method in CACHED_METHODS and self.plans.cacheable:
+            if self.traced:
+                return in_span(self.mcp, call, partial(self.catalogue.answer, call))
+            return self.catalogue.answer(call)
         return self.full.answer(call)
-
-    def _answer_traced(self, call: Call, planned: Plan | None) -> Awaitable[None]:
-        """Answer by the fast lane or from what is remembered, neither of which FastMCP gets to see."""
-        if planned is None:
-            return call_span.in_list_span(self.mcp, call, lambda: self.catalogue.answer(call))
-        return call_span.in_tool_span(self.mcp, planned.tool, call, lambda: self.fast.answer(call, planned))
 
     async def _answer_anew(self, call: Call) -> None:
         await self.plan()
         await self.answer(call)
-
-
-@asynccontextmanager
-async def open_lanes(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> AsyncIterator[Lanes]:
-    """The lanes, for as long as FastMCP's own lifespan is open.
-
-    Args:
-        seconds: a call's time, unless its tool has one of its own.
-        timeouts: seconds by tool's name.
-    """
-    async with _sdk.lifespan_of(mcp) as state:
-        lanes = Lanes(mcp, state, seconds, timeouts)
-        with untraced():
-            await lanes.plan()
-        yield lanes

@@ -1,13 +1,12 @@
-"""A tool compiled for the fast lane: what it takes to validate a call, run it, and write its result."""
+"""A tool compiled for the fast path: what it takes to validate a call, run it, and write its result."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import Middleware
-from fastmcp.tools import FunctionTool, Tool, ToolResult
+from fastmcp.tools import ToolResult
 from fastmcp.tools.base import default_serializer
 from fastmcp.utilities.types import Audio, File, Image
 from mcp_types import CallToolResult, ContentBlock, InputRequiredResult, TextContent
@@ -15,52 +14,57 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from mcp_swarm.components.outcome import PlannedTool
-from mcp_swarm.http.json_replies import encode, response
+from mcp_swarm.http.responses import encode, response
 from mcp_swarm.mcp import _sdk
-from mcp_swarm.mcp.reply_template import WRAPPED, Template, template
+
+_TEXT = "the text goes here"
+_VALUE = "the value goes here"
+
+_HEAD = b'{"jsonrpc":"2.0","id":'
+
+_WRAPPED = {"fastmcp": {"wrap_result": True}}
+"""The `_meta` with which FastMCP marks structured content that it put into an object under `result`."""
 
 _MEDIA = ContentBlock | Audio | Image | File
 _PLAIN = frozenset({str, int, float, bool, dict})
 
-Written = tuple[bytes, bytes | None]
+WrittenResult = tuple[bytes, bytes | None]
 """A result's text and its structured content, both as JSON; None if there is no such content."""
 
 
-@dataclass(slots=True)
-class Plan:
-    """How to call one tool."""
+class Template:
+    """The parts of a JSON-RPC response around its id, its text and its structured content, in this order.
 
-    tool: PlannedTool
-    call: Callable[[Mapping[str, Any]], Awaitable[Any]]
-    parameters: int
-    """How many arguments a call has at most."""
-    seconds: float
-    """The time of a call."""
-    write: Callable[[Any], Written | None]
-    """Writes a result; None for one of an unusual kind."""
-    structured: Mapping[str, Template]
-    """Replies with structured content, by protocol version."""
-    bare: Mapping[str, Template]
-    """Replies without."""
-    templates: "Templates"
-    """What all tools share."""
-    middleware: tuple[Middleware, ...]
-    """Registered middleware that takes part in a call, outermost first."""
-
-
-def why_full(tool: Tool, names: Mapping[str, int]) -> str:
-    """Why a tool can't be planned, in a few words; empty if it can.
+    They are a reply that the FastMCP path would write, cut where a text and a value stand.
 
     Args:
-        names: how many tools there are of each name.
+        wire: makes of a result what the SDK sends in some protocol version.
+        structured: whether there is structured content at all; if not, `fill` takes an empty value.
+        wrapped: whether the value is put into an object under `result`.
     """
-    if not isinstance(tool, PlannedTool):
-        return "not a plain function"
-    if tool.auth is not None:
-        return "has an authorization check of its own"
-    if tool.task_config.supports_tasks():
-        return "may run as a task"
-    return "has several versions" if names[tool.name] > 1 else ""
+
+    __slots__ = ("end", "middle", "start")
+
+    def __init__(self, wire: Callable[[Any], dict[str, Any]], *, structured: bool, wrapped: bool) -> None:
+        content = {"result" if wrapped else "value": _VALUE}
+        result = wire(
+            CallToolResult(
+                content=[TextContent(type="text", text=_TEXT)],
+                structured_content=content if structured else None,
+                _meta=_WRAPPED if wrapped else None,
+            )
+        )
+        if structured:  # it goes behind the text
+            result["structuredContent"] = result.pop("structuredContent")
+        before, after = encode(result).split(encode(_TEXT))
+        self.start = b',"result":' + before
+        self.middle, end = after.split(encode(_VALUE if wrapped else content)) if structured else (after, b"")
+        self.end = end + b"}"
+
+    def fill(self, identity: int | str, text: bytes, value: bytes) -> bytes:
+        """The whole response; `text` and `value` are JSON."""
+        written = str(identity).encode() if type(identity) is int else encode(identity)
+        return b"".join((_HEAD, written, self.start, text, self.middle, value, self.end))
 
 
 class Templates:
@@ -73,11 +77,7 @@ class Templates:
         self.wrapped = self._by_version(structured=True, wrapped=True)
 
     def write(self, identity: int | str, version: str, result: ToolResult) -> bytes:
-        """The response with FastMCP's result of a call, as middleware gives it back.
-
-        Raises:
-            Exception: a result that the protocol version has no form for.
-        """
+        """The response with a result that middleware gives back; raises if the version has no form for it."""
         parts = _plain(result)
         if parts is None:
             return response(identity, self.wire[version](_tool_result(result)))
@@ -87,28 +87,33 @@ class Templates:
         return (self.wrapped if wrapped else self.structured)[version].fill(identity, text, content)
 
     def _by_version(self, *, structured: bool, wrapped: bool) -> dict[str, Template]:
-        return {version: template(wire, structured=structured, wrapped=wrapped) for version, wire in self.wire.items()}
+        return {version: Template(wire, structured=structured, wrapped=wrapped) for version, wire in self.wire.items()}
 
 
-def compile_plan(tool: PlannedTool, seconds: float, middleware: tuple[Middleware, ...], templates: Templates) -> Plan:
-    """Compile a tool.
+class Plan:
+    """How to call one tool.
 
-    Args:
+    Attributes:
+        parameters: how many arguments a call has at most.
         seconds: the time of a call.
-        middleware: registered middleware that takes part in it.
+        write: writes a result; returns None for one of an unusual kind.
+        structured: replies with structured content, by protocol version.
+        middleware: registered middleware that takes part in a call, outermost first.
     """
-    wrapped = is_wrapped(tool)
-    return Plan(
-        tool=tool,
-        call=_sdk.compiled(tool),
-        parameters=len(tool.parameters.get("properties", {})),
-        seconds=seconds,
-        write=_write_str if wrapped and tool.return_type is str else _writer(tool, wrapped=wrapped),
-        structured=templates.wrapped if wrapped else templates.structured,
-        bare=templates.bare,
-        templates=templates,
-        middleware=middleware,
-    )
+
+    def __init__(
+        self, tool: PlannedTool, seconds: float, middleware: tuple[Middleware, ...], templates: Templates
+    ) -> None:
+        # FastMCP puts a value into an object under `result`, where structured content would be none otherwise.
+        wrapped = bool((tool.output_schema or {}).get("x-fastmcp-wrap-result"))
+        self.tool = tool
+        self.call = _sdk.compiled(tool)
+        self.parameters = len(tool.parameters.get("properties", {}))
+        self.seconds = seconds
+        self.write = _write_str if wrapped and tool.return_type is str else _writer(tool, wrapped=wrapped)
+        self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
+        self.templates = templates
+        self.middleware = middleware
 
 
 def _tool_result(result: ToolResult) -> CallToolResult:
@@ -128,7 +133,7 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     block = content[0]
     if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
-    wrapped = meta == WRAPPED and type(value) is dict and value.keys() == {"result"}
+    wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
     if not (wrapped or meta is None) or isinstance(result.to_mcp_result(), CallToolResult) is not wrapped:
         return None
     if value is None:
@@ -136,26 +141,23 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     return encode(block.text), encode(value["result"] if wrapped else value), wrapped
 
 
-def is_wrapped(tool: FunctionTool) -> bool:
-    """Whether FastMCP puts a tool's value into an object under `result`, since structured content must be one."""
-    return bool((tool.output_schema or {}).get("x-fastmcp-wrap-result"))
-
-
-def _write_str(value: Any) -> Written | None:
+def _write_str(value: Any) -> WrittenResult | None:
     if type(value) is not str:
         return None
     text = encode(value)
     return text, text
 
 
-def _writer(tool: FunctionTool, *, wrapped: bool) -> Callable[[Any], Written | None]:
+def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResult | None]:
     """What `Tool.convert_result` does for results that become one text block, without the models it passes through."""
     annotation, declared = tool.return_type, tool.output_schema is not None
     usual = _PLAIN | ({annotation} if _is_record(annotation) else frozenset())
 
-    def write(value: Any) -> Written | None:
+    def write(value: Any) -> WrittenResult | None:
         kind = type(value)
-        if kind not in usual and not (kind in (list, tuple) and value and not _holds_media(value)):
+        if kind not in usual and (
+            kind not in (list, tuple) or not value or any(isinstance(item, _MEDIA) for item in value)
+        ):
             return None
         plain = _sdk.jsonable(value, annotation)
         is_object = type(plain) is dict
@@ -169,13 +171,7 @@ def _writer(tool: FunctionTool, *, wrapped: bool) -> Callable[[Any], Written | N
 
 def _is_record(annotation: Any) -> bool:
     """Whether a return type is a model or dataclass of the tool author's."""
-    if not isinstance(annotation, type):
-        return False
     special = (ToolResult, CallToolResult, InputRequiredResult, *_MEDIA.__args__)
-    return (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)) and not issubclass(
-        annotation, special
-    )
-
-
-def _holds_media(items: Any) -> bool:
-    return any(isinstance(item, _MEDIA) for item in items)
+    if not isinstance(annotation, type) or issubclass(annotation, special):
+        return False
+    return issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)

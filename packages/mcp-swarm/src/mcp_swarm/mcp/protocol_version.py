@@ -1,8 +1,9 @@
-"""Which protocol era a request speaks, and what that era asks of it."""
+"""Which protocol family a request speaks, and what that protocol asks of it."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
     MCP_PROTOCOL_VERSION_HEADER,
@@ -18,7 +19,9 @@ from mcp_types import (
     HEADER_MISMATCH,
     PROTOCOL_VERSION_META_KEY,
 )
+from mcp_types.methods import validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
+from pydantic import ValidationError
 from starlette.datastructures import Headers as StarletteHeaders
 from starlette.types import Scope
 
@@ -27,17 +30,60 @@ from mcp_swarm.http.headers import DUPLICATED, Headers
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.mcp.message import Request
 
+_REMEMBERED = 256
+_SMALL = 2000
+"""Bytes of a request whose `_meta` is worth remembering."""
+
+
+class Envelopes:
+    """Checks `_meta` as the SDK does, once for each that its clients send again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, bytes], None] = {}
+
+    def is_valid(self, method: str, meta: dict[str, Any], version: str, size: int) -> bool:
+        """Whether the SDK would take a request of a method and version with this `_meta`, and nothing else amiss.
+
+        False for an unusual progress token, too, which the SDK may refuse later. The request has `size` bytes.
+        """
+        if "progressToken" in meta:
+            if not _is_usual(meta["progressToken"]):
+                return False
+            meta = {name: value for name, value in meta.items() if name != "progressToken"}  # each request's is another
+        try:
+            key = method, version, orjson.dumps(meta)  # as text, since to Python 1 and true are equal
+        except TypeError:
+            key = None
+        if key in self._known:
+            return True
+        try:
+            named = {"name": ""} if method == "tools/call" else {}
+            validate_client_request(method, version, {**named, "_meta": meta})
+        except (KeyError, ValidationError):  # the first: no such method in this version
+            return False
+        if key is not None and size <= _SMALL:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = None
+        return True
+
+
+def _is_usual(token: Any) -> bool:
+    """Whether it is a progress token as clients make them: a number that counts, or a plain text."""
+    if type(token) is int:
+        return 0 <= token < 2**53
+    return type(token) is str and len(token) < 256 and token.isascii()
+
+
 _VERSIONS = {version.encode(): version for version in HANDSHAKE_PROTOCOL_VERSIONS}
 _MODERN = LATEST_MODERN_VERSION.encode()
-_SPACE = " \t"
-"""What may surround a header's value and is no part of it (RFC 9110, section 5.5)."""
 
 
 def handshake_version(headers: Headers) -> str | None:
-    """The handshake-era version that a request speaks, None if it is the stateless era's.
+    """The handshake-protocol version that a request speaks, None if it is the stateless protocol's.
 
     The header decides; a request without one speaks 2025-03-26 (Streamable HTTP, "Protocol Version Header"). A version
-    that nobody knows is the stateless era's to refuse, since only that era's error says which ones are served.
+    that nobody knows is the stateless protocol's to refuse: only that protocol's error says which ones are served.
     """
     said = headers.get(b"mcp-protocol-version")
     if said is None:
@@ -46,10 +92,7 @@ def handshake_version(headers: Headers) -> str | None:
 
 
 def check_envelope(request: Request, headers: Headers) -> str:
-    """Check a stateless-era request's headers against its body, and its envelope.
-
-    Returns:
-        The protocol version.
+    """Check a stateless-protocol request's headers against its body, and its envelope; returns the protocol version.
 
     Raises:
         Refused: -32602, -32020 or -32022 with the status that the specification gives each.
@@ -58,10 +101,10 @@ def check_envelope(request: Request, headers: Headers) -> str:
         return LATEST_MODERN_VERSION
     if DUPLICATED in headers:
         text = f"{headers[DUPLICATED].decode()} header appears more than once"
-        raise _refused(request.id, HEADER_MISMATCH, text)
+        raise _refused(request.id, InboundLadderRejection(HEADER_MISMATCH, text))
     verdict = classify_inbound_request({"method": request.method, "params": request.params}, headers=_routing(headers))
     if isinstance(verdict, InboundLadderRejection):
-        raise _refused(request.id, verdict.code, verdict.message, verdict.data)
+        raise _refused(request.id, verdict)
     return verdict.protocol_version
 
 
@@ -75,11 +118,9 @@ def _agrees(request: Request, headers: Headers) -> bool:
     if params is None or headers.get(b"mcp-protocol-version") != _MODERN or DUPLICATED in headers:
         return False
     meta = params.get("_meta")
-    if (
-        type(meta) is not dict
-        or meta.get(PROTOCOL_VERSION_META_KEY) != LATEST_MODERN_VERSION
-        or CLIENT_CAPABILITIES_META_KEY not in meta
-    ):
+    if type(meta) is not dict or CLIENT_CAPABILITIES_META_KEY not in meta:
+        return False
+    if meta.get(PROTOCOL_VERSION_META_KEY) != LATEST_MODERN_VERSION:
         return False
     if method == "tools/call":
         name = params.get("name")
@@ -95,19 +136,15 @@ def _agrees(request: Request, headers: Headers) -> bool:
 
 
 def check_served(headers: Headers) -> None:
-    """Check that a stateless-era notification's version is one that is served.
-
-    Raises:
-        Refused: -32022, with the versions that are.
-    """
+    """Refuse a stateless-protocol notification of a version that isn't served (-32022, with those that are)."""
     rejection = unsupported_protocol_version_rejection(_routing(headers).get(MCP_PROTOCOL_VERSION_HEADER, ""))
     if rejection is not None:
-        raise _refused(None, rejection.code, rejection.message, rejection.data)
+        raise _refused(None, rejection)
 
 
 def _routing(headers: Headers) -> dict[str, str]:
     return {
-        name.decode("latin-1"): value.decode("latin-1").strip(_SPACE)
+        name.decode("latin-1"): value.decode("latin-1").strip(" \t")  # RFC 9110, section 5.5
         for name, value in headers.items()
         if name.startswith(b"mcp-")
     }
@@ -130,8 +167,9 @@ def check_param_headers(request: Request, scope: Scope, schemas: Mapping[str, An
         return
     rejection = validate_mcp_param_headers(schemas[name], arguments or {}, StarletteHeaders(scope=scope))
     if rejection is not None:
-        raise _refused(request.id, rejection.code, rejection.message, rejection.data)
+        raise _refused(request.id, rejection)
 
 
-def _refused(identity: int | str | None, code: int, message: str, data: Any = None) -> Refused:
-    return Refused(ERROR_CODE_HTTP_STATUS.get(code, 200), message, code=code, data=data, identity=identity)
+def _refused(identity: int | str | None, why: InboundLadderRejection) -> Refused:
+    status = ERROR_CODE_HTTP_STATUS.get(why.code, 200)
+    return Refused(status, why.message, code=why.code, data=why.data, identity=identity)

@@ -36,7 +36,7 @@ def security(settings: Settings) -> RequestStateSecurity:
 
 def _principal(context: ServerRequestContext[Any, Any]) -> str | None:
     caller = caller_of(context.request.scope) if context.request else None
-    return caller.owner if caller is not None else None
+    return None if caller is None else caller.owner
 
 
 _SEALED: ContextVar[str | None] = ContextVar("sealed_request_state", default=None)
@@ -68,8 +68,7 @@ class OneUse:
         if sealed is not None and await self._is_spent(sealed):
             logger.warning("requestState rejected on %s: it was used before", ctx.method)
             # In the words of the SDK's own refusals, which tell an attacker nothing.
-            data = {"reason": "invalid_request_state"}
-            raise MCPError(INVALID_PARAMS, "Invalid or expired requestState", data)
+            raise MCPError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
         return await call_next(ctx)
 
     async def _is_spent(self, sealed: str) -> bool:

@@ -1,58 +1,55 @@
 """The endpoint where the settings ask for the SDK's own behaviour: event streams always, or sessions."""
 
 import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
+from fastmcp import FastMCP
 from sse_starlette.sse import AppStatus
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from mcp_swarm.audit.call import note_arguments
-from mcp_swarm.http.access_lines import CALL, FAILED, RPC_ERROR, TOOL_ERROR, WAY
-from mcp_swarm.http.admission import Admission
-from mcp_swarm.http.body import Body, replay
-from mcp_swarm.http.headers import headers_of
-from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.access_log import CALLED, FAILED, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
+from mcp_swarm.http.body import replay
+from mcp_swarm.http.headers import deciding, headers_of
+from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
+from mcp_swarm.mcp.components import Catalogue
 from mcp_swarm.mcp.message import Request, called, called_tool, parse
 from mcp_swarm.mcp.protocol_version import handshake_version
-from mcp_swarm.mcp.stateless import drop_session_id
-from mcp_swarm.ratelimit.limiter import Gate
+from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 
 
-class Delegate:
-    """Refuse what the SDK gets wrong, note what is asked for, and let FastMCP's app answer.
+class SdkEndpoint:
+    """Refuse what the SDK gets wrong, note what is asked for, and let FastMCP's app answer."""
 
-    Args:
-        app: FastMCP's.
-        admission: which requests are read at all.
-        body: reads bodies.
-        in_flight: bounds the messages that are answered at once.
-        subscriptions: bounds the streams that clients open to listen.
-        gate: bounds each caller's.
-        stateless: whether it keeps no sessions.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        admission: Admission,
-        body: Body,
-        in_flight: InFlight,
-        subscriptions: InFlight,
-        gate: Gate | None,
-        *,
-        stateless: bool,
-    ) -> None:
-        self.app = app
-        self.admission = admission
-        self.body = body
-        self.in_flight = in_flight
-        self.subscriptions = subscriptions
-        self.gate = gate
-        self.stateless = stateless
+    def __init__(self, mcp: FastMCP, settings: Settings, catalogue: Catalogue, intake: Intake) -> None:
+        self.stateless = settings.stateless_http
+        if self.stateless:
+            forget_sessions(mcp)
+        self.app = mcp.http_app(
+            path="/mcp",
+            stateless_http=self.stateless,
+            json_response=settings.json_response != "false",
+            host_origin_protection=False,  # looked at already
+        )
+        self.intake = intake
+        asked = "JSON_RESPONSE=false" if self.stateless else "STATELESS_HTTP=false"
+        self._paths = {tool.name: f"the SDK's own: {asked}" for tool in catalogue.tools}
         self._stopping = asyncio.Event()
         # It would cut the event streams of calls in flight at SIGTERM.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
+
+    def opened(self) -> AbstractAsyncContextManager[Any]:
+        """Answer meanwhile."""
+        return self.app.lifespan(self.app)
+
+    def tool_paths(self) -> Mapping[str, str]:
+        """For each tool its path, and why."""
+        return self._paths
 
     def stop(self) -> None:
         """End what clients listen to without end: the streams of their sessions."""
@@ -62,41 +59,44 @@ class Delegate:
         try:
             await self._serve(scope, receive, send)
         except Refused as refused:
-            await send_refusal(send, refused)
+            await send_refusal(scope, send, refused)
         except ClientGone:
             return
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["path"] = "/mcp"  # FastMCP's route; a trailing slash is what many clients' configurations have
-        if self.admission.known(scope, headers_of(scope)) is None:
-            await self.admission.check(scope, receive)
-        if self.stateless:
-            drop_session_id(scope, headers_of(scope))
+        headers = headers_of(scope)
+        if deciding(scope, headers) not in self.intake.admission.known:
+            await self.intake.admission.check(scope, receive)
+        if self.stateless and b"mcp-session-id" in headers:
+            drop_session_id(scope)
         if scope["method"] != "POST":
-            self.subscriptions.enter(None)
+            self.intake.subscriptions.enter(None)
             try:
                 await self._listen(scope, receive, send)
             finally:
-                self.subscriptions.leave()
+                self.intake.subscriptions.leave()
             return
-        body = await self.body.read(receive, headers_of(scope).get(b"content-length"))
+        body = await self.intake.body.read(receive, headers.get(b"content-length"))
         message = parse(body)
         if TRACE in scope:
-            scope[TRACE].read(getattr(message, "params", None))
+            scope[TRACE].read(message.params)
         if isinstance(message, Request):
-            scope[CALL] = called(message)
-            scope[WAY] = ("stateless" if handshake_version(headers_of(scope)) is None else "handshake", "sdk")
+            scope[CALLED] = called(message)
+            scope[PATH_TAKEN] = ("stateless" if handshake_version(headers) is None else "handshake", "sdk")
             note_arguments(scope, message.params)
-        self.in_flight.enter(message.id)
-        leave = None
+        intake = self.intake
+        leave = await intake.enter(intake.in_flight, scope, called_tool(message), message.id, message.memory)
+
+        async def send_noting_failure(part: Message) -> None:
+            if part["type"] == "http.response.body" and (failed := _failed(part.get("body", b""))):
+                scope[FAILED] = failed
+            await send(part)
+
         try:
-            if self.gate is not None:
-                leave = await self.gate.enter(scope, called_tool(message), message.id)
-            await self._pass_on(scope, replay(body, receive), send)
+            await self.app(scope, replay(body, receive), send_noting_failure)
         finally:
-            self.in_flight.leave()
-            if leave is not None:
-                leave()
+            leave()
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a client listen until the replica stops; the stream ends properly then."""
@@ -120,14 +120,6 @@ class Delegate:
         await self.app(scope, receive_until_stopped, send_noting_end)
         if open_ and self._stopping.is_set():
             await send({"type": "http.response.body", "body": b""})
-
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_noting_failure(part: Message) -> None:
-            if part["type"] == "http.response.body" and (failed := _failed(part.get("body", b""))):
-                scope[FAILED] = failed
-            await send(part)
-
-        await self.app(scope, receive, send_noting_failure)
 
 
 def _failed(body: bytes) -> str:

@@ -3,8 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastmcp import FastMCP
 from mcp import MCPError
@@ -17,33 +16,39 @@ from mcp_swarm.mcp.request_state import OneUse, note_state
 from mcp_swarm.settings import Settings
 from mcp_swarm.shared import publish
 from mcp_swarm.shared.events import RedisBus
-from mcp_swarm.shared.peers import Peers, peers
+from mcp_swarm.shared.peers import peers
 from mcp_swarm.shared.redis import connect
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
 
 _METHOD = "subscriptions/listen"
 
 
-class Listening(ListenHandler):
-    """The SDK's handler, which opens no stream once it is closed: nobody would end that one."""
+class Subscriptions(ListenHandler):
+    """The method `subscriptions/listen`, which can be offered and withdrawn."""
 
-    _closed = False
+    def __init__(self, mcp: FastMCP, bus: SubscriptionBus) -> None:
+        super().__init__(bus)
+        self._mcp = mcp
+        self._closed = True
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream.
-
-        Raises:
-            MCPError: this replica is stopping.
-        """
+        """Serve one stream. Raises `MCPError` if nobody would end it."""
         if self._closed:
             raise MCPError(INTERNAL_ERROR, "This replica is stopping; listen again.")
         return await super().__call__(ctx, params)
+
+    def offer(self) -> None:
+        """Take subscriptions from now on."""
+        self._closed = False
+        _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self)
+
+    def withdraw(self) -> None:
+        """Take none from now on, and end those that there are."""
+        self.close()
+        _sdk.withdraw_method(self._mcp, _METHOD)
 
     def close(self) -> None:
         """End all streams, each with its result."""
@@ -51,44 +56,34 @@ class Listening(ListenHandler):
         super().close()
 
 
-class Subscriptions:
-    """The method `subscriptions/listen`, which can be offered and withdrawn.
+class Sharing:
+    """A server's part in what replicas share.
 
-    Args:
-        bus: brings the events.
+    Subscriptions are offered where an event reaches every listener: with Redis, or with a single replica. What isn't
+    offered isn't in the reply to `server/discover` either, since the SDK derives that from the handlers.
+
+    Raises:
+        StartupError: REDIS_URL can't be used.
     """
 
-    def __init__(self, mcp: FastMCP, bus: SubscriptionBus) -> None:
-        self._mcp = mcp
-        self._bus = bus
-        self._listening: Listening | None = None
-
-    def offer(self) -> None:
-        """Take subscriptions from now on."""
-        self._listening = Listening(self._bus)
-        _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self._listening)
-
-    def withdraw(self) -> None:
-        """Take none any more, and end those that there are."""
-        self.close()
-        _sdk.withdraw_method(self._mcp, _METHOD)
-
-    def close(self) -> None:
-        """End all streams, each with its result: nobody else would."""
-        if self._listening is not None:
-            self._listening.close()
-
-
-@dataclass
-class Sharing:
-    """A replica's part in what is shared."""
-
-    redis: "Redis | None"
-    peers: Peers
-    bus: SubscriptionBus | None
-    """How change events travel; None if subscriptions aren't offered."""
-    subscriptions: Subscriptions | None
-    """None if they can't be offered, however many replicas there are."""
+    def __init__(self, settings: Settings, mcp: FastMCP, replica: str) -> None:
+        self.redis = connect(settings)
+        self.peers = peers(settings, self.redis, replica)
+        self.subscriptions: Subscriptions | None = None
+        """None if they can't be offered, however many replicas there are."""
+        self._bus: RedisBus | None = None
+        if self.redis is not None:  # around FastMCP's boundary, which unseals the state, and within it
+            middleware = _sdk.low_level(mcp).middleware
+            middleware.insert(0, note_state)
+            middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
+            self._bus = RedisBus(self.redis, f"{settings.mcp_name}:events")
+        elif settings.mcp_replicas > 1:
+            logger.info("Subscriptions are not offered: with several replicas they need REDIS_URL")
+            return
+        bus = self._bus or InMemorySubscriptionBus()
+        publish.use(bus)
+        self.subscriptions = Subscriptions(mcp, bus)
+        self.subscriptions.offer()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -96,37 +91,7 @@ class Sharing:
         async with contextlib.AsyncExitStack() as stack:
             if self.redis is not None:
                 stack.push_async_callback(self.redis.aclose)
-            if isinstance(self.bus, RedisBus):
-                await stack.enter_async_context(self.bus.running())
+            if self._bus is not None:
+                await stack.enter_async_context(self._bus.running())
             await stack.enter_async_context(self.peers.running())
             yield
-
-
-def sharing(settings: Settings, mcp: FastMCP, replica: str) -> Sharing:
-    """Give a server what it shares with other replicas.
-
-    Subscriptions are offered where an event reaches every listener: with Redis, or with a single replica. What isn't
-    offered isn't in the reply to `server/discover` either, since the SDK derives that from the handlers.
-
-    Args:
-        replica: this one's name.
-
-    Raises:
-        StartupError: REDIS_URL is none.
-    """
-    redis = connect(settings)
-    low_level = _sdk.low_level(mcp)
-    if redis is not None:  # around FastMCP's boundary, which unseals the state, and within it
-        low_level.middleware.insert(0, note_state)
-        low_level.middleware.append(OneUse(redis, settings.request_state_seconds, settings.mcp_name))
-        bus: SubscriptionBus | None = RedisBus(redis, f"{settings.mcp_name}:events")
-    else:
-        bus = InMemorySubscriptionBus() if settings.mcp_replicas == 1 else None
-    known = peers(settings, redis, replica)
-    if bus is None:
-        logger.info("Subscriptions are not offered: with several replicas they need REDIS_URL")
-        return Sharing(redis, known, None, None)
-    publish.use(bus)
-    subscriptions = Subscriptions(mcp, bus)
-    subscriptions.offer()
-    return Sharing(redis, known, bus, subscriptions)

@@ -7,7 +7,6 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Scope
 
-from mcp_swarm.http.headers import Headers
 from mcp_swarm.mcp import _sdk
 
 
@@ -22,15 +21,11 @@ def forget_sessions(mcp: FastMCP) -> None:
 async def _take_no_level(*_: Any) -> EmptyResult:
     """Accept a log level, and remember none: FastMCP would keep it for everybody who comes to this replica.
 
-    A handshake-era caller gets all messages of its calls, if it takes an event stream.
+    A handshake-protocol caller gets all messages of its calls, if it takes an event stream.
     """
     return EmptyResult()
 
 
-def drop_session_id(scope: Scope, headers: Headers) -> None:
-    """Take the session id off a request.
-
-    A caller may have it from a server that issued it, or make one up; here it must not name anybody's state.
-    """
-    if b"mcp-session-id" in headers:
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
+def drop_session_id(scope: Scope) -> None:
+    """Take the session id off a request: from another server or made up, it must not name anybody's state here."""
+    scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]

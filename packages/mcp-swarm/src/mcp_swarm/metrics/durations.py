@@ -12,16 +12,13 @@ REQUESTS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 
 class Durations:
-    """A histogram of one series; prometheus-client's own takes a lock and a loop for each observation.
-
-    Args:
-        bounds: the largest value of each bucket, ascending; what is larger still is counted, too.
-    """
+    """A histogram of one series; prometheus-client's own takes a lock and a loop for each observation."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: Sequence[float] = REQUESTS) -> None:
         self.bounds = bounds
+        """The largest value of each bucket, ascending; what is larger still is counted, too."""
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 

@@ -14,7 +14,7 @@ _APART = 0.25
 _BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
-class Lag(Collector):
+class LoopLag(Collector):
     """Has a timer run again and again, and notes how late it does."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """`GET /metrics`, as Prometheus reads it."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -11,20 +11,18 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from mcp_swarm.jobs.metrics import Queue
-
 PATH = "/metrics"
 
 
-def metrics_route(collectors: Iterable[Collector], queue: Queue, token: SecretStr | None) -> Route:
-    """`/metrics`: the classic text format, or OpenMetrics for who accepts it.
+def metrics_route(
+    collectors: Iterable[Collector], look: Callable[[], Awaitable[None]], token: SecretStr | None
+) -> Route:
+    """`/metrics`: the classic text format, or OpenMetrics for who accepts it. Callers show the token, if there is one.
 
-    Args:
-        queue: is looked at before.
-        token: that has to be shown, if any.
+    `look` gets what a collector can't ask for by itself, before each reply.
     """
     registry = CollectorRegistry(auto_describe=False)
-    for collector in (*collectors, queue):
+    for collector in collectors:
         registry.register(collector)
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
@@ -36,7 +34,7 @@ def metrics_route(collectors: Iterable[Collector], queue: Queue, token: SecretSt
             if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
                 text = "Send the header Authorization: Bearer <METRICS_TOKEN>."
                 return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
-        await queue.look()
+        await look()
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=content_type)
 

@@ -1,5 +1,6 @@
 """What was asked of a replica, how it ended and how long it took."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -8,12 +9,13 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from mcp_swarm.http.access_lines import CALL, FAILED, FAULT, RPC_ERROR, WAY, Write
-from mcp_swarm.http.access_log import CLIENT_GONE
+from mcp_swarm.http.access_log import CALLED, CLIENT_GONE, FAILED, FAULT, PATH_TAKEN, RPC_ERROR, Write
 from mcp_swarm.metrics.durations import Durations
 
-_HTTP = ("http", "")
-"""What is no message of MCP: `/version`, `/jobs` …"""
+_TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
+_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | _TASK_METHODS
+_HTTP = "http"
+"""The method of what is no message of MCP: `/version`, `/jobs` …"""
 _NO_WAY = ("", "")
 _REFUSED = {401: "auth", 403: "auth", 408: "slow", 413: "size", 429: "rate"}
 _LISTEN = "subscriptions/listen"
@@ -23,18 +25,15 @@ _LISTEN = "subscriptions/listen"
 @dataclass(slots=True)
 class _Series:
     labels: tuple[str, str, str, str, str]
-    """Method, tool, era, lane, outcome."""
     durations: Durations
     refused: str
     count: int = 0
 
 
-class Requests(Collector):
+class RequestMetrics(Collector):
     """Counts requests; what callers make up (an unknown tool, an unknown method) is one label.
 
-    Args:
-        tools: those that there are, by name; asked again whenever a name isn't known.
-        draining: whether the replica drains.
+    `tools` gives those that there are; it is asked again whenever a name isn't known.
     """
 
     def __init__(self, tools: Callable[[], Mapping[str, object]], draining: Callable[[], bool]) -> None:
@@ -51,19 +50,20 @@ class Requests(Collector):
 
         def count(identity: str, scope: Scope, status: int, seconds: float) -> None:
             write(identity, scope, status, seconds)
-            what = (scope.get(CALL, _HTTP), scope.get(WAY, _NO_WAY), status, scope.get(FAILED))
+            what = (scope.get(CALLED), scope.get(PATH_TAKEN, _NO_WAY), status, scope.get(FAILED))
             series = known.get(what) or self._new(*what)
             series.count += 1
-            series.durations.observe(seconds)
+            durations = series.durations  # as `observe`, with a call less
+            durations.counts[bisect_left(durations.bounds, seconds)] += 1
+            durations.total += seconds
 
         return count
 
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
         """All that was counted."""
-        names = ("method", "tool", "era", "lane", "outcome")
-        requests = CounterMetricFamily(
-            "mcp_requests", "Requests that were answered, refused, or given up.", None, names
-        )
+        names = ("method", "tool", "protocol", "path", "outcome")
+        told = "Requests that were answered, refused, or given up."
+        requests = CounterMetricFamily("mcp_requests", told, None, names)
         refused = dict.fromkeys((*sorted(set(_REFUSED.values())), "draining", "overload"), 0)
         for series in self._series.values():
             requests.add_metric(series.labels, series.count)
@@ -82,16 +82,17 @@ class Requests(Collector):
                 durations.add_to(seconds, labels)
         yield seconds
 
-    def _new(self, called: tuple[str, str], way: tuple[str, str], status: int, failed: str | None) -> _Series:
-        method, name = called
-        tools = self._tools()
-        made_up = method != "http" and method not in _METHODS
+    def _new(self, called: tuple[str, str] | None, way: tuple[str, str], status: int, failed: str | None) -> _Series:
+        method, name = called or (_HTTP, "")
+        made_up = called is not None and method not in _METHODS
+        if made_up:
+            method = "other"
         tool = name if method == "tools/call" else ""
-        if tool and tool not in tools:
+        if tool and tool not in self._tools():
             tool, made_up = "unknown", True
         reason = self._reason(status)
         outcome = "refused" if reason else _outcome(status, failed)
-        labels = (method if method == "http" or method in _METHODS else "other", tool, *way, outcome)
+        labels = (method, tool, *way, outcome)
         series = self._series.get((*labels, reason))
         if series is None:
             durations = self._durations.setdefault(labels[:2], Durations())
@@ -104,9 +105,6 @@ class Requests(Collector):
         if status == 503:
             return "draining" if self._draining() else "overload"
         return _REFUSED.get(status, "")
-
-
-_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | {"tasks/get", "tasks/update", "tasks/cancel"}
 
 
 def _outcome(status: int, failed: str | None) -> str:

@@ -2,30 +2,15 @@
 
 import asyncio
 import sys
-from collections.abc import Coroutine
-from contextvars import Context
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-T = TypeVar("T")
-
+start: Callable[..., asyncio.Task[Any]] = asyncio.Task
 if sys.version_info >= (3, 12):
+    start = partial(asyncio.Task, eager_start=True)
+"""Runs a coroutine in a task of its own, at once up to its first wait, where Python can; most never wait.
 
-    def start(
-        coro: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, context: Context | None = None
-    ) -> asyncio.Task[T]:
-        """Run a coroutine in a task of its own, at once up to its first wait, where Python can; most never wait.
-
-        Past the loop's task factory, which is for the tasks of components (`mcp_swarm.process.task_exits`).
-
-        Args:
-            context: to run it in; None: a copy of the current one.
-        """
-        return asyncio.Task(coro, loop=loop, context=context, eager_start=True)
-
-else:
-
-    def start(
-        coro: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, context: Context | None = None
-    ) -> asyncio.Task[T]:
-        """Run a coroutine in a task of its own; see above."""
-        return asyncio.Task(coro, loop=loop, context=context)
+It takes the keyword arguments of `asyncio.Task`: `loop` and `context`. It doesn't use the loop's task factory, which is
+for the tasks of components (`mcp_swarm.process.task_exits`).
+"""

@@ -6,6 +6,8 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from mcp_swarm.process.meanwhile import meanwhile
+
 _M_MMAP_THRESHOLD = -3
 """A parameter of mallopt(3)."""
 
@@ -15,17 +17,28 @@ large bodies and replies would stay with the replica."""
 
 _TRIM_SECONDS = 30.0
 
+_THRESHOLDS = gc.get_threshold()
+
+
+def collect_seldom() -> None:
+    """Collect garbage seldom until `settle`.
+
+    Imports make half a million objects that stay. To look through them again and again takes a third of the start.
+    """
+    gc.set_threshold(100_000, 50, 1000)
+
 
 def settle() -> None:
     """Hide all objects of the start from the garbage collector, and return unused memory to the system.
 
     Without this, each full collection visits all modules and models, and all requests wait meanwhile. Python's own
-    thresholds stay: requests leave no garbage, whether they succeed or fail, but tools may leave large garbage.
+    thresholds hold from now on: requests leave no garbage, whether they succeed or fail, but tools may leave much.
     """
+    gc.set_threshold(*_THRESHOLDS)
     gc.collect()
     gc.freeze()
     with suppress(OSError, AttributeError):  # only glibc has these functions and needs them
-        _libc().mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, _LARGE)
     _trim()
 
 
@@ -42,19 +55,10 @@ async def trimming() -> AsyncIterator[None]:
             await asyncio.sleep(_TRIM_SECONDS)
             await asyncio.to_thread(_trim)
 
-    task = asyncio.create_task(trim())
-    try:
+    async with meanwhile(trim()):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def _trim() -> None:
     with suppress(OSError, AttributeError):
-        _libc().malloc_trim(0)
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL("libc.so.6")
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -25,13 +25,10 @@ _HINTS = {
 
 
 def refuse_taken(settings: Settings) -> None:
-    """Refuse to start where another server listens.
+    """Refuse to start where another server listens, with a `StartupError` that says what to do.
 
     SO_REUSEPORT would let two of these run on one port and share its connections, and a Unix socket's file would be
     replaced; nobody wants either.
-
-    Raises:
-        StartupError: in one line, with what to do.
     """
     if settings.mcp_uds:
         _refuse_file(Path(settings.mcp_uds))
@@ -43,7 +40,6 @@ class Server(uvicorn.Server):
     """uvicorn's server, which accepts up to `_HANDLES` connections in each turn of the event loop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the app and listen, with more handles of each TCP socket on which uvicorn listens."""
         await super().startup(sockets)
         config, loop = self.config, asyncio.get_running_loop()
         if config.uds or not self.started:

@@ -10,8 +10,9 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import refuse_taken
-from mcp_swarm.process.replica import EXIT_REFUSED, uvicorn_options
+from mcp_swarm.process.replica import uvicorn_options
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 
@@ -23,9 +24,9 @@ _READY_SECONDS = 30
 class OwnSocket(socket.socket):
     """A bound TCP socket of which a child process gets its own, bound to the same address.
 
-    uvicorn hands its sockets to every process it supervises. One listening socket between them leaves it to
-    chance who accepts; sockets of their own with SO_REUSEPORT make the kernel spread new connections by hash.
-    The supervisor's stays bound and never listens: it keeps the port while replicas come and go.
+    uvicorn hands its sockets to every process it supervises. With one listening socket it would be chance who
+    accepts; with sockets of their own and SO_REUSEPORT the kernel spreads new connections by hash. The supervisor's
+    stays bound and never listens: it keeps the port while replicas come and go.
     """
 
     def __reduce__(self) -> tuple[Callable[[str, int], socket.socket], tuple[str, int]]:
@@ -34,11 +35,7 @@ class OwnSocket(socket.socket):
 
 
 def bind(host: str, port: int) -> OwnSocket:
-    """A socket bound to `host:port`, which others of this user may bind too (SO_REUSEPORT).
-
-    Raises:
-        OSError: the address is no address of this machine, or the port is somebody else's.
-    """
+    """A socket bound to `host:port`, which others of this user may bind too (SO_REUSEPORT)."""
     bound = OwnSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or the connections of this run block the next one
@@ -88,14 +85,9 @@ def _later() -> Iterator[None]:
 
 
 def run(settings: Settings, app: str, replicas: int, ready: Callable[[], None]) -> int:
-    """Run `replicas` replicas until a signal ends them; one that dies is started again.
+    """Run replicas of `module:factory` until a signal ends them, and start one that dies again.
 
-    Args:
-        app: names what makes the app, as `module:factory`.
-        ready: called once, when all of them serve.
-
-    Returns:
-        The exit code: 0, or a replica's that refused to start.
+    `ready` is called once, when all of them serve. The exit code is 0, or that of a replica which refused to start.
 
     Raises:
         StartupError: the port is taken, the address can't be bound, or there is no port for all of them.

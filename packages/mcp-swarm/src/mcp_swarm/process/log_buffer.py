@@ -6,7 +6,7 @@ import logging
 import sys
 from collections import deque
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 FLUSH_SECONDS = 0.05
 """How long a line waits at most while the event loop turns."""
@@ -15,27 +15,23 @@ _BATCH = 200
 """How many lines wait at most: formatting and writing them holds up every request for a quarter of a millisecond."""
 
 
-class LogBuffer:
-    """Lines that are written every `FLUSH_SECONDS`, at exit, and whenever somebody asks for it.
+class LogBuffer(logging.Handler):
+    """Lines that are written to `sys.stderr` every `FLUSH_SECONDS`, at exit, and whenever somebody asks for it.
 
-    Safe to use from any thread; without a running event loop in it, lines are written at once.
-
-    Args:
-        stream: where they go; None: to what is stderr then.
+    Safe to use from any thread; without a running event loop in it, lines are written at once. As a handler it writes
+    records from WARNING on at once.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
+        super().__init__()
         self._lines: deque[str | tuple[Any, ...]] = deque()  # whose append and popleft are atomic
         self._due = False
         atexit.register(self.flush)
 
     def add(self, line: str | tuple[Any, ...]) -> None:
-        """Write a line soon.
+        """Write a line soon: its text, or a function that makes it and that function's arguments.
 
-        Args:
-            line: its text, or a function that makes it and that function's arguments. Formatting many lines one
-                after the other takes half the time that it takes between requests.
+        To format many lines one after the other takes half the time that it takes between requests.
         """
         self._lines.append(line)
         if self._due:
@@ -60,29 +56,14 @@ class LogBuffer:
                 lines.append(self._lines.popleft())
         if lines:
             texts = [line if isinstance(line, str) else line[0](*line[1:]) for line in lines]
-            stream = self._stream or sys.stderr
             with suppress(OSError, ValueError):
-                stream.write("\n".join(texts) + "\n")
-                stream.flush()
-
-
-class BufferHandler(logging.Handler):
-    """Passes records to a buffer; from WARNING on they are written at once."""
-
-    def __init__(self, buffer: LogBuffer) -> None:
-        super().__init__()
-        self.buffer = buffer
+                sys.stderr.write("\n".join(texts) + "\n")
+                sys.stderr.flush()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Format a record and pass it on."""
         try:
-            self.buffer.add(self.format(record))
+            self.add(self.format(record))
+            if record.levelno >= logging.WARNING:
+                self.flush()
         except Exception:  # noqa: BLE001  # logging's own way with a record that can't be formatted
             self.handleError(record)
-            return
-        if record.levelno >= logging.WARNING:
-            self.buffer.flush()
-
-    def flush(self) -> None:
-        """Write what has been added."""
-        self.buffer.flush()

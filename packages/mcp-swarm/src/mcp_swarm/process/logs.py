@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from mcp.shared.exceptions import MCPDeprecationWarning
 
-from mcp_swarm.process.log_buffer import BufferHandler, LogBuffer
+from mcp_swarm.process.log_buffer import LogBuffer
 from mcp_swarm.settings import Settings
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -28,9 +28,6 @@ _CHATTY = (
     "httpx",
     "httpx2",
 )
-
-_TELLING = ("fastmcp.server.mixins.mcp_operations",)
-"""These tell of each call's arguments at DEBUG, which are nobody's business but its caller's."""
 
 _LONGEST_LINE = 8192
 """Most bytes of a log line. A character has at most 4."""
@@ -53,7 +50,6 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s - %(name)s - %(levelname)s - %(request)s%(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as text."""
         current = marked(request_id.get(), trace_id.get())
         record.request = f"[{current}] " if current else ""
         text = _shortened(super().format(record), _LONGEST_RECORD).translate(_VISIBLE)
@@ -122,25 +118,21 @@ def _shortened(text: str, most: int) -> str:
 
 
 def configure(settings: Settings, replica: str) -> LogBuffer:
-    """Send every logger's lines to stderr through one handler; uvicorn's, FastMCP's and the SDK's too.
-
-    Returns:
-        What the lines pass through, for those who write their own.
-    """
+    """Send every logger's lines to stderr through one handler; returns what they pass through."""
     # A character that the terminal can't show (a lone surrogate, ✓ in a C locale) must not cost the line.
     if hasattr(sys.stderr, "reconfigure"):
         sys.stderr.reconfigure(errors="backslashreplace")
     logging.captureWarnings(True)
-    # FastMCP still sends log messages to handshake-era clients by a way that the SDK calls deprecated.
+    # FastMCP still sends log messages to handshake-protocol clients by a way that the SDK calls deprecated.
     warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
     buffer = LogBuffer()
-    handler = BufferHandler(buffer)
-    handler.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
-    root = logging.getLogger()
-    root.handlers = [handler]
+    buffer.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
+    root, fastmcp = logging.getLogger(), logging.getLogger("fastmcp")
+    fastmcp.handlers, fastmcp.propagate = [], True  # its own handler would print beside this one
+    root.handlers = [buffer]
     root.setLevel(settings.log_level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
-    for name in _TELLING:
-        logging.getLogger(name).setLevel(max(root.level, logging.INFO))
+    # At DEBUG it tells of each call's arguments, which are nobody's business but the caller's.
+    logging.getLogger("fastmcp.server.mixins.mcp_operations").setLevel(max(root.level, logging.INFO))
     return buffer

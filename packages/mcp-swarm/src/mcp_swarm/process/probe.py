@@ -9,11 +9,11 @@ import socket
 import sys
 
 
-def alive(port: int, uds: str = "", timeout: float = 8) -> bool:
-    """Whether the Unix socket, or 127.0.0.1:port, answers GET /healthz with 200 within `timeout` seconds."""
+def alive(port: int, uds: str = "") -> bool:
+    """Whether the Unix socket, or 127.0.0.1:port, answers GET /healthz with 200 within 8 seconds."""
     try:
         with socket.socket(socket.AF_UNIX if uds else socket.AF_INET) as connection:
-            connection.settimeout(timeout)
+            connection.settimeout(8)
             connection.connect(uds or ("127.0.0.1", port))
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return connection.recv(16).startswith(b"HTTP/1.1 200")

@@ -13,19 +13,23 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from mcp_swarm.process import task_exits
-from mcp_swarm.process.exit_codes import EXIT_REFUSED
+from mcp_swarm.process import garbage_collector, task_exits
 from mcp_swarm.process.lifecycle import Lifecycle
 from mcp_swarm.process.watchdog import watch
 from mcp_swarm.settings import Settings
-
-__all__ = ["EXIT_REFUSED", "end_regardless", "process_lifespan", "replica_name", "uvicorn_options"]
 
 _LAST_SECONDS = 1.0
 
 
 def replica_name(settings: Settings) -> str:
-    """This replica's name: `REPLICA_NAME`, else the host's, with a number when a local supervisor started it."""
+    """This replica's name: `REPLICA_NAME`, else the host's, with a number if a local supervisor started it.
+
+    Example:
+
+        from mcp_swarm import Settings, replica_name
+
+        print(replica_name(Settings.load()))
+    """
     name = settings.replica_name or socket.gethostname()
     if multiprocessing.parent_process() is None:
         return name
@@ -62,12 +66,15 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
     if supervisor is not None:
         # Without its supervisor (killed, crashed) a replica would hold the port for ever.
         loop.add_reader(supervisor.sentinel, _exit, 1)
+    garbage_collector.settle()
     try:
         with lifecycle.running():
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by mcp_swarm.process.local_replicas until now
-            async with watch(settings.loop_stall_seconds):
+            # local_replicas has blocked it until now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            async with watch(settings.loop_stall_seconds), garbage_collector.trimming():
                 yield
     finally:
+        _flush()  # a server may end its process by a signal now
         end_regardless()
 
 
@@ -80,6 +87,10 @@ def end_regardless() -> None:
 
 def _exit(code: int) -> None:
     """End the process at once, but for the log lines that wait."""
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
     for handler in logging.getLogger().handlers:
         handler.flush()
-    os._exit(code)

@@ -13,11 +13,7 @@ from mcp_swarm.settings.errors import StartupError
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn any error within the block into one that an operator can read.
-
-    Raises:
-        StartupError: in place of any other exception.
-    """
+    """Turn any exception within the block into a `StartupError`, which an operator can read."""
     try:
         yield
     except StartupError:
@@ -54,19 +50,18 @@ class StartReport:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
-        failed = False
+        started = False
 
         async def send_but_failures(message: Message) -> None:
-            nonlocal failed
-            if message["type"] == "lifespan.startup.failed":
-                failed = True
-            else:
+            nonlocal started
+            started = started or message["type"] == "lifespan.startup.complete"
+            if message["type"] != "lifespan.startup.failed":
                 await send(message)
 
         try:
             await self._app(scope, receive, send_but_failures)
         except (Exception, SystemExit) as error:
-            if not failed:
+            if started:
                 raise
             print(_reason(error), file=sys.stderr)  # noqa: T201
             logging.getLogger("uvicorn.error").disabled = True  # it would say that the start failed, and not why

@@ -22,14 +22,12 @@ class ExitProof(Coroutine[Any, Any, Any]):
         self.held = held
 
     def send(self, value: Any) -> Any:
-        """Run to the next suspension."""
         try:
             return self.held.send(value)
         except (SystemExit, KeyboardInterrupt) as error:
             raise TaskExit(f"a task raised {type(error).__name__}") from error
 
     def throw(self, *error: Any) -> Any:
-        """Continue with an exception (a cancellation) to the next suspension."""
         try:
             return self.held.throw(*error)
         except (SystemExit, KeyboardInterrupt) as exit_error:
@@ -39,7 +37,6 @@ class ExitProof(Coroutine[Any, Any, Any]):
             del error
 
     def close(self) -> None:
-        """End it without running it further."""
         self.held.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -65,5 +62,4 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def start(coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Start an exit-proof task."""
     return asyncio.Task(ExitProof(coro), loop=asyncio.get_running_loop())

@@ -2,40 +2,57 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from mcp_swarm.ratelimit.running import Running
-from mcp_swarm.ratelimit.verdict import GRANTED, Verdict
 from mcp_swarm.settings.rate import Rate
 
 _MOST = 10_000
 """Callers that are remembered; those whose buckets are full again are forgotten first, which changes nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a call may go on, and how many tokens are left if not."""
+
+    granted: bool
+    remaining: float = 0
+    wait: float = 0
+    """Seconds after which it may be tried again; 0 if it was refused for the calls that run."""
+
+
+GRANTED = Verdict(granted=True)
+
+
 class Buckets:
-    """A bucket for each caller.
+    """A bucket for each caller, and how many of its calls run here. `clock` tells seconds."""
 
-    Args:
-        running: the calls that run here.
-        clock: seconds.
-    """
-
-    def __init__(self, running: Running, clock: Callable[[], float] = time.monotonic) -> None:
-        self._running = running
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.running: dict[str, int] = {}
+        """By caller; none that is 0."""
         self._clock = clock
         self._buckets: dict[str, tuple[float, float, Rate]] = {}
 
     def take(self, name: str, rate: Rate, cost: float) -> Verdict:
-        """Take tokens out of a caller's bucket, if there are as many; a call that is granted runs then.
+        """Take `cost` tokens out of a caller's bucket, if there are as many; a call that is granted runs then.
 
-        Args:
-            cost: tokens; more than a bucket holds count as all of it.
+        More tokens than a bucket holds count as all of it.
         """
-        if rate.concurrent and self._running.counts.get(name, 0) >= rate.concurrent:
+        if rate.concurrent and self.running.get(name, 0) >= rate.concurrent:
             return Verdict(granted=False)
         verdict = self._spend(name, rate, cost) if rate.calls else GRANTED
         if rate.concurrent and verdict.granted:
-            self._running.enter(name)
+            self.enter(name)
         return verdict
+
+    def enter(self, name: str) -> None:
+        """Count one more call that runs."""
+        self.running[name] = self.running.get(name, 0) + 1
+
+    def leave(self, name: str) -> None:
+        """Count one less."""
+        self.running[name] -= 1
+        if not self.running[name]:
+            del self.running[name]
 
     def _spend(self, name: str, rate: Rate, cost: float) -> Verdict:
         now = self._clock()

@@ -1,9 +1,9 @@
 """What lets calls in by their callers' rates."""
 
-import re
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ from starlette.types import Scope
 
 from mcp_swarm.auth.address import Addresses
 from mcp_swarm.auth.caller import ANYBODY, caller_of
-from mcp_swarm.ratelimit.buckets import Buckets
-from mcp_swarm.ratelimit.running import Running
-from mcp_swarm.ratelimit.shared_buckets import Fleet
-from mcp_swarm.ratelimit.verdict import refusal
+from mcp_swarm.http.in_flight import UNAVAILABLE
+from mcp_swarm.http.refusal import Refused
+from mcp_swarm.ratelimit.buckets import Buckets, Verdict
+from mcp_swarm.ratelimit.shared_buckets import SharedBuckets
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.rate import Rate
 from mcp_swarm.shared.peers import Peers
@@ -25,26 +25,17 @@ if TYPE_CHECKING:
 _ALL_CALLERS = "all"
 
 
-class Gate:
-    """Lets calls in, or refuses them with 429.
-
-    Args:
-        redis: what replicas share, if they do; without it a caller's rate holds in each replica.
-        replica: this one's name.
-        peers: know how many replicas there are.
-    """
+class RateLimiter:
+    """Lets calls in, or refuses them with 429. Without Redis a caller's rate holds in each replica by itself."""
 
     def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
         self._rate = settings.rate
         self._of_replica = settings.replica_rate
         self._addresses = Addresses(settings.trusted_proxies)
-        self._cost = lru_cache(1024)(partial(_cost, _compiled(settings.costs))) if settings.costs else None
+        self._cost = lru_cache(1024)(partial(_cost, settings.costs)) if settings.costs else None
         self._bounds = False
-        running = Running()
-        self._running = running
-        self._buckets = Buckets(running)
-        name = settings.mcp_name
-        self.fleet = Fleet(redis, name, replica, peers, running) if redis is not None else None
+        self._buckets = Buckets()
+        self.fleet = SharedBuckets(redis, settings.mcp_name, replica, peers) if redis is not None else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -54,11 +45,7 @@ class Gate:
             yield
 
     async def enter(self, scope: Scope, tool: str, identity: int | str | None) -> Callable[[], None] | None:
-        """Let a call in.
-
-        Args:
-            tool: or job, whose cost it has; empty for a request of another kind, which costs 1.
-            identity: of the JSON-RPC request.
+        """Let a call of a tool or job in; `tool` is empty for a request of another kind, which costs 1.
 
         Returns:
             What to call when it is answered, if anything.
@@ -72,7 +59,7 @@ class Gate:
         if self._of_replica.calls:
             verdict = self._buckets.take(_ALL_CALLERS, self._of_replica, cost)
             if not verdict.granted:
-                raise refusal(self._of_replica, verdict, identity)
+                raise _refusal(self._of_replica, verdict, identity)
         caller = caller_of(scope)
         rate = self._rate if caller is None else caller.rate
         if not rate.bounds:
@@ -83,26 +70,37 @@ class Gate:
         else:
             verdict = self._buckets.take(name, rate, cost)
         if not verdict.granted:
-            raise refusal(rate, verdict, identity)
-        return partial(self._leave, name, rate) if rate.concurrent else None
-
-    def _leave(self, name: str, rate: Rate) -> None:
-        if self.fleet is not None:
-            self.fleet.leave(name, rate)
-        else:
-            self._running.leave(name)
+            raise _refusal(rate, verdict, identity)
+        if not rate.concurrent:
+            return None
+        return partial(self._buckets.leave, name) if self.fleet is None else partial(self.fleet.leave, name, rate)
 
 
-def gate(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> Gate | None:
-    """The gate, if the settings bound anything or may do so by keys."""
+def rate_limiter(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:
+    """The limiter, if the settings bound anything or may do so by keys."""
     bounds = settings.rate.bounds or settings.replica_rate.bounds or settings.api_keys_file
-    return Gate(settings, redis, replica, peers) if bounds else None
+    return RateLimiter(settings, redis, replica, peers) if bounds else None
 
 
-def _compiled(costs: Sequence[tuple[str, int]]) -> list[tuple[re.Pattern[str], int]]:
-    return [(re.compile(translate(pattern)), cost) for pattern, cost in costs]
-
-
-def _cost(costs: Sequence[tuple[re.Pattern[str], int]], tool: str) -> int:
+def _cost(costs: Sequence[tuple[str, int]], tool: str) -> int:
     """What the first pattern says that a tool's name fits."""
-    return next((cost for pattern, cost in costs if pattern.match(tool)), 1)
+    return next((cost for pattern, cost in costs if fnmatchcase(tool, pattern)), 1)
+
+
+def _refusal(rate: Rate, verdict: Verdict, identity: int | str | None) -> Refused:
+    """429 (RFC 6585, section 4) with the fields of draft-ietf-httpapi-ratelimit-headers-06, section 5."""
+    wait = max(1, math.ceil(verdict.wait))
+    if verdict.wait:
+        text = f"Too many calls: {rate} are allowed; try again in {wait} s."
+        limit, reason = rate.calls, "rate"
+    else:
+        text = f"Too many calls at once: {rate.concurrent} are allowed; try again when one is answered."
+        limit, reason = rate.concurrent, "concurrent"
+    headers = {
+        "Retry-After": str(wait),
+        "RateLimit-Limit": f"{math.ceil(limit)}",
+        "RateLimit-Remaining": f"{math.floor(verdict.remaining)}",
+        "RateLimit-Reset": str(wait),
+    }
+    data = {"reason": reason, "retry_after": wait}
+    return Refused(429, text, code=UNAVAILABLE, data=data, identity=identity, headers=headers)

@@ -7,13 +7,13 @@ load a part of one. Time is Redis's own, so that replicas' clocks don't matter.
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from mcp_swarm.ratelimit.buckets import Buckets
-from mcp_swarm.ratelimit.running import Running
-from mcp_swarm.ratelimit.verdict import GRANTED, Verdict
+from mcp_swarm.process.meanwhile import meanwhile
+from mcp_swarm.ratelimit.buckets import GRANTED, Buckets, Verdict
 from mcp_swarm.settings.rate import Rate
 from mcp_swarm.shared.lost_redis import reason
 from mcp_swarm.shared.peers import Peers
@@ -80,31 +80,23 @@ return answers
 here; answered by how many of them may go on, the tokens left, and the seconds until the next may."""
 
 
+@dataclass(slots=True)
 class _Wish:
     """Calls of one caller and one cost that wait for an answer; none of them if only those that run are to be told."""
 
-    __slots__ = ("answers", "cost", "name", "rate")
-
-    def __init__(self, name: str, rate: Rate, cost: float) -> None:
-        self.name = name
-        self.rate = rate
-        self.cost = cost
-        self.answers: list[asyncio.Future[Verdict]] = []
+    name: str
+    rate: Rate
+    cost: float
+    answers: list[asyncio.Future[Verdict]] = field(default_factory=list)
 
 
-class Fleet:
-    """Takes tokens for all replicas.
+class SharedBuckets:
+    """Takes tokens for all replicas; `prefix` is that of their keys in Redis.
 
     While Redis can't be reached, each replica goes on with its share: no door is opened or shut.
-
-    Args:
-        prefix: of keys.
-        replica: this one's name.
-        peers: know how many replicas there are.
-        running: the calls that run here.
     """
 
-    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers, running: Running) -> None:
+    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers) -> None:
         self.alone = False
         """Whether this replica goes by its share, since Redis can't be reached."""
         self.outages = 0
@@ -112,11 +104,10 @@ class Fleet:
         self._prefix = f"{prefix}:rate:"
         self._replica = replica
         self._peers = peers
-        self._running = running
         self._script = redis.register_script(_TAKE)
         self._wishes: dict[tuple[str, float], _Wish] = {}
         self._asking = False
-        self._own = Buckets(running)
+        self._own = Buckets()
         self._rates: dict[str, Rate] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -138,20 +129,13 @@ class Fleet:
     def leave(self, name: str, rate: Rate) -> None:
         """A call was answered: there may be one more at once, here or elsewhere."""
         if rate.concurrent:
-            self._running.leave(name)
+            self._own.leave(name)
             if not self.alone:
                 self._wish(name, rate, 0)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Tell others meanwhile of the calls that go on running here."""
-        telling = asyncio.create_task(self._tell())
-        try:
-            yield
-        finally:
-            telling.cancel()
-            with suppress(asyncio.CancelledError):
-                await telling
+        return meanwhile(self._tell())
 
     def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
         wish = self._wishes.get((name, cost))
@@ -164,7 +148,10 @@ class Fleet:
 
     def _ask(self) -> None:
         wishes, self._wishes = list(self._wishes.values()), {}
-        task = asyncio.create_task(self._answer(wishes))
+        self._begin(self._answer(wishes))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -173,7 +160,10 @@ class Fleet:
             wish.answers = [answer for answer in wish.answers if not answer.done()]  # whose caller has gone
         said = await self._said(wishes)
         if said is None:
-            self._answer_alone([*wishes, *self._wishes.values()])
+            for wish in [*wishes, *self._wishes.values()]:
+                for answer in wish.answers:
+                    if not answer.done():
+                        answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
             self._wishes = {}
         else:
             for wish, (granted, refused) in zip(wishes, said, strict=True):
@@ -182,18 +172,12 @@ class Fleet:
         if self._wishes:
             self._ask()
 
-    def _answer_alone(self, wishes: list[_Wish]) -> None:
-        for wish in wishes:
-            for answer in wish.answers:
-                if not answer.done():
-                    answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
-
     def _answer_calls(self, wish: _Wish, granted: int, refused: Verdict) -> None:
         for answer in wish.answers:
             if answer.done():
                 continue
             if granted and wish.rate.concurrent:
-                self._running.enter(wish.name)
+                self._own.enter(wish.name)
             answer.set_result(GRANTED if granted else refused)
             granted = max(0, granted - 1)
 
@@ -203,13 +187,13 @@ class Fleet:
 
         arguments: list[str | float] = [self._replica, 3 * _TOLD_SECONDS]
         for wish in wishes:
-            rate, running = wish.rate, self._running.counts.get(wish.name, 0)
+            rate, running = wish.rate, self._own.running.get(wish.name, 0)
             arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
             return [_read(answer) for answer in said]
-        except (RedisError, OSError, TimeoutError, ValueError) as error:
+        except (RedisError, OSError, ValueError) as error:
             self._go_alone(error)
             return None
 
@@ -221,21 +205,16 @@ class Fleet:
             return
         self.alone = True
         self.outages += 1
-        logger.warning(
-            "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s",
-            self._peers.count,
-            reason(error),
-        )
-        task = asyncio.create_task(self._return())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        text = "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s"
+        logger.warning(text, self._peers.count, reason(error))
+        self._begin(self._return())
 
     async def _return(self) -> None:
         from redis.exceptions import RedisError  # noqa: PLC0415
 
         while self.alone:
             await asyncio.sleep(_RETRY_SECONDS)
-            with suppress(RedisError, OSError, TimeoutError):
+            with suppress(RedisError, OSError):
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._redis.ping()
                 self.alone = False
@@ -244,7 +223,7 @@ class Fleet:
     async def _tell(self) -> None:
         while True:
             await asyncio.sleep(_TOLD_SECONDS)
-            self._rates = {name: rate for name, rate in self._rates.items() if name in self._running.counts}
+            self._rates = {name: rate for name, rate in self._rates.items() if name in self._own.running}
             if not self.alone:
                 for name, rate in self._rates.items():
                     self._wish(name, rate, 0)

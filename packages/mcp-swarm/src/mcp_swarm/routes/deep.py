@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mcp_swarm.components.checks import Check
-from mcp_swarm.jobs.service import Desk
+from mcp_swarm.jobs.service import JobService
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -27,7 +27,7 @@ _FRESH = 2.0
 """Seconds for which an answer is good: however many ask, what is checked is asked this often."""
 
 
-class Deep:
+class DeepHealth:
     """Looks at everything, all at once."""
 
     def __init__(self, checks: Sequence[Check]) -> None:
@@ -56,10 +56,12 @@ class Deep:
             return self._told
 
 
-def needed(redis: "Redis | None", desk: Desk) -> list[Check]:
+def needed(redis: "Redis | None", service: JobService) -> list[Check]:
     """Checks of what the server itself needs, where it needs it."""
     checks = [Check("redis", redis.ping, _SECONDS)] if redis is not None else []
-    return checks if desk.off or desk.settings.jobs_in_process else [*checks, Check("jobs", desk.counts, _SECONDS)]
+    if not service.off and not service.settings.jobs_in_process:
+        checks.append(Check("jobs", service.counts, _SECONDS))
+    return checks
 
 
 async def _outcome(check: Check) -> dict[str, Any]:

@@ -62,29 +62,21 @@ def _template() -> "Template":
 
 def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
     """How each common client is told of a server: (client, where it goes, text)."""
-    bearer = "Bearer <token>"
-    headers = {"headers": {"Authorization": bearer}} if secured else {}
-    flag = f' --header "Authorization: {bearer}"' if secured else ""
-    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    claude = f"claude mcp add --transport http {name} {url}"
+    entry: dict[str, object] = {"url": url}
+    codex = f'[mcp_servers."{name}"]\nurl = "{url}"'
     curl = f"curl -X POST {url} -H 'Content-Type: application/json' \\\n  -H 'Accept: application/json'"
-    curl += (f" -H 'Authorization: {bearer}'" if secured else "") + f" -d '{message}'"
+    if secured:
+        bearer = "Bearer <token>"
+        claude += f' --header "Authorization: {bearer}"'
+        entry["headers"] = {"Authorization": bearer}
+        codex += '\nbearer_token_env_var = "MCP_TOKEN"'
+        curl += f" -H 'Authorization: {bearer}'"
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     return [
-        ("Claude Code", "shell", f"claude mcp add --transport http {name} {url}{flag}"),
-        ("Cursor, Windsurf and others", "mcp.json", _pretty({"mcpServers": {name: {"url": url, **headers}}})),
-        (
-            "VS Code",
-            ".vscode/mcp.json",
-            _pretty({"servers": {name: {"type": "http", "url": url, **headers}}}),
-        ),
-        ("Codex", "~/.codex/config.toml", _codex(name, url, secured=secured)),
-        ("curl", "shell", curl),
+        ("Claude Code", "shell", claude),
+        ("Cursor, Windsurf and others", "mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2)),
+        ("VS Code", ".vscode/mcp.json", json.dumps({"servers": {name: {"type": "http", **entry}}}, indent=2)),
+        ("Codex", "~/.codex/config.toml", codex),
+        ("curl", "shell", f"{curl} -d '{message}'"),
     ]
-
-
-def _codex(name: str, url: str, *, secured: bool) -> str:
-    lines = [f'[mcp_servers."{name}"]', f'url = "{url}"']
-    return "\n".join([*lines, 'bearer_token_env_var = "MCP_TOKEN"'] if secured else lines)
-
-
-def _pretty(value: object) -> str:
-    return json.dumps(value, indent=2)

@@ -11,6 +11,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,19 +23,14 @@ from starlette.routing import Route
 from mcp_swarm.audit.call import note_arguments
 from mcp_swarm.auth.caller import may_use, owner_of
 from mcp_swarm.components import problems
-from mcp_swarm.http.access_lines import CALL, LONGEST
-from mcp_swarm.http.admission import Admission
-from mcp_swarm.http.body import Body
-from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.access_log import CALLED, LONGEST
+from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused
 from mcp_swarm.jobs.errors import JobError, invalid
-from mcp_swarm.jobs.service import PAGE, Desk
+from mcp_swarm.jobs.service import PAGE, JobService
 from mcp_swarm.mcp.message import LONGEST_NAME, memory_of
-from mcp_swarm.ratelimit.limiter import Gate
 
 _LONGEST_PAGE = 500
-_WAIT = {"Retry-After": "1"}
-
 
 Endpoint = Callable[[Request, str], Awaitable[Response]]
 """Answers a request of an owner's."""
@@ -49,22 +45,12 @@ class Submission(BaseModel):
     params: dict[str, Any] = {}
 
 
+@dataclass
 class JobRoutes:
-    """What answers.
+    """What answers. Requests pass `intake` first: a page in a browser must not submit jobs to a server on loopback."""
 
-    Args:
-        admission: which requests are read at all: a page in a browser must not submit jobs to a server on loopback.
-        body: reads bodies, within its bounds.
-        in_flight: bounds the requests that are answered at once.
-        gate: bounds each caller's.
-    """
-
-    def __init__(self, desk: Desk, admission: Admission, body: Body, in_flight: InFlight, gate: Gate | None) -> None:
-        self.desk = desk
-        self.admission = admission
-        self.body = body
-        self.in_flight = in_flight
-        self.gate = gate
+    service: JobService
+    intake: Intake
 
     def routes(self) -> list[Route]:
         """Each path and method with its endpoint."""
@@ -80,71 +66,60 @@ class JobRoutes:
 
     async def _submit(self, request: Request, owner: str) -> Response:
         declared = request.headers.get("content-length")
-        sent = await self.body.read(request.receive, declared.encode() if declared else None)
+        sent = await self.intake.body.read(request.receive, declared.encode() if declared else None)
         try:
             wanted = Submission.model_validate_json(sent)
         except ValidationError as error:
-            return _error(
-                400, "bad_request", f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
-            )
+            text = f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
+            return _error(400, "bad_request", text)
         if len(wanted.job) > LONGEST_NAME:
             return _error(400, "bad_request", f"job: at most {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
-        request.scope[CALL] = ("", wanted.job[:LONGEST])
+        request.scope[CALLED] = ("", wanted.job[:LONGEST])
         note_arguments(request.scope, {"arguments": wanted.params})
         allowed = partial(may_use, request.scope)
-        await self._within_rate(request, wanted.job)
-        memory = memory_of(sent)
-        self.body.memory.take(memory)
+        leave = await self.intake.enter(self.intake.in_flight, request.scope, wanted.job, None, memory_of(sent))
         try:
-            record = await self.desk.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
+            record = await self.service.submit(owner, wanted.job, wanted.params, key, allowed=allowed)
         finally:
-            self.body.memory.give(memory)
+            leave()
         return JSONResponse(record.status(), 202, {"Location": f"/jobs/{record.id}/status"})
 
     async def _list(self, request: Request, owner: str) -> Response:
         limit = request.query_params.get("limit", str(PAGE))
         if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= _LONGEST_PAGE:
             raise invalid(f"limit: a number from 1 to {_LONGEST_PAGE}.")
-        records, after = await self.desk.of(owner, int(limit), request.query_params.get("cursor"))
+        records, after = await self.service.of(owner, int(limit), request.query_params.get("cursor"))
         return JSONResponse({"jobs": [record.status() for record in records], "next_cursor": after})
 
     async def _status(self, request: Request, owner: str) -> Response:
-        return JSONResponse((await self.desk.status(owner, request.path_params["id"])).status())
+        return JSONResponse((await self.service.status(owner, request.path_params["id"])).status())
 
     async def _result(self, request: Request, owner: str) -> Response:
-        record, value = await self.desk.result(owner, request.path_params["id"])
+        record, value = await self.service.result(owner, request.path_params["id"])
         if record.state == "completed":
             return JSONResponse({**record.status(), "result": value})
         if record.is_finished:
             return JSONResponse(record.status(), 409)
-        return JSONResponse(record.status(), 202, _WAIT)
+        return JSONResponse(record.status(), 202, {"Retry-After": "1"})
 
     async def _cancel(self, request: Request, owner: str) -> Response:
-        return JSONResponse((await self.desk.cancel(owner, request.path_params["id"])).status())
-
-    async def _within_rate(self, request: Request, job: str) -> None:
-        """
-        Raises:
-            Refused: 429.
-        """
-        leave = await self.gate.enter(request.scope, job, None) if self.gate is not None else None
-        if leave is not None:
-            leave()
+        return JSONResponse((await self.service.cancel(owner, request.path_params["id"])).status())
 
     def _told(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         """An endpoint whose refusals are replies."""
 
         async def answer(request: Request) -> Response:
             try:
-                await self.admission.check_source(request.scope, request.receive)
-                self.in_flight.enter(None)
+                intake = self.intake
+                await intake.admission.check_source(request.scope, request.receive)
+                if request.method == "POST":  # which costs what its job does, and enters when that is known
+                    return await endpoint(request, owner_of(request.scope))
+                leave = await intake.enter(intake.in_flight, request.scope, "", None, 0)
                 try:
-                    if request.method != "POST":  # a submission costs what its job does
-                        await self._within_rate(request, "")
                     return await endpoint(request, owner_of(request.scope))
                 finally:
-                    self.in_flight.leave()
+                    leave()
             except JobError as error:
                 wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
                 return _error(error.status, error.code, str(error), wait)

@@ -13,13 +13,11 @@ from mcp_swarm.process.lifecycle import Lifecycle
 
 
 def version_route(
-    name: str, replica: str, lifecycle: Lifecycle, lanes: Callable[[], Mapping[str, str]], *, guarded: bool
+    name: str, replica: str, lifecycle: Lifecycle, paths: Callable[[], Mapping[str, str]], *, guarded: bool
 ) -> Route:
     """`GET /version`: open to everybody, so it names no library, and components only to those who may call them.
 
-    Args:
-        lanes: the lane of each tool, and why.
-        guarded: whether callers have to show who they are.
+    `paths` tells the path of each tool, and why; `guarded` is whether callers have to show who they are.
     """
 
     async def show(request: Request) -> Response:
@@ -31,7 +29,7 @@ def version_route(
             "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
         }
         if not guarded or CALLER in request.scope:
-            told["lanes"] = lanes()
+            told["paths"] = paths()
         return JSONResponse(told)
 
     return Route("/version", show)

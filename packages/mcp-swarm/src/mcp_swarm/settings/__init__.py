@@ -1,57 +1,61 @@
 """Settings: every variable with its type, default, meaning and check.
 
 A value comes from the environment or, failing that, from a file of the variable's name (any case) in
-the secrets folder, which is where Docker mounts secrets. README's table is made from this class:
-`python -m mcp_swarm.settings` prints it.
+the secrets folder, which is where Docker mounts secrets.
 """
 
 import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, get_args
 
 from pydantic import SecretStr, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict, SettingsError
 
 from mcp_swarm.settings.access import AccessSettings
-from mcp_swarm.settings.audit import AuditSettings
-from mcp_swarm.settings.cache import CacheSettings
 from mcp_swarm.settings.downstream import DownstreamSettings
 from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.settings.jobs import JobSettings
-from mcp_swarm.settings.metrics import MetricsSettings
-from mcp_swarm.settings.rates import RateSettings
+from mcp_swarm.settings.rate import RateSettings
 from mcp_swarm.settings.replica import ReplicaSettings
-from mcp_swarm.settings.traces import TraceSettings
+from mcp_swarm.settings.telemetry import AuditSettings, TelemetrySettings
 
 
 class Settings(
-    TraceSettings,
-    MetricsSettings,
+    TelemetrySettings,
     DownstreamSettings,
-    CacheSettings,
     JobSettings,
     AuditSettings,
     RateSettings,
     AccessSettings,
     ReplicaSettings,
 ):
-    """The server's settings; the variable is the field's name in capitals."""
+    """The server's settings. Each is an environment variable, or a secret file: the field's name in capitals.
+
+    Add your own in a subclass.
+
+    Example:
+
+        from pydantic import Field, SecretStr
+
+        import mcp_swarm
+
+        class Settings(mcp_swarm.Settings):
+            weather_key: SecretStr = Field(description="Key of the weather API.")
+
+        key = Settings.load().weather_key.get_secret_value()
+    """
 
     model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)
 
     @model_validator(mode="after")
-    def _keys_for_replicas(self) -> Self:
+    def _nothing_missing(self) -> Self:
         if self.mcp_replicas > 1 and not self.request_state_ring:
             raise ValueError(
                 f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
                 "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes one)"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _somebody_for_auth(self) -> Self:
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
                 "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
@@ -87,16 +91,16 @@ def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
     if not problem["loc"]:
         return message
     field = str(problem["loc"][0])
-    value = str(problem["input"])
+    value = str(problem["input"])[:200]
     annotation = settings.model_fields[field].annotation
-    secret = SecretStr in (annotation, *getattr(annotation, "__args__", ()))
+    secret = SecretStr in (annotation, *get_args(annotation))
     shown = "" if secret else f"={value if value.isprintable() else ascii(value)}"
     return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
 
 
-def misspelt(environment: Mapping[str, str]) -> list[str]:
+def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
     """A sentence for each variable that looks like a setting and is none, such as AUTH_ENABLE."""
-    known = {name.upper() for name in Settings.model_fields}
+    known = {name.upper() for name in type(settings).model_fields}
     found = []
     for name in sorted(environment.keys() - known):
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
@@ -113,31 +117,3 @@ def doubts(settings: Settings, replicas: int) -> list[str]:
     if not settings.stateless_http and replicas > 1:
         found.append("STATELESS_HTTP=false with several replicas: a session is known to one of them only.")
     return found
-
-
-def table() -> str:
-    """All settings as a Markdown table, for README."""
-    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
-    for name, field in Settings.model_fields.items():
-        default = field.default
-        if isinstance(default, SecretStr):
-            default = default.get_secret_value()
-        if default in (None, "", ()):
-            shown = ""
-        elif isinstance(default, tuple):
-            shown = f"`{','.join(default)}`"
-        else:
-            shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
-        rows.append(f"| `{name.upper()}` | {shown} | {_choices(field.annotation)}{field.description} |")
-    return "\n".join(rows)
-
-
-def _choices(annotation: object) -> str:
-    values = getattr(annotation, "__args__", ())
-    if getattr(annotation, "__origin__", None) is Literal:
-        return ", ".join(f"`{value}`" for value in values) + ". "
-    return ""
-
-
-if __name__ == "__main__":
-    print(table())  # noqa: T201

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings
 
-from mcp_swarm.settings.words import Seconds, Words
+from mcp_swarm.settings.words import Seconds, SettingsGroup, WordList
 
 # A character outside of these can't be sent in an Authorization header as one token (RFC 9110, 5.6.2; RFC 6750, 2.1).
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -17,40 +16,36 @@ _ALGORITHMS = frozenset(
 )
 
 
-class AccessSettings(BaseSettings):
+class AccessSettings(SettingsGroup):
     """Of keys, tokens and signatures."""
 
-    auth_enabled: bool = Field(
-        False,
-        description="Ask every caller who it is: for a key of `AUTH_TOKEN` or `API_KEYS_FILE`, a token of "
-        "`AUTH_JWT_ISSUER`, or a signature.",
-    )
-    auth_token: SecretStr | None = Field(None, description="A single key, which may do everything.")
-    api_keys_file: Path | None = Field(
-        None,
-        description="File of many keys, hashed, each with its scopes, tools, rate and time; read again when it "
-        "changes. `python -m server keys new` makes one.",
-    )
-    auth_jwt_issuer: str = Field("", description="Who issues the tokens (JWT) that callers may show: `iss`.")
-    auth_jwt_audience: Words = Field((), description="For whom a token must be issued: one of these in its `aud`.")
-    auth_jwt_jwks: str = Field(
-        "", description="The issuer's public keys (JWKS): a URL, asked again when an unknown key comes, or a file."
-    )
-    auth_jwt_algorithms: Words = Field(
-        ("RS256", "ES256"), description="Algorithms that tokens may be signed with; only such with public keys."
-    )
-    auth_jwt_scopes: Words = Field((), description="Scopes that every token must have; without them: 403.")
-    public_url: str = Field(
-        "",
-        description="Where callers reach this server, such as `https://mcp.example.com`: clients that log in are told "
-        "it, and where to log in (RFC 9728). Required with `AUTH_JWT_ISSUER`.",
-    )
-    signing: Literal["off", "accept", "require"] = Field(
-        "off",
-        description="Signed requests (RFC 9421) of callers whose entry in `API_KEYS_FILE` has a public key.",
-    )
-    signing_max_age_seconds: Seconds = Field(60, ge=1, le=3600, description="Time that a signature is good for.")
-    signing_skew_seconds: Seconds = Field(5, ge=0, le=300, description="By how much a signer's clock may be wrong.")
+    auth_enabled: bool = False
+    """Ask every caller who it is: for a key of `AUTH_TOKEN` or `API_KEYS_FILE`, a token of `AUTH_JWT_ISSUER`, or a
+    signature."""
+    auth_token: SecretStr | None = None
+    """A single key, which may do everything."""
+    api_keys_file: Path | None = None
+    """File of many keys, hashed, each with its scopes, tools, rate and time; read again when it changes.
+    `python -m server keys new` makes one."""
+    auth_jwt_issuer: str = ""
+    """Who issues the tokens (JWT) that callers may show: `iss`."""
+    auth_jwt_audience: WordList = ()
+    """For whom a token must be issued: one of these in its `aud`."""
+    auth_jwt_jwks: str = ""
+    """The issuer's public keys (JWKS): a URL, asked again when an unknown key comes, or a file."""
+    auth_jwt_algorithms: WordList = ("RS256", "ES256")
+    """Algorithms that tokens may be signed with; only such with public keys."""
+    auth_jwt_scopes: WordList = ()
+    """Scopes that every token must have; without them: 403."""
+    public_url: str = ""
+    """Where callers reach this server, such as `https://mcp.example.com`: clients that log in are told it, and where to
+    log in (RFC 9728). Required with `AUTH_JWT_ISSUER`."""
+    signing: Literal["off", "accept", "require"] = "off"
+    """Signed requests (RFC 9421) of callers whose entry in `API_KEYS_FILE` has a public key."""
+    signing_max_age_seconds: Seconds = Field(60, ge=1, le=3600)
+    """Time that a signature is good for."""
+    signing_skew_seconds: Seconds = Field(5, ge=0, le=300)
+    """By how much a signer's clock may be wrong."""
 
     @field_validator("auth_token")
     @classmethod
@@ -87,9 +82,5 @@ class AccessSettings(BaseSettings):
     @property
     def asks_who(self) -> str:
         """The variables that say by what callers are known, comma-separated."""
-        set_ = {
-            "AUTH_TOKEN": self.auth_token,
-            "API_KEYS_FILE": self.api_keys_file,
-            "AUTH_JWT_ISSUER": self.auth_jwt_issuer,
-        }
-        return ", ".join(name for name, value in set_.items() if value)
+        names = ("AUTH_TOKEN", "API_KEYS_FILE", "AUTH_JWT_ISSUER")
+        return ", ".join(name for name in names if getattr(self, name.lower()))

@@ -1,9 +1,15 @@
-"""Kinds of values that settings have."""
+"""What the groups of settings are made of."""
 
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
-from pydantic_settings import NoDecode
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class SettingsGroup(BaseSettings):
+    """Settings of one subject. The string below each is its meaning in README's table."""
+
+    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
 
 def _split(value: object) -> object:
@@ -12,7 +18,7 @@ def _split(value: object) -> object:
     return value
 
 
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+WordList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 """Several, separated by commas."""
 
 Seconds = Annotated[float, Field(allow_inf_nan=False)]

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,6 +17,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from mcp_swarm.process.meanwhile import meanwhile
 from mcp_swarm.shared.lost_redis import reason
 
 if TYPE_CHECKING:
@@ -34,20 +35,18 @@ _FIRST_RETRY, _LAST_RETRY = 0.2, 10.0
 _START_SECONDS = 1.0
 
 
-class RedisBus:
+class RedisBus(InMemorySubscriptionBus):
     """The SDK's `SubscriptionBus` over a Redis channel: every replica hears what any replica publishes.
 
     An event that is published while Redis can't be reached is delivered on its own replica only. There is no replay,
-    as the protocol has none: an event says "this changed", and whoever missed it sees so when it looks.
-
-    Args:
-        channel: the same for all replicas of one server, and no other's.
+    as the protocol has none: an event says "this changed", and whoever missed it sees so when it looks. `channel` is
+    the same for all replicas of one server, and no other's.
     """
 
     def __init__(self, redis: "Redis", channel: str) -> None:
+        super().__init__()
         self._redis = redis
         self._channel = channel
-        self._local = InMemorySubscriptionBus()
 
     async def publish(self, event: ServerEvent) -> None:
         """Deliver an event to the listeners on all replicas."""
@@ -59,25 +58,16 @@ class RedisBus:
             logger.warning(
                 "Redis can't be reached, so %r is told to listeners of this replica only: %s", event, reason(error)
             )
-            await self._local.publish(event)
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Call `listener` with each event from now on; returns what ends that."""
-        return self._local.subscribe(listener)
+            await super().publish(event)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen to Redis meanwhile. Waits for it a moment at first, and then goes on without."""
         listening = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._listen(listening))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(listening.wait(), _START_SECONDS)
-        try:
+        async with meanwhile(self._listen(listening)):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(listening.wait(), _START_SECONDS)
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def _listen(self, listening: asyncio.Event) -> None:
         from redis.exceptions import RedisError  # noqa: PLC0415
@@ -103,7 +93,7 @@ class RedisBus:
         if event is None:
             logger.warning("Not a change event, on channel %s: %.100r", self._channel, data)
         else:
-            await self._local.publish(event)
+            await super().publish(event)
 
 
 def encode(event: ServerEvent) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+from mcp_swarm.process.meanwhile import meanwhile
 from mcp_swarm.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ return redis.call('ZCARD', KEYS[1])
 
 
 class Peers:
-    """The replicas of this server, this one included.
+    """The replicas of this server, this one included; `meant` is how many there are to be.
 
-    Args:
-        meant: how many there are to be.
-        look: counts them; None if there is nothing to look at. It may raise OSError while it can't tell.
-        leave: called at the end.
+    `look` counts them, if there is anything to look at, and may raise OSError while it can't tell. `leave` is called at
+    the end.
     """
 
     def __init__(
@@ -52,20 +51,16 @@ class Peers:
         look: Callable[[], Awaitable[int]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self.meant = meant
         self.count = meant
         """How many there are; as many as are meant to be until somebody has looked."""
+        self.alone = meant == 1
+        """Whether this is the only replica, and is meant to be."""
         self.on_change: list[Callable[[], None]] = []
         """Called when this replica is alone no more, or alone again."""
-        self.meant = meant
         self._look = look
         self._leave = leave
-        self._alone = meant == 1
         self._agreeing = 0
-
-    @property
-    def alone(self) -> bool:
-        """Whether this is the only replica, and is meant to be."""
-        return self._alone
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -74,16 +69,12 @@ class Peers:
             yield
             return
         await self._count(looks=1)
-        looking = asyncio.create_task(self._keep_looking())
         try:
-            yield
+            async with meanwhile(self._keep_looking()):
+                yield
         finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
             if self._leave is not None:
-                with suppress(OSError):
-                    await self._leave()
+                await self._leave()
 
     async def _keep_looking(self) -> None:
         while True:
@@ -98,9 +89,9 @@ class Peers:
             return
         self.count = max(1, seen)
         alone = self.meant == 1 and self.count == 1
-        self._agreeing = self._agreeing + 1 if alone != self._alone else 0
+        self._agreeing = self._agreeing + 1 if alone != self.alone else 0
         if self._agreeing >= looks:
-            self._alone, self._agreeing = alone, 0
+            self.alone, self._agreeing = alone, 0
             for told in self.on_change:
                 told()
 
@@ -130,10 +121,8 @@ def _by_signs(
             raise OSError(str(error)) from None
 
     async def leave() -> None:
-        try:
+        with suppress(RedisError, OSError):
             await redis.zrem(key, own)
-        except RedisError as error:
-            raise OSError(str(error)) from None
 
     return look, leave
 

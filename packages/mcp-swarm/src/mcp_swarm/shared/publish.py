@@ -1,13 +1,8 @@
 """For tool authors: tell clients that something changed.
 
-    from mcp_swarm.shared.publish import ResourceUpdated, publish
-
-    await publish(ResourceUpdated(uri="orders://today"))
-
-A client that listens (`subscriptions/listen`, protocol 2026-07-28) hears of it on whichever replica it listens.
+The events are the MCP SDK's: `ToolsListChanged()`, `PromptsListChanged()`, `ResourcesListChanged()` and
+`ResourceUpdated(uri=…)`.
 """
-
-import logging
 
 from mcp.server.subscriptions import (
     PromptsListChanged,
@@ -20,13 +15,21 @@ from mcp.server.subscriptions import (
 
 __all__ = ["PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish", "use"]
 
-logger = logging.getLogger(__name__)
-
 _buses: list[SubscriptionBus] = []
 
 
 async def publish(event: ServerEvent) -> None:
-    """Tell everybody who listens; without listeners, or where listening isn't offered, nothing happens."""
+    """Tell all clients that listen (`subscriptions/listen`, protocol 2026-07-28), whichever replica they listen on.
+
+    Nothing happens without listeners, or where the settings offer no subscriptions.
+
+    Example:
+
+        from mcp_swarm import ResourceUpdated, publish
+
+        async def take_order(order: str) -> None:
+            await publish(ResourceUpdated(uri="orders://today"))
+    """
     for bus in _buses:
         await bus.publish(event)
 

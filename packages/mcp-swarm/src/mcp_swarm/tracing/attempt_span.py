@@ -17,11 +17,8 @@ _tracer = trace.get_tracer("mcp-swarm", __version__)
 def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
     """Run an attempt within its span.
 
-    It is linked to the submission, and no child of it: that may have been answered days ago, and there may be several
-    attempts.
-
-    Args:
-        submitted: the submission's span, as `mcp_swarm.tracing.parent.current` gave it; empty for none.
+    It is linked to the submission's span (as `parent.current` gave it, or empty), and no child of it: the submission
+    may have been answered days ago, and there may be several attempts.
     """
     about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
     with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:
@@ -34,12 +31,7 @@ def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Itera
 
 
 def attempt_failed(why: str, error: BaseException | None = None) -> None:
-    """Note on the current attempt's span that it failed.
-
-    Args:
-        why: what callers are told.
-        error: what the job raised, if it did.
-    """
+    """Note on the current attempt's span that it failed: what callers are told, and what the job raised, if it did."""
     span = trace.get_current_span()
     if span.is_recording():
         span.set_attribute("error.type", "job_error" if error is None else type(error).__qualname__)

@@ -11,16 +11,15 @@ from opentelemetry.trace import SpanKind, StatusCode
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_swarm._version import __version__
-from mcp_swarm.http.access_lines import CALL, FAILED, FAULT, LONGEST, WAY
+from mcp_swarm.http.access_log import CALLED, FAILED, FAULT, LONGEST, PATH_TAKEN
 from mcp_swarm.http.headers import headers_of
-from mcp_swarm.http.whole_response import WHOLE
+from mcp_swarm.http.responses import BEGINNINGS
 from mcp_swarm.process.logs import request_id, trace_id
 from mcp_swarm.tracing.parent import of_headers, of_meta
 
-TRACE = "server.trace"
+TRACE = "mcp_swarm.trace"
 """Key of the scope under which a traced request's `RequestSpan` stands."""
 
-_BEGINNINGS = frozenset({"http.response.start", WHOLE})
 _MCP = frozenset({"/mcp", "/mcp/"})
 _UNTRACED = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
@@ -30,10 +29,10 @@ _HTTP, _UNKNOWN = "HTTP", "_OTHER"
 _tracer = trace.get_tracer("mcp-swarm", __version__)
 
 
-class Edge:
+class TracingMiddleware:
     """Put each request but the probes into a span; named and described as OpenTelemetry's conventions for HTTP say.
 
-    It goes around all rooms, the access log too, whose line holds the trace's id.
+    It goes around all middleware, the access log too, whose line holds the trace's id.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -46,7 +45,7 @@ class Edge:
         span = scope[TRACE] = RequestSpan(scope)
 
         def send_noting(message: Message) -> Awaitable[None]:
-            if message["type"] in _BEGINNINGS:
+            if message["type"] in BEGINNINGS:
                 span.status = message["status"]
             return send(message)
 
@@ -109,17 +108,17 @@ class RequestSpan:
 
     def _outcome(self) -> dict[str, Any]:
         scope = self._scope
-        method, _ = scope.get(CALL, ("", ""))
-        _, lane = scope.get(WAY, ("", ""))
+        method, _ = scope.get(CALLED, ("", ""))
+        _, path = scope.get(PATH_TAKEN, ("", ""))
         error = scope.get(FAILED, "") if self.status else "client_gone"
         found = {
             "http.response.status_code": self.status,
             "mcp.method.name": method,
-            "mcp_swarm.lane": lane,
+            "mcp_swarm.path": path,
             "error.type": str(self.status) if self.status >= 500 else error,
+            "http.response.header.x-request-id": [request_id.get()],
         }
-        own = {name: value for name, value in found.items() if value}
-        return {**own, "http.response.header.x-request-id": [request_id.get()]}
+        return {name: value for name, value in found.items() if value}
 
 
 def _method(scope: Scope) -> str:

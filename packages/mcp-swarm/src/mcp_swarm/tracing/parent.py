@@ -1,13 +1,12 @@
 """What a caller, or a job's submission, tells of the span that it comes from (W3C Trace Context)."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-from opentelemetry import context as current_context
 from opentelemetry import propagate
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, get_current_span, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, get_current_span, use_span
 
 _LONGEST = 512
 """Characters of a value that is looked at."""
@@ -17,14 +16,9 @@ _TRACEPARENT = "traceparent"
 _NOBODY = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.DEFAULT))
 
 
-@contextmanager
-def untraced() -> Iterator[None]:
+def untraced() -> AbstractContextManager[object]:
     """Make no spans of what FastMCP does for no caller: a parent that isn't sampled keeps its children from it."""
-    token = current_context.attach(set_span_in_context(NonRecordingSpan(_NOBODY)))
-    try:
-        yield
-    finally:
-        current_context.detach(token)
+    return use_span(NonRecordingSpan(_NOBODY))
 
 
 def of_headers(headers: Mapping[bytes, bytes]) -> Context | None:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mcp_swarm.shared.lost_redis import reason
+
 if TYPE_CHECKING:
     from redis.asyncio import Redis
-
-from mcp_swarm.shared.lost_redis import reason
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +25,10 @@ class Nonces:
 
     Redis knows what other replicas have taken. Without it, or while it can't be reached, a replica knows what it has
     taken itself, so a request might be repeated on another one; the log says so when that begins. A replica's memory is
-    bounded, and a full one refuses what is new (unless Redis answers) rather than forget what is old.
+    bounded: it holds `most` nonces, each of about 200 bytes. A full one forgets nothing: it refuses what is new, unless
+    Redis answers.
 
-    Args:
-        redis: shared by all replicas; None: each is on its own.
-        prefix: of the keys in Redis.
-        seconds: how long a nonce could be used again at most, and so is remembered.
-        most: nonces in a replica's own memory, each of about 200 bytes.
-        clock: seconds, from any start.
+    A nonce is remembered for `seconds`: for so long it could be used again. `prefix` is that of the keys in Redis.
     """
 
     def __init__(
@@ -59,7 +55,9 @@ class Nonces:
     async def take(self, key_id: str, nonce: str) -> bool:
         """Use up a nonce of a key's; False if it was used before, or if that can't be known."""
         mark = hashlib.sha256(f"{key_id}\0{nonce}".encode()).digest()
-        self._forget()
+        now = self._clock()
+        while self._own and self._own[first := next(iter(self._own))] <= now:
+            del self._own[first]
         if mark in self._own:
             return False
         # Noted ahead of the wait: of requests that come at the same time, the first has it.
@@ -67,17 +65,11 @@ class Nonces:
         fresh = await self._ask(mark)
         return noted if fresh is None else fresh
 
-    def _forget(self) -> None:
-        now = self._clock()
-        while self._own and (first := next(iter(self._own))) and self._own[first] <= now:
-            del self._own[first]
-
     def _note(self, mark: bytes) -> bool:
         full = len(self._own) >= self._most
         if full and not self._full:
-            logger.warning(
-                "This replica remembers %d nonces, as many as it may; without Redis it takes no more", self._most
-            )
+            text = "This replica remembers %d nonces, as many as it may; without Redis it takes no more"
+            logger.warning(text, self._most)
         self._full = full or (self._full and len(self._own) > self._most // 2)
         if not full:
             self._own[mark] = self._clock() + self._keep
@@ -95,9 +87,8 @@ class Nonces:
                 fresh = await self._redis.set(f"{self._prefix}:nonce:{mark.hex()}", b"", nx=True, ex=self._keep)
         except (RedisError, OSError) as error:
             if not self._away:
-                logger.warning(
-                    "Redis can't be reached, so a replay is refused by the same replica only: %s", reason(error)
-                )
+                text = "Redis can't be reached, so a replay is refused by the same replica only: %s"
+                logger.warning(text, reason(error))
             self._away = True
             self._ask_again = self._clock() + _PAUSE_SECONDS
             return None

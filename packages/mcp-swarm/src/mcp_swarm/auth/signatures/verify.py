@@ -13,18 +13,16 @@ from http_sf import StructuredFieldError
 from http_sf.compat import Item
 from starlette.types import Scope
 
-from mcp_swarm.auth.signatures.digest import check_digest
-from mcp_swarm.auth.signatures.errors import BadSignature
+from mcp_swarm.auth.refusal import BadSignature
 from mcp_swarm.auth.signatures.nonces import Nonces
-from mcp_swarm.auth.signatures.received import Received
+from mcp_swarm.auth.signatures.received import Received, check_digest
 
 _NONCE = range(8, 129)
 """Characters that a nonce may have."""
 
-_INPUT = 4096
-_SIGNATURE = 512
-_DIGEST = 512
-"""Characters that the headers may have."""
+_LONGEST_INPUT = 4096
+_LONGEST = 512
+"""Characters that Signature-Input may have, and each of the other two headers."""
 
 _WRONG = "The signature is not that of the key for this request: another key, or something was changed after signing."
 
@@ -42,12 +40,7 @@ class Signatures:
     cover more, but no component with parameters (`"content-digest";key="sha-256"`, `"@query-param";name="a"`): such a
     one is weaker than the whole, and lets anybody make the server parse long headers ahead of the signature.
 
-    Args:
-        key_of: the public key of an id; None if nobody has that id.
-        nonces: remembers at least for `max_age` and `skew` together.
-        max_age: seconds that a signature is good for, from `created` on.
-        skew: seconds that two clocks may differ.
-        clock: seconds since 1970.
+    A signature is good for `max_age` seconds from `created` on; two clocks may differ by `skew` seconds.
 
     Raises:
         ValueError: signatures would be good for longer than their nonces are remembered.
@@ -68,7 +61,7 @@ class Signatures:
         self._max_age = max_age
         self._skew = skew
         self._clock = clock
-        self._verifier = _Verifier(_Keys(key_of), self._check_input)
+        self._verifier = _Verifier(key_of, self._check_input)
 
     async def check(self, scope: Scope, body: bytes) -> str:
         """The id of the key that signed a request.
@@ -76,7 +69,7 @@ class Signatures:
         Raises:
             BadSignature: the request is not signed rightly, or was sent before.
         """
-        parameters = self._verified(Received.of(scope), body).parameters
+        parameters = self._verified(Received(scope), body).parameters
         key_id, nonce = str(parameters["keyid"]), str(parameters["nonce"])
         # Last of all: whoever has no key could use up the nonces of those who have.
         if not await self._nonces.take(key_id, nonce):
@@ -84,8 +77,8 @@ class Signatures:
         return key_id
 
     def _verified(self, request: Received, body: bytes) -> VerifyResult:
-        request.header("signature-input", _INPUT)
-        if "," in request.header("signature", _SIGNATURE):
+        request.header("signature-input", _LONGEST_INPUT)
+        if "," in request.header("signature", _LONGEST):
             raise BadSignature("A request has exactly one signature; this one has several.")
         try:
             (result,) = self._verifier.verify(request, max_age=None)
@@ -96,7 +89,7 @@ class Signatures:
         covered = result.covered_components
         _check_coverage(request, covered, has_body=bool(body))
         if '"content-digest"' in covered:
-            check_digest(request.header("content-digest", _DIGEST), body)
+            check_digest(request.header("content-digest", _LONGEST), body)
         return result
 
     def _check_input(self, components: Sequence[Item], given: Mapping[str, Any]) -> None:
@@ -118,14 +111,10 @@ class Signatures:
 
 
 def _check_coverage(request: Received, covered: Mapping[str, str], *, has_body: bool) -> None:
-    """Refuse a signature that leaves open what is asked for.
-
-    Args:
-        covered: by component, as the signature names it.
-    """
+    """Refuse a signature that leaves open what is asked for. `covered` is by component, as the signature names it."""
     missing = [] if '"@method"' in covered else ["@method"]
     if not covered.keys() & {'"@target-uri"', '"@request-target"'}:
-        target = ["@path", "@query"] if request.has_query else ["@path"]
+        target = ["@path", "@query"] if "?" in request.request_target else ["@path"]
         missing += [name for name in target if f'"{name}"' not in covered]
     if has_body and '"content-digest"' not in covered:
         missing.append("content-digest")
@@ -143,24 +132,22 @@ def _said(error: Exception) -> str:
     return "The signature covers what a signature can't cover."
 
 
-class _Keys(HTTPSignatureKeyResolver):
-    """Keys by their id. An id that nobody has is told from a wrong signature neither by words nor by time."""
+class _Verifier(HTTPMessageVerifier, HTTPSignatureKeyResolver):
+    """The library's, with Ed25519, keys by their id, and another look at a signature's parameters than its own."""
 
-    def __init__(self, key_of: Callable[[str], Ed25519PublicKey | None]) -> None:
+    def __init__(
+        self,
+        key_of: Callable[[str], Ed25519PublicKey | None],
+        check: Callable[[Sequence[Item], Mapping[str, Any]], None],
+    ) -> None:
+        super().__init__(signature_algorithm=ED25519, key_resolver=self)
         self._key_of = key_of
+        self._check = check
         self._nobodys = Ed25519PrivateKey.generate().public_key()
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
-        """The key of an id, or one that nothing was signed with."""
+        """The key of an id; for one that nobody has, a key of nobody's, so that neither words nor time tell of it."""
         return self._key_of(key_id) or self._nobodys
-
-
-class _Verifier(HTTPMessageVerifier):
-    """The library's, with Ed25519 and another look at a signature's parameters than its own."""
-
-    def __init__(self, keys: _Keys, check: Callable[[Sequence[Item], Mapping[str, Any]], None]) -> None:
-        super().__init__(signature_algorithm=ED25519, key_resolver=keys)
-        self._check = check
 
     def validate_created_and_expires(self, sig_input: Any, max_age: object = None) -> None:  # noqa: ARG002
         """Ahead of all that costs time."""

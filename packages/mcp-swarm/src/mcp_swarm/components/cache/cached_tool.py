@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
@@ -16,24 +17,23 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from mcp_swarm.auth.caller import CURRENT
+from mcp_swarm.auth.caller import current_caller
 from mcp_swarm.components.cache.cache import Cache
-from mcp_swarm.components.cache.entry import Entry
-from mcp_swarm.components.cache.policy import Policy
-from mcp_swarm.components.cache.shared_results import Shared
+from mcp_swarm.components.cache.policy import CachePolicy
+from mcp_swarm.components.cache.shared_results import CachedResult, SharedResults
 from mcp_swarm.components.call_limits import out_of_time
 from mcp_swarm.components.containment import AsyncFunction
 from mcp_swarm.downstream import deadline
 
 logger = logging.getLogger(__name__)
 
+_Run = Callable[[], Awaitable[Any]]
+
 _REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
 """Not kept: they may tell of an error, or ask the caller for something."""
 
 
-def kept(
-    fn: AsyncFunction, cache: Cache, policy: Policy, *, name: str, version: str | int | None, seconds: float
-) -> AsyncFunction:
+class CachedTool:
     """A tool's function, run only when there is no result that is good.
 
     Errors aren't kept. A run that several calls wait for goes on when the first of them has gone.
@@ -46,18 +46,9 @@ def kept(
     Raises:
         ValueError: its results are of a kind that JSON can't carry.
     """
-    tool = _Kept(fn, cache, policy, name, version, seconds)
 
-    @functools.wraps(fn)
-    async def remembered(*args: Any, **kwargs: Any) -> Any:
-        return await tool.call(args, kwargs)
-
-    return remembered
-
-
-class _Kept:
     def __init__(
-        self, fn: AsyncFunction, cache: Cache, policy: Policy, name: str, version: str | int | None, seconds: float
+        self, fn: AsyncFunction, cache: Cache, policy: CachePolicy, name: str, version: str | int | None, seconds: float
     ) -> None:
         self._fn = fn
         self._cache = cache
@@ -65,71 +56,82 @@ class _Kept:
         self._name = name
         self._head = orjson.dumps([name, version, policy.scope])
         self._seconds = seconds
-        self._adapter = _adapter(fn)
-        parameters = inspect.signature(fn).parameters.items()
+        signature = inspect.signature(fn, eval_str=True)
+        returned = signature.return_annotation
+        try:
+            self._adapter = TypeAdapter[Any](Any if returned is signature.empty else returned)
+        except PydanticSchemaGenerationError:
+            raise ValueError("a result that is kept must be JSON") from None
         self._defaults = {
             name: each.default
-            for name, each in parameters
-            if not (each.default is inspect.Parameter.empty or isinstance(each.default, FieldInfo))
+            for name, each in signature.parameters.items()
+            if not (each.default is each.empty or isinstance(each.default, FieldInfo))
         }
         """What a call means that leaves it out; of a `Field` pydantic gives it."""
 
-    async def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A result, made anew if need be."""
+    def function(self) -> AsyncFunction:
+        """What the tool runs: a function like its own."""
+
+        @functools.wraps(self._fn)
+        async def remembered(*args: Any, **kwargs: Any) -> Any:
+            return await self._call(args, kwargs)
+
+        return remembered
+
+    async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         key = self._key(args, kwargs)
         if key is None:
             return await self._fn(*args, **kwargs)
         cache, now = self._cache, time.time()
-        entry = cache.look(key)
+        entry = cache.memory.get(key)
         if entry is not None and now < entry.fresh:
             cache.counts[self._name, "hit"] += 1
             return entry.value
-        flight = cache.flights.of(key)
+        task, run = cache.runs.get(key), functools.partial(self._fn, *args, **kwargs)
         if entry is not None and now < entry.stale:
             cache.counts[self._name, "stale"] += 1
-            if flight is None:
-                cache.flights.start(key, functools.partial(self._renew, key, args, kwargs))
+            if task is None:
+                cache.start(key, functools.partial(self._renew, key, run))
             return entry.value
-        if flight is None:
-            flight = cache.flights.start(key, functools.partial(self._make, key, args, kwargs))
+        if task is None:
+            task = cache.start(key, functools.partial(self._make, key, run))
         else:
             cache.counts[self._name, "shared"] += 1
-        return (await asyncio.shield(flight)).give()
+        return (await asyncio.shield(task)).give()
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
         """What two calls have in common whose results are the same; None of arguments that JSON can't carry."""
         asked: list[Any] = [args, {**self._defaults, **kwargs}]
-        if self._policy.scope == "caller" and (caller := CURRENT.get()) is not None:
-            asked += [caller.name, caller.user.scopes]
+        if self._policy.scope == "caller" and (caller := current_caller()) is not None:
+            asked += [caller.name, caller.scopes]
         try:
             return self._head + orjson.dumps(asked, to_jsonable_python, orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
             return None
 
-    async def _renew(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make a result that no call waits for; or none yet: one that comes when the old result is too old does."""
+    async def _renew(self, key: bytes, run: _Run) -> Any:
+        """Make a result while callers get the old one."""
         try:
-            return await self._make(key, args, kwargs)
+            return await self._make(key, run)
         except Exception:
             logger.warning("tool %r: the result that is kept could not be renewed", self._name, exc_info=True)
             raise
 
-    async def _make(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _make(self, key: bytes, run: _Run) -> Any:
         deadline.until(None)  # which was the first caller's, and who waits has another
         deadline.until(self._seconds)
         try:
             async with asyncio.timeout(self._seconds) as limit:
-                shared = self._cache.shared
-                if shared is None:
-                    self._cache.counts[self._name, "miss"] += 1
-                    return await self._run(key, args, kwargs)
-                return await self._make_for_all(shared, key, args, kwargs)
+                if self._cache.shared is not None:
+                    return await self._make_for_all(self._cache.shared, key, run)
+                self._cache.counts[self._name, "miss"] += 1
+                return await self._run(key, run)
         except TimeoutError:
             if not limit.expired():  # the tool's own
                 raise
             raise out_of_time("tool", self._name, self._seconds) from None
 
-    async def _make_for_all(self, shared: Shared, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _make_for_all(self, shared: SharedResults, key: bytes, run: _Run) -> Any:
         """Take another replica's result, or be the one that makes it."""
         name = hashlib.blake2b(key, digest_size=20).hexdigest()
         entry = await shared.get(name, self._adapter)
@@ -138,33 +140,24 @@ class _Kept:
             if entry is None:
                 self._cache.counts[self._name, "bypassed" if shared.away else "miss"] += 1
                 try:
-                    return await self._run(key, args, kwargs, name)
+                    return await self._run(key, run, name)
                 finally:
                     await shared.end(name)
         self._cache.counts[self._name, "shared"] += 1
         self._cache.keep(key, entry)
         return entry.value
 
-    async def _run(self, key: bytes, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> Any:
-        value = await self._fn(*args, **kwargs)
+    async def _run(self, key: bytes, run: _Run, name: str = "") -> Any:
+        value = await run()
         if isinstance(value, _REPLIES):
             return value
         try:
             written = to_json(value)
         except (PydanticSerializationError, ValueError):  # an image, for instance
             return value
-        now = time.time()
-        fresh = now + self._policy.ttl
-        entry = Entry(value, fresh, fresh + self._policy.stale, len(written) + len(key))
+        fresh = time.time() + self._policy.ttl
+        entry = CachedResult(value, fresh, fresh + self._policy.stale, len(written) + len(key))
         self._cache.keep(key, entry)
         if self._cache.shared is not None:
             await self._cache.shared.put(name, entry, written)
         return value
-
-
-def _adapter(fn: AsyncFunction) -> TypeAdapter[Any]:
-    returned = inspect.signature(fn, eval_str=True).return_annotation
-    try:
-        return TypeAdapter(Any if returned is inspect.Signature.empty else returned)
-    except PydanticSchemaGenerationError:
-        raise ValueError("a result that is kept must be JSON") from None

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 from mcp_swarm.components.cache.cache import Cache
 
 
-class Caching(Collector):
+class CacheMetrics(Collector):
     """Tells of a cache."""
 
     def __init__(self, cache: Cache) -> None:
@@ -22,4 +22,4 @@ class Caching(Collector):
         for labels, count in list(self._cache.counts.items()):
             family.add_metric(labels, count)
         yield family
-        yield GaugeMetricFamily("mcp_cache_bytes", "Of results in this replica's memory.", self._cache.size)
+        yield GaugeMetricFamily("mcp_cache_bytes", "Of results in this replica's memory.", self._cache.memory.currsize)

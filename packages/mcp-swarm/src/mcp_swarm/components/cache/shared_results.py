@@ -7,12 +7,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 
-from mcp_swarm.components.cache.entry import Entry
 from mcp_swarm.shared.lost_redis import reason
 
 if TYPE_CHECKING:
@@ -28,12 +28,22 @@ _AWAY_SECONDS = 1.0
 _LOOKS_APART = 0.02
 
 
-class Shared:
-    """The part of the cache that is in Redis.
+@dataclass(frozen=True, slots=True)
+class CachedResult:
+    """One result. Times are those of `time.time`, which replicas share.
 
-    Args:
-        prefix: of keys.
+    Until `fresh` it is as good as a new one. Until `stale` it may be given while a new one is made.
     """
+
+    value: Any
+    fresh: float
+    stale: float
+    size: int
+    """Bytes of it, as JSON and with its key."""
+
+
+class SharedResults:
+    """The part of the cache that is in Redis, under keys with a prefix."""
 
     def __init__(self, redis: "Redis", prefix: str) -> None:
         self._redis = redis
@@ -45,31 +55,27 @@ class Shared:
         """Whether Redis isn't asked at the moment."""
         return time.monotonic() < self._away_until
 
-    async def get(self, key: str, adapter: TypeAdapter[Any]) -> Entry | None:
+    async def get(self, key: str, adapter: TypeAdapter[Any]) -> CachedResult | None:
         """A result, if there is one that is of its tool's type."""
         found = await self._ask(lambda: self._redis.get(self._prefix + key))
         if not isinstance(found, bytes):
             return None
         try:
             fresh, stale, value = from_json(found)
-            return Entry(adapter.validate_python(value), float(fresh), float(stale), len(found) + len(key))
+            return CachedResult(adapter.validate_python(value), float(fresh), float(stale), len(found) + len(key))
         except (ValueError, TypeError):  # an older version's, whose results were of another type
             return None
 
-    async def put(self, key: str, entry: Entry, written: bytes) -> None:
+    async def put(self, key: str, entry: CachedResult, written: bytes) -> None:
         """Keep a result, given as it is and as JSON."""
         text = b"[%b,%b,%b]" % (to_json(entry.fresh), to_json(entry.stale), written)
         left = max(1, round((entry.stale - time.time()) * 1000))
         await self._ask(lambda: self._redis.set(self._prefix + key, text, px=left))
 
-    async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> Entry | None:
-        """Become the one replica that makes a result; `end` when it is made.
+    async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> CachedResult | None:
+        """Become the one replica that makes a result; `end` when it is made, or another may begin after `seconds`.
 
-        Args:
-            seconds: after which another may begin, if this one hasn't ended.
-
-        Returns:
-            A good result that another replica has made meanwhile; None: make one.
+        Returns a good result that another replica has made meanwhile; None: make one.
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:

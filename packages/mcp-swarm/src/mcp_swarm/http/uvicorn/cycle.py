@@ -1,17 +1,79 @@
-"""One request and its response, between uvicorn's parser and the app."""
+"""One request and its response, between uvicorn's parser and the app; and when responses are written."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import Awaitable
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from mcp_swarm.http.compression import accepts_gzip, compressed
-from mcp_swarm.http.whole_response import WHOLE
+from mcp_swarm.http.responses import WHOLE
 
 if TYPE_CHECKING:
     from mcp_swarm.http.uvicorn.protocol import HttpProtocol
+
+_SECONDS = 0.002
+"""Time for the work of a `Turn`; then the event loop reads what has come meanwhile."""
+
+_LARGE = 64 * 1024
+"""Bytes of a body that is written by itself, and not together with other replies."""
+
+
+class Turn:
+    """Does the work of connections (to parse, to answer) in the order in which it came, and writes replies together.
+
+    Each write to a socket is a system call that may wake its reader on another core, or the network card's driver in a
+    virtual machine's host. The README beside this file says what that costs.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._context = copy_context()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._replies: list[tuple[asyncio.Transport, bytes]] = []
+        self._due = False
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Do a piece of work when the loop has read from all connections."""
+        self._waiting.append(work)
+        self._be_due()
+
+    def write(self, transport: asyncio.Transport, reply: bytes) -> None:
+        self._replies.append((transport, reply))
+        self._be_due()
+
+    def flush(self) -> None:
+        """Write the replies that wait. Call it before you write to a transport, or close it, in any other way."""
+        replies, self._replies = self._replies, []
+        for transport, reply in replies:
+            if not transport.is_closing():
+                transport.write(reply)
+
+    def _be_due(self) -> None:
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._run, context=self._context)
+
+    def _run(self) -> None:
+        late = time.perf_counter() + _SECONDS
+        waiting = self._waiting
+        try:
+            while waiting and time.perf_counter() < late:
+                waiting.popleft()()
+        finally:
+            self._due = False
+            self.flush()
+            if waiting:
+                self._be_due()
+
+
+turn_of = functools.lru_cache(maxsize=1)(Turn)
+"""The one that all connections of a loop share."""
 
 
 class Cycle(RequestResponseCycle):
@@ -48,14 +110,14 @@ class Cycle(RequestResponseCycle):
         self.message_event.set()
 
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
-        """Take an ASGI message, or a response in one (`mcp_swarm.http.whole_response`)."""
+        """Take an ASGI message, or a response in one (`mcp_swarm.http.responses`)."""
         kind = message["type"]
         if kind == WHOLE:
-            if len(message["body"]) >= self.connection.compresses_from:
+            if 0 < self.connection.settings.compress_min_bytes <= len(message["body"]):
                 return self._send_large(message)
             return self._send_whole(message)
         if kind == "http.response.start" and self.connection.leaving:
-            message["headers"] = [*message.get("headers", ()), _CLOSE]
+            message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
@@ -69,7 +131,7 @@ class Cycle(RequestResponseCycle):
             await self._taken()
 
     async def _taken(self) -> None:
-        """Wait until the kernel has the whole response. Until then its request counts as in flight."""
+        """Wait for the kernel to take the whole response. Until then its request counts as in flight."""
         if self.flow.write_paused:
             await self.flow.drain()
 
@@ -86,7 +148,7 @@ class Cycle(RequestResponseCycle):
         ):
             return self._send_parts(message)
         length = (b"content-length", b"%d" % len(body))
-        head = b"\r\n".join(map(_LINE, (length, *message["headers"], *self.default_headers)))
+        head = b"\r\n".join(map(b": ".join, (length, *message["headers"], *self.default_headers)))
         if head.find(b"\nconnection: ") >= 0:  # uvicorn handles this header; `find` is faster than `in`
             return self._send_parts(message)
         self.response_started = self.response_complete = True
@@ -102,11 +164,10 @@ class Cycle(RequestResponseCycle):
         return self._taken()
 
     async def _send_large(self, message: Any) -> None:
-        """Send a whole response, smaller if its caller takes that."""
-        message["headers"] = [*message["headers"], _VARY]
+        message["headers"] = [*message["headers"], (b"vary", b"accept-encoding")]
         said = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
         if accepts_gzip(said):
-            message["headers"].append(_GZIP)
+            message["headers"].append((b"content-encoding", b"gzip"))
             message["body"] = await compressed(message["body"])
         sending = self._send_whole(message)
         del message
@@ -134,7 +195,8 @@ class Cycle(RequestResponseCycle):
         if not (self.disconnected or self.response_complete):
             if first and not self.message_event.is_set():
                 return {"type": "http.request", "body": b"", "more_body": True}
-            self.connection.read_on()
+            if not self.connection.reader.unparsed:  # else there is enough to do
+                self.flow.resume_reading()
             if not self.message_event.is_set():
                 await self.message_event.wait()
             self.message_event.clear()
@@ -153,19 +215,4 @@ class _Lingering:
     def __init__(self, transport: asyncio.Transport, connection: "HttpProtocol") -> None:
         self.write = transport.write
         self.is_closing = transport.is_closing
-        self._connection = connection
-
-    def close(self) -> None:
-        """Let the caller read its answer first."""
-        self._connection.linger()
-
-
-_LARGE = 64 * 1024
-"""Bytes of a body that is written by itself, and not together with other replies."""
-
-_LINE = b": ".join
-"""A header's line of its name and value."""
-
-_CLOSE = (b"connection", b"close")
-_GZIP = (b"content-encoding", b"gzip")
-_VARY = (b"vary", b"accept-encoding")
+        self.close = connection.linger

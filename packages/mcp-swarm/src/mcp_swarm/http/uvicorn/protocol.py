@@ -3,6 +3,8 @@
 import asyncio
 import contextvars
 import functools
+import math
+import random
 import secrets
 import socket
 import struct
@@ -12,11 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
+from mcp_swarm.http.responses import ASGI_EXTENSIONS
 from mcp_swarm.http.uvicorn.connections import KEY, Connections
-from mcp_swarm.http.uvicorn.cycle import Cycle
-from mcp_swarm.http.uvicorn.limits import Limits
+from mcp_swarm.http.uvicorn.cycle import Cycle, turn_of
 from mcp_swarm.http.uvicorn.reader import SLICE, Reader
-from mcp_swarm.http.uvicorn.turn import turn_of
 from mcp_swarm.process import eager_task
 from mcp_swarm.process.replica import replica_name
 from mcp_swarm.settings import Settings
@@ -32,6 +33,10 @@ _LINGER_SECONDS = 2.0
 _STUCK_SECONDS = 1.0
 """If a client takes nothing of its reply for this time, a new connection may replace its connection."""
 
+_JITTER = 0.25
+"""Each connection's limits of age and requests differ at random, by at most this share of the setting. Otherwise all
+connections that were made together would end together."""
+
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time to linger (socket(7))."""
 
@@ -39,7 +44,11 @@ _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
 
 
 def _nothing() -> None:
-    """Do nothing. It replaces a callback that is no longer needed."""
+    """Takes the place of `on_response_complete`, which refers to the connection."""
+
+
+def _about(number: float) -> float:
+    return number * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # no secret hangs on it
 
 
 @functools.cache
@@ -48,12 +57,11 @@ def _replica() -> str:
 
 
 class HttpProtocol(asyncio.Protocol):
-    """A connection, held to `Limits`; uvicorn makes one for each.
+    """A connection, held to the settings' limits; uvicorn makes one for each.
 
     A connection ends after its share of requests or of time, or when the replica drains. Its last response says so
-    (`Connection: close`), so that no request is lost. A request whose head is too long (431), too slow (408) or wrong
-    (400) is refused. So is a new connection if there are too many and none can make room (503). A client that reads
-    nothing of its reply is disconnected.
+    (`Connection: close`), so that no request is lost. A head that is too long (431), too slow (408) or wrong (400) is
+    refused, and a new connection for which none can make room (503).
 
     The requests of one connection are answered one after the other, each in a later turn of the event loop, so that a
     client that sends many at once delays nobody else. The server reads nothing from the connection meanwhile.
@@ -63,7 +71,7 @@ class HttpProtocol(asyncio.Protocol):
     """Time at which a connection is cut whose last response has been sent."""
     _retiring = False
     unsent = 0
-    """Bytes that waited for the client when the connection was looked at."""
+    """Bytes that waited for the client at the last look."""
     unsent_since = 0.0
     """Time at which the client last took some of them."""
 
@@ -81,7 +89,7 @@ class HttpProtocol(asyncio.Protocol):
         self.server_state = server_state
         self.turn = turn_of(self.loop)
         self._connections: Connections = app_state[KEY]
-        self._limits: Limits = self._connections.limits
+        self.settings: Settings = self._connections.settings
         self._app_state = app_state
         self._keep_alive: float = config.timeout_keep_alive
         self._context = contextvars.copy_context()  # in which no request has run
@@ -89,8 +97,9 @@ class HttpProtocol(asyncio.Protocol):
         """The request that is being answered."""
         now = self._idle_since = self.loop.time()
         """Time of the loop at which the connection began to wait for a request."""
-        self._retires_at = now + self._limits.share_of_age()
-        self._requests_left = self._first_left = self._limits.share_of_requests()
+        age, requests = self.settings.max_connection_age_seconds, self.settings.max_requests_per_connection
+        self._retires_at = now + _about(age) if age else math.inf
+        self._requests_left = self._first_left = max(1, round(_about(requests))) if requests else -1
         # Set in `connection_made`:
         self.transport: asyncio.Transport
         self.flow: FlowControl
@@ -98,11 +107,7 @@ class HttpProtocol(asyncio.Protocol):
 
     @property
     def leaving(self) -> bool:
-        """Whether the next response is to be the last.
-
-        It is the last if the connection has used its share of requests. It is also the last if the connection is to end
-        for another reason (such as its age or a drain) and no request waits that was read already.
-        """
+        """Whether the next response is to be the last: its share is used, or it is to end and no request waits."""
         return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
     @property
@@ -110,13 +115,7 @@ class HttpProtocol(asyncio.Protocol):
         """Whether the connection is being closed."""
         return self._lingers_until is not None or self.transport.is_closing()
 
-    @property
-    def compresses_from(self) -> float:
-        """Bytes from which on a response may be made smaller."""
-        return self._limits.compresses_from
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection."""
         self.transport = cast("asyncio.Transport", transport)
         self.flow = FlowControl(self.transport)
         self.server_state.connections.add(cast("Any", self))
@@ -127,8 +126,9 @@ class HttpProtocol(asyncio.Protocol):
             "client": get_remote_addr(self.transport),
             "scheme": "https" if is_ssl(self.transport) else "http",
             "root_path": "",
+            "extensions": ASGI_EXTENSIONS,
         }
-        self.reader = Reader(self, self._limits.head, scope, self._app_state)
+        self.reader = Reader(self, self.settings.max_head_bytes, scope, self._app_state)
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
@@ -152,11 +152,6 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def refuse_for_want_of_room(self) -> None:
-        """Tell a new client that there are too many."""
-        text = f"Connection limit reached (MAX_CONNECTIONS={self._limits.connections}); retry later."
-        self.refuse("503 Service Unavailable", text, "retry-after: 1")
-
     def look(self, now: float) -> None:
         """Close the connection if something takes too long; let it end if it is old."""
         if self._lingers_until is not None:
@@ -164,7 +159,7 @@ class HttpProtocol(asyncio.Protocol):
                 self.cut()
         elif self._takes_nothing(now):
             self.cut()
-        elif self.reader.is_late(now - self._limits.receive):
+        elif self.reader.is_late(now - self.settings.receive_timeout_seconds):
             self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
         elif self._active is None and not self.reader.has_more and self._idle_since < now - self._keep_alive:
             self.transport.close()
@@ -177,7 +172,7 @@ class HttpProtocol(asyncio.Protocol):
         if not unsent or not self.unsent or unsent < self.unsent:
             self.unsent_since = now
         self.unsent = unsent
-        return self.unsent_since < now - self._limits.send
+        return self.unsent_since < now - self.settings.send_timeout_seconds
 
     def pause_writing(self) -> None:
         """Record that the client reads more slowly than the server sends."""
@@ -187,7 +182,6 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.hold(self)
 
     def resume_writing(self) -> None:
-        """Go on: the client has read what waited for it."""
         self.flow.resume_writing()
         self._connections.release(self)
         self._go_on_later()
@@ -214,18 +208,15 @@ class HttpProtocol(asyncio.Protocol):
         reader = self.reader
         reader.read(busy=self._active is not None)
         if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
-            self._start(reader.waiting.popleft())
+            self._active = reader.waiting.popleft()
+            self._requests_left -= 1
+            self.turn.start(self._answer)  # when the loop has read from all connections: replies go out together, too
             reader.read(busy=True)
         if reader.unparsed:
             self.flow.pause_reading()
             if reader.can_read(busy=self._active is not None):
                 self.turn.start(self._go_on)
         elif self.flow.read_paused and reader.has_room and not self.is_leaving:
-            self.flow.resume_reading()
-
-    def read_on(self) -> None:
-        """Read from the client again, unless there is enough to do."""
-        if not self.reader.unparsed:
             self.flow.resume_reading()
 
     def cut(self) -> None:
@@ -254,7 +245,6 @@ class HttpProtocol(asyncio.Protocol):
         self.transport.write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         for cycle in (self._active, self.reader.latest):
             if cycle is not None:
                 cycle.abandon()
@@ -277,19 +267,12 @@ class HttpProtocol(asyncio.Protocol):
         else:
             latest.keep_alive = False
 
-    def _start(self, cycle: Cycle) -> None:
-        """Answer a request when the loop has read from all connections: so replies are written together, too."""
-        self._active = cycle
-        self._requests_left -= 1
-        self.turn.start(self._answer)
-
     def _answer(self) -> None:
-        """Run the app for a request, in a copy of a context in which no request has run."""
         cycle = self._active
         if cycle is None:  # the connection was lost meanwhile
             return
         running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
-        task: asyncio.Task[None] = eager_task.start(running, self.loop, self._context.copy())
+        task: asyncio.Task[None] = eager_task.start(running, loop=self.loop, context=self._context.copy())
         if task.done():
             self._ended(cycle, task)
         else:
@@ -300,9 +283,9 @@ class HttpProtocol(asyncio.Protocol):
         """Finish a request. What went wrong is handled by uvicorn's own code."""
         self.server_state.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
-            cycle.on_response = _nothing  # which held the connection
+            cycle.on_response = _nothing
             return
-        looking = eager_task.start(cycle.run_asgi(lambda *_: task), self.loop, self._context.copy())
+        looking = eager_task.start(cycle.run_asgi(lambda *_: task), loop=self.loop, context=self._context.copy())
         if not looking.done():
             self.server_state.tasks.add(looking)
             looking.add_done_callback(self.server_state.tasks.discard)

@@ -23,9 +23,6 @@ SLICE = 2048
 _SLICES = 4
 """Slices that are parsed before it is another connection's turn: half a millisecond if each chunk has one byte."""
 
-_FEW_DIGITS = 3
-"""A Content-Length with at most so many digits is smaller than a slice."""
-
 _MOST_HEADERS = 100
 """Header fields of a request, as Apache and gunicorn have it; each takes much more memory than its bytes."""
 
@@ -44,7 +41,7 @@ class _RefusedError(Exception):
 
 @functools.lru_cache(maxsize=64)
 def _split(url: bytes) -> tuple[str, bytes, bytes]:
-    """A URL's path, as text without escapes and as it came, and its query."""
+    """A URL's path without escapes, its path as it came, and its query."""
     parsed = httptools.parse_url(url)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
@@ -52,13 +49,8 @@ def _split(url: bytes) -> tuple[str, bytes, bytes]:
 class Reader:
     """Makes a `Cycle` of each request of a connection; httptools calls the methods that begin with `on_`.
 
-    A request that is wrong, or whose head is too long, is refused, and all that comes after it is thrown away.
-
-    Args:
-        connection: refuses requests, and can pause the reading.
-        longest: most bytes of a request's head.
-        scope: what the ASGI scopes of all its requests have in common.
-        state: the app's; each request gets a copy.
+    A request that is wrong, or whose head has more than `longest` bytes, is refused, and all that comes after it is
+    thrown away. `scope` is what the ASGI scopes of all requests have in common; each gets a copy of the app's `state`.
     """
 
     deaf = False
@@ -107,19 +99,11 @@ class Reader:
         return latest is None or latest.response_complete or len(latest.body) <= HIGH_WATER_LIMIT
 
     def can_read(self, *, busy: bool) -> bool:
-        """Whether there is more to parse now.
-
-        Args:
-            busy: whether the connection answers a request.
-        """
+        """Whether there is more to parse now. `busy`: the connection answers a request."""
         return bool(self.unparsed) and (self._body_comes() or not (busy or self.waiting))
 
     def read(self, *, busy: bool) -> None:
-        """Parse a part of what has come, at most up to a whole request that must wait for the one before.
-
-        Args:
-            busy: whether the connection answers a request.
-        """
+        """Parse a part of what has come, at most up to a whole request that must wait for the one before."""
         for _ in range(_SLICES):
             if not self.can_read(busy=busy):
                 break
@@ -172,8 +156,7 @@ class Reader:
         The parser has stopped after the head, because the other protocol would begin there. So a new parser continues
         with the body. It first reads the headers that tell where the body ends.
         """
-        framing = [(name, value) for name, value in self._headers if name in (b"content-length", b"transfer-encoding")]
-        if framing:
+        if framing := self._framing():
             self._parser = httptools.HttpRequestParser(self)
             self._framing_only = True
             lines = [b"%b: %b\r\n" % each for each in framing]
@@ -184,18 +167,15 @@ class Reader:
         self.unparsed = rest + self.unparsed
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         self._url = b""
         self._headers = []
         self._in_head = True
         self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the URL."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
         self._headers.append((name.lower(), value))
 
     def _end_parsing(self, refusal: tuple[str, str]) -> NoReturn:
@@ -203,7 +183,7 @@ class Reader:
         raise _RefusedError
 
     def on_headers_complete(self) -> None:
-        """Make a request's scope and its cycle; as uvicorn does without WebSockets."""
+        """Make a request's scope and its cycle, as uvicorn does."""
         if self._framing_only:
             return
         self._in_head = False
@@ -221,8 +201,7 @@ class Reader:
         hosts = sum(name == b"host" for name, _ in pairs) if len(headers) != len(pairs) else b"host" in headers
         if hosts != 1 and (hosts or version != "1.0"):
             self._end_parsing(_HOST)
-        length = headers.get(b"content-length", b"")
-        self._missing = int(length) if len(length) > _FEW_DIGITS else 0
+        self._missing = int(headers.get(b"content-length", 0))
         expects_100 = b"expect" in headers and headers[b"expect"].lower() == b"100-continue"
         path, raw_path, query = _split(self._url) if len(self._url) < _SHORT_URL else _split.__wrapped__(self._url)
         scope: dict[str, Any] = self._scope.copy()
@@ -243,7 +222,6 @@ class Reader:
         return len(self._url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self._headers)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a body."""
         cycle = self.latest
         if cycle is not None and not cycle.response_complete:
             cycle.body += body
@@ -256,7 +234,7 @@ class Reader:
     def on_message_complete(self) -> None:
         """End a request. If it asks for another protocol and has a body, this is called again after the body."""
         cycle = self.latest
-        if cycle is None or (self._parser.should_upgrade() and self._is_framed()):
+        if cycle is None or (self._parser.should_upgrade() and self._framing()):
             return
         self._missing = 0
         cycle.more_body = False
@@ -264,5 +242,6 @@ class Reader:
         if not cycle.keep_alive:
             self.deaf = True
 
-    def _is_framed(self) -> bool:
-        return any(name in (b"content-length", b"transfer-encoding") for name, _ in self._headers)
+    def _framing(self) -> list[tuple[bytes, bytes]]:
+        """The headers that tell where the body ends."""
+        return [(name, value) for name, value in self._headers if name in (b"content-length", b"transfer-encoding")]

@@ -1,0 +1,8 @@
+"""`python -m mcp_swarm` is `mcp-swarm`."""
+
+import sys
+
+from mcp_swarm.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
