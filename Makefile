@@ -1,29 +1,35 @@
 # Every target works in a fresh clone with git, make and Python ≥ 3.11; `make` alone lists them.
 
-PYTHON ?= python3
+# The newest Python on PATH that runs (a version manager may have a name on PATH that doesn't); PYTHON=… chooses another.
+NEWEST := for name in python3.14 python3.13 python3.12 python3.11 python3; do \
+  if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done
+PYTHON ?= $(or $(shell $(NEWEST)),python3)
+-include project.mk
+NAME ?= mcp-swarm
 VENV ?= .venv
 PORT ?= 8150
 REPLICAS ?= 3
-IMAGE ?= mcp-swarm:latest
-STACK ?= mcp-swarm
+IMAGE ?= $(NAME):latest
+STACK ?= $(NAME)
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SUITE := tests/conformance/node_modules/.ready
+CHASSIS := packages/mcp-swarm
+LOCKS := $(wildcard requirements-dev.lock $(CHASSIS)/requirements-dev.lock)
 # An environment whose interpreter is gone (a Python that was removed) is made anew, too.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(READY)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test test-swarm test-attacks lint format image deploy undeploy bench bench-exchange bench-generators bench-jobs conformance lock
+.PHONY: help up dev check test lint format image deploy undeploy add lock locks
 
 help: ## list these targets
-	@echo "mcp-swarm: an MCP server of identical replicas. Targets:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "$(NAME): an MCP server of identical replicas. Targets:"
+	@awk -F '::?.*## ' '/^[a-z-]+::?.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
 
 up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
@@ -33,19 +39,12 @@ dev: $(READY) ## run one replica that starts anew when a file changes
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
 
 check: $(READY) ## start without serving: check settings and components
-	@MCP_PORT=$(PORT) $(BIN)/python -m server --check
+	@MCP_PORT=$(PORT) $(BIN)/python -m server check
 
-test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)
-	@$(BIN)/python -m pytest tests/swarm $(ARGS)
+test:: $(READY) ## run the tests of your server
+	@$(if $(filter $(CHASSIS)/%,$(ARGS)),,$(BIN)/python -m pytest $(ARGS))
 
-test-attacks: $(READY) ## attack a replica: five minutes at random, 200,000 failing calls (a quarter of an hour)
-	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest tests/attacks -rP $(ARGS)
-
-test: $(READY) ## run the tests, two at a time (REQUIRE=docker,browser makes their skips failures)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone" $(ARGS) || [ $$? = 5 ]  # 5: there are none of these
-	@$(BIN)/python -m pytest -m alone $(ARGS) || [ $$? = 5 ]
-
-lint: $(READY) ## check style and types
+lint:: $(READY) ## check style, types, and known vulnerabilities
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -55,7 +54,7 @@ format: $(READY) ## put the code into the agreed format
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-image: ## build the Docker image (EXTRAS="traces examples servers" adds what these need)
+image: ## build the Docker image (EXTRAS="traces examples" adds what these need)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
 	@echo "Built $(IMAGE), whose content is $$($(PYTHON) -m deploy.image $(IMAGE))."
 
@@ -66,42 +65,49 @@ undeploy: ## remove the stack again
 	docker stack rm $(STACK)
 	@deploy/gone.sh $(STACK)
 
-bench: $(READY) ## measure what the README claims (half an hour; ARGS=--quick: three minutes, roughly)
-	@$(BIN)/python -m benchmarks.suite $(ARGS)
+add: $(READY) ## add a dependency without moving any other: make add PACKAGE=nltk
+	@test -n "$(PACKAGE)" || { echo "Name it: make add PACKAGE=nltk" >&2; exit 2; }
+	@$(BIN)/uv add --frozen --quiet "$(PACKAGE)"
+	@$(MAKE) --no-print-directory locks
+	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
+	@touch $(READY)
 
-bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
-	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+lock: $(READY) ## renew all pins to the newest versions that pyproject.toml allows
+	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"
 
-bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)
-	@$(BIN)/python -m benchmarks.generators $(ARGS)
-
-bench-jobs: $(READY) ## measure long jobs with a Redis, two replicas and two workers (two minutes; needs redis-server)
-	@$(BIN)/python -m benchmarks.jobs $(ARGS)
-
-conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
-	@REQUIRE=node $(BIN)/python -m pytest tests/conformance $(ARGS)
-
-$(SUITE): tests/conformance/package-lock.json
-	@echo "Installing the conformance suite and its Node …" >&2
-	@npm ci --prefix tests/conformance --silent --no-audit --no-fund
-	@touch $@
-
-lock: $(READY) ## renew the requirements*.lock from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --upgrade $(LOCK_FLAGS) -o requirements.lock
-	@$(BIN)/uv pip compile pyproject.toml --upgrade --extra dev -c requirements.lock $(LOCK_FLAGS) -o requirements-dev.lock
-	@for extra in traces examples servers; do \
-	  $(BIN)/uv pip compile pyproject.toml --upgrade --extra $$extra -c requirements-dev.lock $(LOCK_FLAGS) -o requirements-$$extra.lock; \
+locks:
+	@$(COMPILE) pyproject.toml -o requirements.lock
+	@$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+	@for extra in traces examples; do \
+	  $(COMPILE) pyproject.toml --extra $$extra -c requirements-dev.lock -o requirements-$$extra.lock || exit 1; \
 	done
+	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
+	@if [ -f $(CHASSIS)/requirements-dev.lock ]; then \
+	  $(COMPILE) $(CHASSIS)/pyproject.toml --group $(CHASSIS)/pyproject.toml:dev -c requirements-dev.lock \
+	    -o $(CHASSIS)/requirements-dev.lock; \
+	fi
 
 # One lock for every Python and platform that the project runs on; versions and hashes, no addresses.
-LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --quiet
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package mcp-swarm --no-emit-package mcp-server --quiet
+COMPILE = $(BIN)/uv pip compile $(LOCK_FLAGS)
+# mcp-swarm comes from its source in this folder, or as requirements-mcp-swarm.txt says.
+ifneq ($(wildcard $(CHASSIS)/pyproject.toml),)
+MCP_SWARM := -e $(CHASSIS)
+else
+MCP_SWARM := -r requirements-mcp-swarm.txt
+COMPILE += --no-sources -c requirements-mcp-swarm.txt
+endif
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-$(READY): requirements-dev.lock
+$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "This needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' lacks the venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@echo "Making $(VENV) from requirements-dev.lock (about half a minute, once) …" >&2
+	@echo "Making $(VENV) with $$($(PYTHON) --version) from the locks (about half a minute, once) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
+	@$(INSTALL) --no-deps --no-build-isolation $(MCP_SWARM)
 	@touch $@
+
+-include $(CHASSIS)/maintain.mk

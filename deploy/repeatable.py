@@ -12,7 +12,7 @@ def tools(image: str) -> str:
     named = os.environ.get("REPEAT_TOOLS", "").split()
     components = os.environ.get("MCP_COMPONENTS")
     given = ["--env", f"MCP_COMPONENTS={components}"] if components else []
-    command = ["run", "--rm", "--network", "none", *given, image, "python", "-m", "server", "--repeatable"]
+    command = ["run", "--rm", "--network", "none", *given, image, "python", "-m", "server", "check", "--repeatable"]
     try:
         named += docker(*command).split()
     except DockerError as error:

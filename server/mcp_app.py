@@ -1,4 +1,7 @@
-"""The FastMCP server: its name and instructions, and the place for mounts, providers and FastMCP middleware."""
+"""The FastMCP server: its name and instructions, and the place for mounts, providers and FastMCP middleware.
+
+Two options of FastMCP's are settings: STATELESS_HTTP (true) and JSON_RESPONSE (true).
+"""
 
 from fastmcp import FastMCP
 

@@ -6,6 +6,7 @@ A request passes, from top to bottom: tracing, access log, CORS, audit log, auth
 
 from mcp_swarm import App, app_factory
 from mcp_swarm import create_app as create
+
 from server.config import Settings
 from server.mcp_app import create_mcp
 
@@ -19,5 +20,4 @@ def create_app() -> App:
         settings,
         middleware=[],  # yours, outermost first: starlette.middleware.Middleware(YourMiddleware, option=1)
         routes=[],  # yours: starlette.routing.Route("/hello", hello)
-        # lifespan=lifespan,  # opens what your tools and jobs need, and closes it; see the example
     )

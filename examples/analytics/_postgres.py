@@ -6,22 +6,20 @@ of these connections are read-only, and the role of `reader.sql` may only read.
 
 import asyncio
 import logging
-import os
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from fastmcp.exceptions import ToolError
-
-from mcp_swarm.settings.errors import StartupError
+from mcp_swarm import Settings
+from pydantic import Field, SecretStr, field_validator
 
 try:
     import asyncpg  # type: ignore[import-untyped]
 except ImportError:  # which nobody needs who asks SQLite
     asyncpg = None
 
-__all__ = ["Postgres", "asyncpg", "database_url", "pool_size"]
+__all__ = ["AnalyticsSettings", "Postgres", "asyncpg"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,35 +30,25 @@ _IDLE_SECONDS = 300.0
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
-def database_url() -> str:
-    """`DATABASE_URL`, or the secret `database_url`; empty without either.
+class AnalyticsSettings(Settings):
+    """This pack's settings."""
 
-    Raises:
-        StartupError: it isn't what `asyncpg` takes, or `asyncpg` isn't installed; no part of the value is shown.
-    """
-    secret = Path(os.environ.get("SECRETS_DIR") or "/run/secrets", "database_url")
-    url = os.environ.get("DATABASE_URL") or (secret.read_text().strip() if secret.is_file() else "")
-    if url and not _fits(url):
-        raise StartupError(
-            "DATABASE_URL: a URL like postgresql://user:password@host:5432/database?sslmode=verify-full; what is none "
-            "of A-Z a-z 0-9 - . _ ~ in user and password is percent-encoded, and sslmode and sslrootcert are all that "
-            "may follow '?'"
-        )
-    if url and asyncpg is None:
-        raise StartupError("DATABASE_URL: PostgreSQL needs the package asyncpg, which isn't installed")
-    return url
+    database_url: SecretStr | None = Field(None, description="A database of PostgreSQL's, with user and password.")
+    database_pool_size: int = Field(5, ge=1, le=100, description="Most connections of a replica to that database.")
 
-
-def pool_size() -> int:
-    """`DATABASE_POOL_SIZE`: the most connections that a replica opens.
-
-    Raises:
-        StartupError: it is no number from 1 to 100.
-    """
-    given = os.environ.get("DATABASE_POOL_SIZE") or "5"
-    if not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= 100):
-        raise StartupError(f"DATABASE_POOL_SIZE={given[:20]}: a number from 1 to 100")
-    return int(given)
+    @field_validator("database_url")
+    @classmethod
+    def _usable(cls, value: SecretStr | None) -> SecretStr | None:
+        url = value.get_secret_value() if value else ""
+        if url and not _fits(url):
+            raise ValueError(
+                "a URL like postgresql://user:password@host:5432/database?sslmode=verify-full; what is none of "
+                "A-Z a-z 0-9 - . _ ~ in user and password is percent-encoded, and sslmode and sslrootcert are all that "
+                "may follow '?'"
+            )
+        if url and asyncpg is None:
+            raise ValueError("the package asyncpg is not installed")
+        return SecretStr(url) if url else None
 
 
 def _fits(url: str) -> bool:

@@ -7,9 +7,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+from mcp_swarm import StartupError
+
 from examples.analytics import _generated
-from examples.analytics._postgres import asyncpg, database_url
-from mcp_swarm.settings.errors import StartupError
+from examples.analytics._postgres import AnalyticsSettings, asyncpg
 
 
 async def load(url: str) -> None:
@@ -36,10 +37,10 @@ def _sql(name: str) -> str:
 def main() -> int:
     """Run the command; returns the exit code."""
     try:
-        url = database_url()
-        if not url:
+        url = AnalyticsSettings.load().database_url
+        if url is None:
             raise StartupError("DATABASE_URL: required; the database to make tables in")
-        asyncio.run(load(url))
+        asyncio.run(load(url.get_secret_value()))
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2

@@ -9,14 +9,16 @@ together below the database's own `max_connections`, none is turned away.
 Without a URL, sales are made up, the same ones on each replica, and kept in its memory by SQLite.
 """
 
+from collections.abc import AsyncIterator
 from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
+from mcp_swarm import lifespan
 from pydantic import BaseModel, Field
 
-from examples.analytics._postgres import Postgres, database_url, pool_size
+from examples.analytics._postgres import AnalyticsSettings, Postgres
 from examples.analytics._sqlite import Generated
 
 
@@ -30,9 +32,23 @@ class Database(Protocol):
         """Let go of what it holds."""
 
 
-_POOL_SIZE = pool_size()
-_DATABASE: Database = Postgres(url, _POOL_SIZE) if (url := database_url()) else Generated()
+_SETTINGS = AnalyticsSettings.load()
+_DATABASE: Database = (
+    Postgres(_SETTINGS.database_url.get_secret_value(), _SETTINGS.database_pool_size)
+    if _SETTINGS.database_url
+    else Generated()
+)
 _MOST_ROWS = 1000
+
+
+@lifespan
+async def database() -> AsyncIterator[None]:
+    """Close the connections when the replica stops. The first question opens one."""
+    try:
+        yield
+    finally:
+        await _DATABASE.close()
+
 
 Since = Annotated[date | None, Field(description='First day, as in "2025-01-31"; null: from the first sale on')]
 Until = Annotated[date | None, Field(description="Last day; null: to the last sale")]

@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 from fastmcp.exceptions import ToolError
+from mcp_swarm.settings.errors import StartupError
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_pascal
 from pydantic_core import to_json
-
-from mcp_swarm.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
 

@@ -17,11 +17,17 @@ from typing import Annotated
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
+from mcp_swarm import Settings, StartupError
 from pydantic import BaseModel, Field
 
-from mcp_swarm.settings.errors import StartupError
 
-_ROOT = os.environ.get("FILES_ROOT", "")
+class FilesSettings(Settings):
+    """This pack's settings."""
+
+    files_root: str = Field("", description="The folder whose files callers may read.")
+
+
+_ROOT = FilesSettings.load().files_root
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 # Nobody waits for a FIFO's writer, and no terminal becomes the server's own.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY

@@ -8,18 +8,17 @@ address that stands in `GATEWAY_APIS` itself is asked wherever it is.
 """
 
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
 import httpx2
 from fastmcp.exceptions import ToolError
+from mcp_swarm import Settings, StartupError
+from pydantic import Field, SecretStr
 
 from examples.gateway.addresses import Network
-from mcp_swarm.settings.errors import StartupError
 
 _IN_NAMES = ":@!$&'()*+,="
 """What a path's names may hold as it is (RFC 3986, section 3.3: pchar), but for `;`, which some servers cut at."""
@@ -69,22 +68,28 @@ class Apis:
         return self.known[base], base + quote(path, safe="/" + _IN_NAMES)
 
 
+class GatewaySettings(Settings):
+    """This pack's settings."""
+
+    gateway_apis: str = Field("", description="URLs of the APIs that may be asked, with commas between.")
+    gateway_tokens: SecretStr = Field(SecretStr(""), description="A line for each API that wants a token: URL, token.")
+    gateway_private_networks: str = Field("", description="Networks that aren't public where a name may lead.")
+
+
 def load() -> Apis:
-    """As the environment says.
+    """As the settings say.
 
     Raises:
         StartupError: a variable is wrong, by name; no token is shown.
     """
-    bases = [_checked(each) for each in re.split(r"[,\s]+", _setting("GATEWAY_APIS")) if each]
+    settings = GatewaySettings.load()
+    bases = [_checked(each) for each in re.split(r"[,\s]+", settings.gateway_apis) if each]
     if not bases:
         raise StartupError("GATEWAY_APIS: required; URLs like https://api.example.com/v1")
-    tokens = dict(_token(line, bases) for line in _setting("GATEWAY_TOKENS").splitlines() if line.strip())
-    return Apis({base: Api(base, tokens.get(base, "")) for base in bases}, _networks())
-
-
-def _setting(name: str) -> str:
-    secret = Path(os.environ.get("SECRETS_DIR") or "/run/secrets", name.lower())
-    return os.environ.get(name) or (secret.read_text().strip() if secret.is_file() else "")
+    lines = settings.gateway_tokens.get_secret_value().splitlines()
+    tokens = dict(_token(line, bases) for line in lines if line.strip())
+    networks = _networks(settings.gateway_private_networks)
+    return Apis({base: Api(base, tokens.get(base, "")) for base in bases}, networks)
 
 
 def _checked(value: str) -> str:
@@ -107,9 +112,8 @@ def _token(line: str, bases: list[str]) -> tuple[str, str]:
     return url.rstrip("/"), token.strip()
 
 
-def _networks() -> tuple[Network, ...]:
+def _networks(given: str) -> tuple[Network, ...]:
     try:
-        given = re.split(r"[,\s]+", _setting("GATEWAY_PRIVATE_NETWORKS"))
-        return tuple(ipaddress.ip_network(each) for each in given if each)
+        return tuple(ipaddress.ip_network(each) for each in re.split(r"[,\s]+", given) if each)
     except ValueError as error:
         raise StartupError(f"GATEWAY_PRIVATE_NETWORKS: {error}") from None

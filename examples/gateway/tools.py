@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
+from mcp_swarm import downstream
 from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
 
 from examples.gateway import apart, apis
 from examples.gateway.transport import CheckedTransport
-from mcp_swarm import downstream
 
 _MOST_BYTES = 1024 * 1024
 _APIS = apis.load()

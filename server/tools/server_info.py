@@ -3,9 +3,9 @@
 import time
 
 from fastmcp.tools import tool
+from mcp_swarm import __version__, replica_name
 from pydantic import BaseModel, Field
 
-from mcp_swarm import __version__, replica_name
 from server.config import Settings
 
 _SETTINGS = Settings.load()
