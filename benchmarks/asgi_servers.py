@@ -14,6 +14,8 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
+from mcp_swarm.loadtest.arguments import duration
+
 from benchmarks.asgi import h2load
 from benchmarks.asgi.calls import CALLS, Calls
 from benchmarks.asgi.h2load import Loaded
@@ -23,7 +25,6 @@ from benchmarks.process import Process, ProcessError
 from benchmarks.study.command import Missing, Run, Script, main, some_of
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
 from benchmarks.study.turns import turns
-from mcp_swarm.loadtest.arguments import duration
 
 _PACK = "benchmarks.packs.offers"
 _WARM_UP = 0.2

@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import orjson
 import uvloop
+from mcp_swarm.loadtest.latency import percentile
 
 from benchmarks.senders import ARGUMENTS, Figures, Job, split
-from mcp_swarm.loadtest.latency import percentile
 
 Call = Callable[[], Awaitable[bytes]]
 """Sends the request; gives the body of a 200."""

@@ -74,12 +74,12 @@ def _words(results: Results) -> tuple[str, str]:
     if not echoes:
         return "The echo was not measured.", "The echo was not measured."
     sentence = f"An echo takes {' and '.join(f'{ratio:.2f}' for ratio in echoes)} times the floor's CPU time"
-    sentence += " in the two eras." if len(echoes) > 1 else "."
+    sentence += " in the two protocol families." if len(echoes) > 1 else "."
     parts = [sentence]
     if "secured" in ratios:
         parts.append(f"A caller's key, its rate and an audit log make it {ratios['secured']:.2f}.")
-    if "full-lane" in ratios:
-        parts.append(f"The full lane costs {ratios['full-lane']:.0f} times the floor.")
+    if "fastmcp-path" in ratios:
+        parts.append(f"The FastMCP path costs {ratios['fastmcp-path']:.0f} times the floor.")
     logged = "write a line of the access log" if results.log_level in ("DEBUG", "INFO") else "log nothing, either"
     parts.append(
         f"The floor parses and writes JSON, checks nothing and logs nothing; for each request the others {logged}."

@@ -12,12 +12,13 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from statistics import median
 
+from mcp_swarm.loadtest.arguments import positive
+
 from benchmarks.process import Process
 from benchmarks.senders import CLIENTS, Figures, Job, client, load_test, wrk
 from benchmarks.spread import Spread
 from benchmarks.study.command import Missing, Run, Script, main
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
-from mcp_swarm.loadtest.arguments import positive
 
 AGREE = 0.10
 """Most that the load test's figures may be off wrk's."""

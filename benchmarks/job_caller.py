@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded
 
 from benchmarks.load import LoadError
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded
 
 _PATIENCE = 120.0
 """Seconds until a job must have a result."""

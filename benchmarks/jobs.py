@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from mcp_swarm.loadtest.arguments import positive
+from mcp_swarm.loadtest.latency import percentile
+
 from benchmarks import interruption
 from benchmarks.job_fleet import Fleet, RedisServer, serving
 from benchmarks.job_phases import CALLERS, latencies, once, throughput, waiting
@@ -19,8 +22,6 @@ from benchmarks.results import Figure
 from benchmarks.spread import Spread
 from benchmarks.study.command import Missing, Run, Script, main
 from benchmarks.study.study import Column, Findings, Row, Table
-from mcp_swarm.loadtest.arguments import positive
-from mcp_swarm.loadtest.latency import percentile
 
 STATUS_MS = 3.0
 """Most that a look at a job's status may take, at the median."""

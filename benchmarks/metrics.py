@@ -9,15 +9,15 @@ import time
 from functools import partial
 from importlib.metadata import version
 
+from mcp_swarm.http.access_log import CALLED, PATH_TAKEN, Write
+from mcp_swarm.loadtest.arguments import positive
+from mcp_swarm.metrics.requests import RequestMetrics
 from starlette.types import Scope
 
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Column, Findings, Table, row_of
-from mcp_swarm.http.access_lines import CALL, WAY, Write
-from mcp_swarm.loadtest.arguments import positive
-from mcp_swarm.metrics.requests import Requests
 
-_SCOPE: Scope = {CALL: ("tools/call", "echo"), WAY: ("stateless", "fast")}
+_SCOPE: Scope = {CALLED: ("tools/call", "echo"), PATH_TAKEN: ("stateless", "fast")}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _measure(run: Run) -> Findings:
     """In turns with a line that nobody writes."""
-    counting = Requests(lambda: {"echo": ""}, lambda: False).counting(_nothing)
+    counting = RequestMetrics(lambda: {"echo": ""}, lambda: False).counting(_nothing)
     cost = []
     for number in range(run.rounds):
         run.step(f"round {number + 1} of {run.rounds}")

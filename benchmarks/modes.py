@@ -108,8 +108,8 @@ SCRIPT = Script(
     claim="Only stateless replicas survive everything that happens to them, without affinity and without a store.",
     description=f"{REPLICAS} replicas behind HAProxy, which gives each request to the next of them, are measured while "
     "nothing happens, while one after the other is replaced, and when one is killed: with sessions in one replica "
-    "each, with affinity by Mcp-Session-Id, with sessions in a shared Redis, and stateless in both protocol eras. The "
-    "full run takes about five minutes. With --quick an update replaces one replica only.",
+    "each, with affinity by Mcp-Session-Id, with sessions in a shared Redis, and stateless in both protocol families. "
+    "The full run takes about five minutes. With --quick an update replaces one replica only.",
     rounds=(1, 3),
     steps=_steps,
     measure=_measure,

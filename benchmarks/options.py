@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.scenarios import SCENARIOS, WHOLE, Scenario, choose
 from mcp_swarm.loadtest.arguments import duration, new_file, positive
+
+from benchmarks.scenarios import SCENARIOS, WHOLE, Scenario, choose
 
 STDOUT = "-"
 

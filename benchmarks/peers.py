@@ -6,12 +6,13 @@ python -m benchmarks.peers --html peers.html
 import argparse
 import sys
 
+from mcp_swarm.loadtest.arguments import duration
+
 from benchmarks.peer.findings import findings
 from benchmarks.peer.measure import measure, steps
 from benchmarks.peer.servers import SERVERS, Server, choose
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings
-from mcp_swarm.loadtest.arguments import duration
 
 
 def _measure(run: Run) -> Findings:
@@ -59,7 +60,7 @@ SCRIPT = Script(
     claim="A Python template can cost less per call than the official Go SDK.",
     description="Calls the same echo tool, stateless and with JSON replies, on this template, on servers of the "
     "official Rust, Go and TypeScript SDKs, on FastMCP as it comes, and on a bare floor; each a process on one core, "
-    "with 32 calls in flight and with one, in both protocol eras where the SDK knows them. Takes five minutes. The "
+    "with 32 calls in flight and with one, in both protocol families where the SDK knows them. Takes five minutes. The "
     "peers are built on the first run, with cargo, go and npm, which takes minutes more and isn't measured: into "
     "$XDG_CACHE_HOME/mcp-swarm/peers (~/.cache/mcp-swarm/peers). One whose toolchain is missing is skipped.",
     rounds=(1, 5),

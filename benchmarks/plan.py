@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.process import Process
 from mcp_swarm.auth.key import KeyEntry, hash_of
+
+from benchmarks.process import Process
 
 CONNECTIONS = (1, 32)
 """The loads: a single caller, and as many as keep the server busy."""

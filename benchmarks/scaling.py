@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from mcp_swarm.loadtest.arguments import duration
+
 from benchmarks.load import LoadError
 from benchmarks.process import ProcessError
 from benchmarks.scale.agents import NAMES, assumption
@@ -23,7 +25,6 @@ from benchmarks.scenarios import ECHO, SCENARIOS, Scenario
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings
 from benchmarks.study.turns import turns
-from mcp_swarm.loadtest.arguments import duration
 
 _ECHO_2026 = next(scenario for scenario in SCENARIOS if scenario.name == "echo-2026")
 _KINDS = (("2026-07-28", _ECHO_2026), ("handshake", ECHO))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from benchmarks.wire import Era, encode
+from benchmarks.wire import Family, encode
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def _call(
     tool: str,
     *,
     target: float | None = None,
-    era: Era = Era.HANDSHAKE,
+    family: Family = Family.HANDSHAKE,
     text: str = MESSAGE,
     structured: dict[str, Any] | None = None,
     meta: dict[str, Any] | None = None,
@@ -50,61 +50,63 @@ def _call(
     params: dict[str, Any] = {"name": tool, "arguments": {"message": MESSAGE}}
     if meta:
         params["_meta"] = meta
-    request = encode("tools/call", params, era=era, key=key)
+    request = encode("tools/call", params, family=family, key=key)
     result = {
         "content": [{"type": "text", "text": text}],
         "structuredContent": structured or {"result": text},
         "isError": False,
     }
-    return Scenario(name, title, pack, request, _reply(result, era), target, key)
+    return Scenario(name, title, pack, request, _reply(result, family), target, key)
 
 
-def _reply(result: dict[str, Any], era: Era) -> dict[str, Any]:
-    kind = {"resultType": "complete"} if era is Era.STATELESS else {}
+def _reply(result: dict[str, Any], family: Family) -> dict[str, Any]:
+    kind = {"resultType": "complete"} if family is Family.STATELESS else {}
     return {"jsonrpc": "2.0", "id": 1, "result": {**result, **kind}}
 
 
-def _list(name: str, title: str, era: Era) -> Scenario:
+def _list(name: str, title: str, family: Family) -> Scenario:
     tools = [{"name": f"find_{number:02}", "inputSchema": {"type": "object"}} for number in range(20)]
-    return Scenario(name, title, "catalogue", encode("tools/list", era=era), _reply({"tools": tools}, era), 2.0)
+    return Scenario(
+        name, title, "catalogue", encode("tools/list", family=family), _reply({"tools": tools}, family), 2.0
+    )
 
 
 def _discover() -> Scenario:
-    result = {"supportedVersions": [Era.STATELESS.value], "capabilities": {"tools": {}}}
-    request = encode("server/discover", era=Era.STATELESS)
-    return Scenario("discover", "server/discover", "catalogue", request, _reply(result, Era.STATELESS), 2.0)
+    result = {"supportedVersions": [Family.STATELESS.value], "capabilities": {"tools": {}}}
+    request = encode("server/discover", family=Family.STATELESS)
+    return Scenario("discover", "server/discover", "catalogue", request, _reply(result, Family.STATELESS), 2.0)
 
 
 _MODEL = {"message": MESSAGE, "length": 5, "words": [MESSAGE]}
 _MODEL_TEXT = '{"message":"hello","length":5,"words":["hello"]}'
 
 FLOOR = _call("floor", "floor: bare ASGI, orjson", "", "echo")
-ECHO = _call("echo", "echo, handshake era", "echo", "echo", target=1.3)
-_STRANGERS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", era=Era.STATELESS)
+ECHO = _call("echo", "echo, handshake protocol", "echo", "echo", target=1.3)
+_STRANGERS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", family=Family.STATELESS)
 
 SCENARIOS = (
     ECHO,
-    _call("echo-2026", "echo, 2026-07-28", "echo", "echo", era=Era.STATELESS, target=1.3),
-    _call("echo-200", "echo of 200 tools, handshake era", "echo_200", "echo", target=1.6),
-    _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", era=Era.STATELESS, target=1.6),
+    _call("echo-2026", "echo, 2026-07-28", "echo", "echo", family=Family.STATELESS, target=1.3),
+    _call("echo-200", "echo of 200 tools, handshake protocol", "echo_200", "echo", target=1.6),
+    _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", family=Family.STATELESS, target=1.6),
     # The echo's target and 25 µs, as multiples of a floor of 28 µs.
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
     # One and a half times the echo's.
-    _call("cached", "tool whose result is kept", "kept", "kept", target=2.4),
+    _call("cached", "cached tool", "cached", "cached", target=2.4),
     _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
     _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
     _call("model", "tool that returns a model", "model", "model", text=_MODEL_TEXT, structured=_MODEL),
     _call("context", "tool with a Context", "context", "with_context", text="hello 1", target=2.5),
     _call("depends", "tool with Depends", "depends", "with_depends", text="injected hello", target=2.5),
     _call("middleware", "one FastMCP middleware", "middleware", "behind", text="middleware hello", target=3.5),
-    _list("list", "tools/list of 20, handshake era", Era.HANDSHAKE),
-    _list("list-2026", "tools/list of 20, 2026-07-28", Era.STATELESS),
+    _list("list", "tools/list of 20, handshake protocol", Family.HANDSHAKE),
+    _list("list-2026", "tools/list of 20, 2026-07-28", Family.STATELESS),
     _discover(),
     # FastMCP's client gives one with each call.
     _call("progress", "echo with a progress token", "echo", "echo", meta={"progressToken": 1}),
     # As where each request has a trace's id in a header, so that no head is just the one before.
     replace(_STRANGERS, other=_STRANGERS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
-    _call("full-lane", "full lane", "echo", "echo", meta={"fastmcp": {}}, target=16.0),
+    _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=16.0),
 )
 
 WHOLE = ("start-up", "memory")

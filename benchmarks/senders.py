@@ -8,10 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_swarm.loadtest.message import Family, SentRequest, Writer
+from mcp_swarm.loadtest.target import LoadTarget
+
 from benchmarks.load import LoadError
 from benchmarks.process import ROOT
-from mcp_swarm.loadtest.message import Era, Request, Writer
-from mcp_swarm.loadtest.target import Target
 
 ARGUMENTS = {"message": "hi"}
 CLIENTS = ("httpx", "aiohttp")
@@ -50,10 +51,10 @@ class Job:
     """For files that a program reads or writes."""
 
     @property
-    def request(self) -> Request:
+    def request(self) -> SentRequest:
         """The request, as the load test sends it."""
-        writer = Writer(Target.of(self.url), {})
-        return writer.request(Era.LEGACY, 1, "tools/call", {"name": self.tool, "arguments": ARGUMENTS})
+        writer = Writer(LoadTarget.of(self.url), {})
+        return writer.request(Family.LEGACY, 1, "tools/call", {"name": self.tool, "arguments": ARGUMENTS})
 
 
 def split(payload: bytes) -> tuple[dict[str, str], bytes]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 
+from mcp_swarm.loadtest.arguments import duration, positive
+
 from benchmarks.flood import course
 from benchmarks.flood.cases import NAMES, QUICK, STATELESS, Case, cases
 from benchmarks.flood.course import Course
@@ -24,7 +26,6 @@ from benchmarks.process import ProcessError
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings, Row
 from benchmarks.study.turns import turns
-from mcp_swarm.loadtest.arguments import duration, positive
 
 _MEASURED = ("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "starlette", "pydantic", "orjson")
 

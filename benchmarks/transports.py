@@ -7,6 +7,8 @@ import argparse
 import sys
 from importlib.metadata import version
 
+from mcp_swarm.loadtest.arguments import positive
+
 from benchmarks import interruption
 from benchmarks.study.command import Run, Script, main
 from benchmarks.study.study import Findings
@@ -15,8 +17,7 @@ from benchmarks.transport.cases import CASES, Case
 from benchmarks.transport.course import Course
 from benchmarks.transport.tables import Results, tables
 from benchmarks.transport.verdict import Verdict
-from benchmarks.wire import Era
-from mcp_swarm.loadtest.arguments import positive
+from benchmarks.wire import Family
 
 _MEASURED = ("mcp", "fastmcp", "httpx2", "uvicorn", "uvloop")
 
@@ -28,12 +29,12 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", type=positive, metavar="N", help="clients at once (default: 5; with --quick 2)"
     )
-    # For the tests: only one era.
-    parser.add_argument("--era", choices=[era.value for era in Era], help=argparse.SUPPRESS)
+    # For the tests: only one family.
+    parser.add_argument("--era", dest="family", choices=[family.value for family in Family], help=argparse.SUPPRESS)
 
 
 def _cases(given: argparse.Namespace) -> list[Case]:
-    return [case for case in CASES if given.era in (None, case.era.value)]
+    return [case for case in CASES if given.family in (None, case.family.value)]
 
 
 def _course(given: argparse.Namespace) -> Course:
@@ -46,13 +47,13 @@ def _measure(run: Run) -> Findings:
     course = _course(run.given)
     results = {case: Results(case) for case in _cases(run.given)}
     for number, case in turns(list(results), run.rounds):
-        run.step(f"round {number} of {run.rounds}: {case.transport.title}, {case.era.value}")
+        run.step(f"round {number} of {run.rounds}: {case.transport.title}, {case.family.value}")
         mine = results[case]
         if mine.failure:
             continue
         try:
             with case.transport.open(run.machine.server_core, run.folder) as place:
-                mine.add(interruption.run(course.run(place, case.era, whole=case.whole)))
+                mine.add(interruption.run(course.run(place, case.family, whole=case.whole)))
         except Exception as error:  # noqa: BLE001  # whatever a client's tasks have met, the other cases can be measured
             mine.failure = _told(error)
     shown = tables(list(results.values()), course)
@@ -72,9 +73,9 @@ SCRIPT = Script(
     title="Transports",
     claim="Streamable HTTP is the right transport for a server that many agents share.",
     description="Call an echo over stdio (a process for each client, and one that is kept), over Streamable HTTP (TCP, "
-    "and a Unix domain socket) and in memory, in both eras of the protocol, with the official SDK's client: time from "
-    "the start to the first reply, to connect, and of a call, with one client and with some at once; the server's CPU "
-    "time and memory; messages from 100 B to 1 MB; and the same without a client library. Every reply is checked.",
+    "and a Unix domain socket) and in memory, in both families of the protocol, with the official SDK's client: time "
+    "from the start to the first reply, to connect, and of a call, with one client and with some at once; the server's "
+    "CPU time and memory; messages from 100 B to 1 MB; and the same without a client library. Every reply is checked.",
     rounds=(1, 5),
     steps=lambda given, rounds: rounds * len(_cases(given)),
     measure=_measure,

@@ -1,4 +1,4 @@
-"""One MCP request as bytes of HTTP/1.1, in either protocol era."""
+"""One MCP request as bytes of HTTP/1.1, in either protocol family."""
 
 from enum import Enum
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 
-class Era(Enum):
-    """A protocol era, by the version that its requests carry."""
+class Family(Enum):
+    """A protocol family, by the version that its requests carry."""
 
     HANDSHAKE = "2025-11-25"
     STATELESS = "2026-07-28"
@@ -23,7 +23,7 @@ def encode(
     method: str,
     params: dict[str, Any] | None = None,
     *,
-    era: Era = Era.HANDSHAKE,
+    family: Family = Family.HANDSHAKE,
     accept: str = BOTH_FORMS,
     key: str = "",
 ) -> bytes:
@@ -34,11 +34,11 @@ def encode(
         "User-Agent": "benchmark",
         "Accept": accept,
         "Content-Type": "application/json",
-        "MCP-Protocol-Version": era.value,
+        "MCP-Protocol-Version": family.value,
     }
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    if era is Era.STATELESS:
+    if family is Family.STATELESS:
         headers["Mcp-Method"] = method
         if name := params.get("name"):
             headers["Mcp-Name"] = name
@@ -52,7 +52,7 @@ def encode(
 
 def _envelope() -> dict[str, Any]:
     return {
-        "io.modelcontextprotocol/protocolVersion": Era.STATELESS.value,
+        "io.modelcontextprotocol/protocolVersion": Family.STATELESS.value,
         "io.modelcontextprotocol/clientInfo": _CLIENT,
         "io.modelcontextprotocol/clientCapabilities": {},
     }

@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_swarm.loadtest.latency import percentile
+
 from benchmarks.asgi.calls import HEADERS, Calls
 from benchmarks.load import LoadError
-from mcp_swarm.loadtest.latency import percentile
 
 _DATA = re.compile(r"traffic: .*\((\d+)\) data")
 _TOTAL = re.compile(r"traffic: [^(]*\((\d+)\) total")

@@ -3,6 +3,9 @@
 import importlib.util
 from dataclasses import dataclass
 
+APP = "server.server:create_app"
+"""What all of them serve."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -21,7 +24,19 @@ class Variant:
         """Why it can't be tried; empty if it can."""
         if importlib.util.find_spec(self.server):
             return ""
-        return f"{self.server} is not installed: pip install 'mcp-swarm[servers]'"
+        return f"{self.server} is not installed: pip install {self.server}"
+
+    def command(self, port: int, *files: str) -> list[str]:
+        """The module and the arguments that run it, by its own command line.
+
+        Args:
+            files: of a certificate and its key, for TLS.
+        """
+        if self.server == "hypercorn":
+            secured = [f"--{name}={file}" for name, file in zip(("certfile", "keyfile"), files, strict=False)]
+            return ["hypercorn", f"{APP}()", f"--bind=127.0.0.1:{port}", "--worker-class=uvloop", *secured]
+        secured = [f"--ssl-{name}={file}" for name, file in zip(("certificate", "keyfile"), files, strict=False)]
+        return ["granian", APP, "--factory", "--interface=asgi", f"--port={port}", "--loop=uvloop", *secured]
 
 
 VARIANTS = (

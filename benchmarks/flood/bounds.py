@@ -11,7 +11,6 @@ from typing import Any
 from unittest.mock import patch
 
 from fastmcp.server import http
-
 from mcp_swarm.cli.main import main
 
 

@@ -3,10 +3,11 @@
 import asyncio
 from collections import deque
 
+from mcp_swarm.loadtest.connection import Connection, HttpReply
+
 from benchmarks.flood.exchange import REFUSED, connect, send, unwelcome
 from benchmarks.flood.messages import INITIALIZE
 from benchmarks.load import LoadError
-from mcp_swarm.loadtest.connection import Connection, Reply
 
 
 class Crowd:
@@ -85,7 +86,7 @@ class Crowd:
             self._kept.popleft()
         self._kept.append(connection)
 
-    def _fault(self, reply: Reply) -> str:
+    def _fault(self, reply: HttpReply) -> str:
         if reply.status == 200 and reply.body == self._known and bool(reply.session) is self._sessions:
             return ""
         wrong = unwelcome(reply, sessions=self._sessions)

@@ -2,10 +2,11 @@
 
 import asyncio
 
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, HttpReply
+
 from benchmarks.expectation import fault
 from benchmarks.flood.messages import WELCOME
 from benchmarks.load import LoadError
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
 
 REFUSED = 503
 """How a server says that it takes no more clients."""
@@ -27,7 +28,7 @@ async def connect(port: int) -> Connection:
     return connection
 
 
-async def send(connection: Connection, request: bytes) -> Reply:
+async def send(connection: Connection, request: bytes) -> HttpReply:
     """The reply to a request; without one the connection is closed.
 
     Raises:
@@ -43,7 +44,7 @@ async def send(connection: Connection, request: bytes) -> Reply:
         raise LoadError(str(error)) from error
 
 
-def unwelcome(reply: Reply, *, sessions: bool) -> str:
+def unwelcome(reply: HttpReply, *, sessions: bool) -> str:
     """What is wrong with a reply to `initialize`, in words; empty if nothing is.
 
     Args:

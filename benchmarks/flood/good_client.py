@@ -4,11 +4,12 @@ import asyncio
 import time
 from dataclasses import dataclass
 
+from mcp_swarm.loadtest.connection import Connection, HttpReply
+
 from benchmarks.expectation import fault
 from benchmarks.flood.exchange import connect, send, unwelcome
 from benchmarks.flood.messages import INITIALIZE, echo, echoed, initialized
 from benchmarks.load import LoadError
-from mcp_swarm.loadtest.connection import Connection, Reply
 
 _AT_ONCE = 20
 """Calls on their way; the next has to wait, and its latency counts from when it was due."""
@@ -112,7 +113,7 @@ class GoodClient:
             self._session = None
         return fault(echoed(identity), b"%d" % reply.status, reply.body)
 
-    async def _send(self, request: bytes) -> Reply:
+    async def _send(self, request: bytes) -> HttpReply:
         while self._free:
             if (connection := self._free.pop()).open:
                 break

@@ -3,10 +3,10 @@
 from typing import Any
 
 from benchmarks.scenarios import ECHO
-from benchmarks.wire import Era, encode
+from benchmarks.wire import Family, encode
 
 _HELLO = {
-    "protocolVersion": Era.HANDSHAKE.value,
+    "protocolVersion": Family.HANDSHAKE.value,
     "capabilities": {},
     "clientInfo": {"name": "benchmark", "version": "1"},
 }
@@ -16,7 +16,7 @@ INITIALIZE = encode("initialize", _HELLO)
 WELCOME: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
-    "result": {"protocolVersion": Era.HANDSHAKE.value, "capabilities": {"tools": {}}},
+    "result": {"protocolVersion": Family.HANDSHAKE.value, "capabilities": {"tools": {}}},
 }
 
 

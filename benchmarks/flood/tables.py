@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
+from mcp_swarm.loadtest.latency import percentile
+
 from benchmarks.flood.cases import Case
 from benchmarks.flood.course import AT_ONCE, NEWCOMERS, PER_SECOND, Course, Moment
 from benchmarks.flood.good_client import Call
 from benchmarks.study.study import Column, Line, Plot, Row, Table, row_of
-from mcp_swarm.loadtest.latency import percentile
 
 PUBLISHED = (
     "Published elsewhere of a .NET server on 32 threads: 31,000 requests/s, collapsed to 0 after 100,000 unclosed "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_swarm.loadtest.message import Era
+from mcp_swarm.loadtest.message import Family
 
 STORE_URL = "BENCHMARK_SESSION_STORE"
 """The environment variable that names the Redis of `benchmarks.mode.shared_sessions`."""
@@ -17,7 +17,7 @@ class Case:
     title: str
     door: Literal["turns", "affinity"] = "turns"
     """Of the proxy's."""
-    era: Era = Era.LEGACY
+    family: Family = Family.LEGACY
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ ALONE = Case("sessions", "sessions, no affinity")
 AFFINITY = Case("affinity", "sessions, affinity", "affinity")
 STORE = Case("store", "sessions, shared store")
 STATELESS = Case("stateless", "stateless, handshake")
-MODERN = Case("stateless-2026", "stateless, 2026-07-28", era=Era.MODERN)
+MODERN = Case("stateless-2026", "stateless, 2026-07-28", family=Family.MODERN)
 
 CASES = [ALONE, AFFINITY, STORE, STATELESS, MODERN]
 

@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Any, Self
 
 import uvloop
+from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, HttpReply
+from mcp_swarm.loadtest.message import CLIENT, Family, SentRequest, Writer
+from mcp_swarm.loadtest.target import LoadTarget
 
 from benchmarks import interruption
 from benchmarks.load import LoadError
 from benchmarks.mode.tally import Call, Tally, failure_of
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, Reply
-from mcp_swarm.loadtest.message import CLIENT, Era, Request, Writer
-from mcp_swarm.loadtest.target import Target
 
 _PATIENCE = 10.0
 """Seconds that a client waits for a reply."""
@@ -36,7 +36,7 @@ class Clients:
 
     Args:
         port: of 127.0.0.1.
-        era: their protocol's.
+        family: their protocol's.
         count: how many.
         tool: what they call.
         calls: after how many a client begins a new conversation.
@@ -47,7 +47,7 @@ class Clients:
     def __init__(
         self,
         port: int,
-        era: Era,
+        family: Family,
         count: int,
         tool: str,
         *,
@@ -57,13 +57,13 @@ class Clients:
     ) -> None:
         self.tally = Tally()
         self.port = port
-        self.era = era
+        self.family = family
         self.tool = tool
         self.calls = calls
         self.reopens = reopens
         self.interval = count / rate if rate else 0.0
         self.running = True
-        self.writer = Writer(Target.of(f"http://127.0.0.1:{port}/mcp"), {})
+        self.writer = Writer(LoadTarget.of(f"http://127.0.0.1:{port}/mcp"), {})
         self.numbers = itertools.count(1)
         self._count = count
         self._error: Exception | None = None
@@ -149,11 +149,11 @@ class _Client:
             yield
 
     async def _hello(self) -> None:
-        if self._clients.era is Era.MODERN:
+        if self._clients.family is Family.MODERN:
             self._welcome = await self._exchange(self._request("server/discover")) is not None
             return
         self._session = ""
-        params = {"protocolVersion": Era.LEGACY.value, "capabilities": {}, "clientInfo": CLIENT}
+        params = {"protocolVersion": Family.LEGACY.value, "capabilities": {}, "clientInfo": CLIENT}
         reply = await self._exchange(self._request("initialize", params))
         if reply is None:
             await asyncio.sleep(_PAUSE)
@@ -161,8 +161,8 @@ class _Client:
         self._welcome = True
         self._session = reply.session
         self._tally.sessions_opened += bool(reply.session)
-        writer, era = self._clients.writer, self._clients.era
-        await self._exchange(writer.request(era, None, "notifications/initialized", session=self._session))
+        writer, family = self._clients.writer, self._clients.family
+        await self._exchange(writer.request(family, None, "notifications/initialized", session=self._session))
 
     async def call(self) -> None:
         """Call the tool once, and note what came of it."""
@@ -172,12 +172,12 @@ class _Client:
         reply = await self._exchange(request)
         self._tally.calls.append(Call(begun, time.perf_counter(), reply.replica if reply else ""))
 
-    def _request(self, method: str, params: dict[str, Any] | None = None, text: str | None = None) -> Request:
+    def _request(self, method: str, params: dict[str, Any] | None = None, text: str | None = None) -> SentRequest:
         clients = self._clients
         number = next(clients.numbers)
-        return clients.writer.request(clients.era, number, method, params, text=text, session=self._session)
+        return clients.writer.request(clients.family, number, method, params, text=text, session=self._session)
 
-    async def _exchange(self, request: Request) -> Reply | None:
+    async def _exchange(self, request: SentRequest) -> HttpReply | None:
         """Send a request and count what comes of it; gives the reply if it is right."""
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -213,7 +213,7 @@ class _Client:
 
 def bare_calls(port: int, count: int) -> Tally:
     """Calls of `echo` without a word before them and without a session, as of a script."""
-    clients = Clients(port, Era.LEGACY, 0, "echo", calls=0)
+    clients = Clients(port, Family.LEGACY, 0, "echo", calls=0)
 
     async def call() -> None:
         client = _Client(clients)

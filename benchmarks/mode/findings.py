@@ -32,8 +32,8 @@ _BESIDE = [
 ]
 
 _BESIDE_NOTE = (
-    "A bare call is one of the handshake era without an initialize before it and without a session, as a script sends "
-    "it. The share after an update is that of clients who were in conversation all the while."
+    "A bare call is one of the handshake protocol without an initialize before it and without a session, as a script "
+    "sends it. The share after an update is that of clients who were in conversation all the while."
 )
 
 

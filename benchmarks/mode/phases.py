@@ -5,14 +5,15 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from mcp_swarm.loadtest.latency import percentile
+from mcp_swarm.loadtest.message import Family
+
 from benchmarks.load import LoadError
 from benchmarks.mode.cases import ALONE, Case
 from benchmarks.mode.clients import Clients, bare_calls
 from benchmarks.mode.fleet import REPLICAS, Fleet
 from benchmarks.mode.proxy import Proxy
 from benchmarks.mode.tally import Call, Tally
-from mcp_swarm.loadtest.latency import percentile
-from mcp_swarm.loadtest.message import Era
 
 LATER_SECONDS = 0.1
 """A call takes while something happens to the replicas; see `benchmarks.mode.pack`."""
@@ -73,9 +74,9 @@ class Round:
         Raises:
             LoadError: a reply is wrong.
         """
-        for case in {case.era: case for case in self._cases}.values():
+        for case in {case.family: case for case in self._cases}.values():
             for port in self._fleet.ports:
-                with Clients(port, case.era, 2, "echo", calls=_WARM_UP) as clients:
+                with Clients(port, case.family, 2, "echo", calls=_WARM_UP) as clients:
                     clients.wait_calls(clients.calls_ahead(_WARM_UP))
                 if wrong := clients.tally.examples:
                     raise LoadError(f"a wrong reply: {'; '.join(map(': '.join, wrong.items()))}")
@@ -87,10 +88,10 @@ class Round:
             LoadError: not one call has ended.
         """
         plan, fleet = self._plan, self._fleet
-        if case.era is Era.LEGACY:
+        if case.family is Family.LEGACY:
             bare = bare_calls(self._ports[case.name], _BARE)
             self._note(case, bare, bare=100 * (1 - bare.calls_lost / len(bare.calls)))
-        with Clients(self._ports[case.name], case.era, plan.clients, "echo", calls=plan.calls) as clients:
+        with Clients(self._ports[case.name], case.family, plan.clients, "echo", calls=plan.calls) as clients:
             clients.wait_calls(clients.calls_ahead(_WARM_UP))
             began, cpu = time.perf_counter(), fleet.cpu_seconds()
             time.sleep(plan.seconds)
@@ -143,7 +144,7 @@ class Round:
         def converse(case: Case) -> Clients:
             port = self._ports[case.name]
             return stack.enter_context(
-                Clients(port, case.era, plan.clients, _LATER, calls=_FOR_EVER, rate=plan.rate, reopens=True)
+                Clients(port, case.family, plan.clients, _LATER, calls=_FOR_EVER, rate=plan.rate, reopens=True)
             )
 
         conversing = [(case, converse(case)) for case in self._cases]

@@ -22,6 +22,8 @@ from mcp.server.runner import serve_connection
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
+from mcp_swarm.cli.main import main
+from mcp_swarm.http.body import replay
 from mcp_types import InitializeRequestParams
 from redis.asyncio import Redis
 from starlette.datastructures import Headers
@@ -29,8 +31,6 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from benchmarks.mode.cases import STORE_URL
-from mcp_swarm.cli.main import main
-from mcp_swarm.http.body import replay
 
 _SECONDS = 1800
 """A session is kept for so long after a replica opened it or took it up, as the SDK keeps an idle one."""

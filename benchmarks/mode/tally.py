@@ -4,10 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import orjson
-
-from mcp_swarm.loadtest.connection import Reply
+from mcp_swarm.loadtest.connection import HttpReply
 from mcp_swarm.loadtest.judge import judge
-from mcp_swarm.loadtest.message import Request
+from mcp_swarm.loadtest.message import SentRequest
 
 _EXAMPLE = 160
 """Characters of a failure's example."""
@@ -42,13 +41,13 @@ class Tally:
         """Calls that were not answered rightly."""
         return sum(not call.replica for call in self.calls)
 
-    def fail(self, request: Request, kind: str, example: str) -> None:
+    def fail(self, request: SentRequest, kind: str, example: str) -> None:
         """Count a failure."""
         self.failures[kind] += 1
         self.examples.setdefault(kind, f"{request.name}: {example}" if example else request.name)
 
 
-def failure_of(request: Request, reply: Reply) -> tuple[str, str] | None:
+def failure_of(request: SentRequest, reply: HttpReply) -> tuple[str, str] | None:
     """The kind of a failure, and what came in short; None if the reply is the right one."""
     if 200 <= reply.status < 300:
         return judge(request, reply)

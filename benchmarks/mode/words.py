@@ -63,7 +63,7 @@ def meaning(modes: Table, plan: Plan) -> str:
         )
     parts.append(
         "The difference in CPU time is not all the sessions': with them the SDK answers, without them this server's "
-        "own lane. What this can't show: replicas on machines of their own, a network that loses packets, sessions "
+        "own path. What this can't show: replicas on machines of their own, a network that loses packets, sessions "
         "that hold more than what initialize said. The proxy and Redis never failed here; affinity and the store need "
         "theirs."
     )
@@ -100,7 +100,7 @@ def _stateless(row: Row, _: int) -> str:
     return (
         f"Stateless replicas answered {figure(row.figures['success'])} % ({_cpu(row)}); there is no session to lose, "
         f"and an update lost {_count(row, 'update_calls')} of the calls. What they can't do is to ask a client of "
-        "the handshake era something in the midst of a call."
+        "the handshake protocol something in the midst of a call."
     )
 
 

@@ -1,4 +1,4 @@
-"""One server in one era through all rounds."""
+"""One server in one family through all rounds."""
 
 import socket
 import time
@@ -14,7 +14,7 @@ from benchmarks.process import Process, ProcessError
 from benchmarks.reply import UnreadableReply, parse
 from benchmarks.sample import Sample
 from benchmarks.scenarios import MESSAGE, Scenario
-from benchmarks.wire import Era, encode
+from benchmarks.wire import Family, encode
 
 MANY, ONE = 32, 1
 """The loads: as many connections as keep a server busy, and a single caller."""
@@ -24,11 +24,11 @@ _PATIENCE = 10.0
 
 
 class Course:
-    """A server's process, the era of the calls, and what was measured so far."""
+    """A server's process, the family of the calls, and what was measured so far."""
 
-    def __init__(self, server: Server, era: Era, process: Process, seconds: float) -> None:
+    def __init__(self, server: Server, family: Family, process: Process, seconds: float) -> None:
         self.server = server
-        self.era = era
+        self.family = family
         self.failure = ""
         """Why it can't be measured further."""
         self.samples: dict[int, list[Sample]] = {MANY: [], ONE: []}
@@ -39,7 +39,7 @@ class Course:
         """Resident memory in MB after each round."""
         self._process = process
         self._seconds = seconds
-        self._scenario = echo_in(era)
+        self._scenario = echo_in(family)
 
     def begin(self, warm_up: float) -> None:
         """Look closely at one reply, and let the server run for so many seconds: Node compiles what is called often."""
@@ -100,18 +100,18 @@ class Course:
         try:
             attempt()
         except (LoadError, ProcessError, OSError) as error:
-            self.failure = f"{self.era.value}: {self._process.end or error}"
+            self.failure = f"{self.family.value}: {self._process.end or error}"
 
 
-def echo_in(era: Era) -> Scenario:
+def echo_in(family: Family) -> Scenario:
     """The call of the echo, and what each reply to it must hold: the SDKs differ in what else they say."""
     result = {"content": [{"type": "text", "text": MESSAGE}]}
-    kind = {"resultType": "complete"} if era is Era.STATELESS else {}
+    kind = {"resultType": "complete"} if family is Family.STATELESS else {}
     return Scenario(
-        name=f"echo-{era.value}",
-        title=f"echo, {era.value}",
+        name=f"echo-{family.value}",
+        title=f"echo, {family.value}",
         pack="",
-        request=encode("tools/call", {"name": "echo", "arguments": {"message": MESSAGE}}, era=era),
+        request=encode("tools/call", {"name": "echo", "arguments": {"message": MESSAGE}}, family=family),
         expected={"jsonrpc": "2.0", "id": 1, "result": result | kind},
     )
 

@@ -9,7 +9,7 @@ from benchmarks.peer.servers import BOTH, GO_SDK, OURS, Server
 from benchmarks.spread import Spread
 from benchmarks.study.study import Column, Findings, Row, Table, row_of
 from benchmarks.study.words import number
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 _PYTHON = ("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "orjson")
 _COSTS = [
@@ -39,19 +39,19 @@ _COSTS_NOTE = (
 _LIMITS = (
     "The echo does nothing, so this is what the SDK and its HTTP server cost; a tool that works for some milliseconds "
     "hides most of it. One core each compares like with like, but Go and Rust use more cores in one process where "
-    "Python and Node take a process, and its memory, for each. The template's figure is that of its fast lane, which "
+    "Python and Node take a process, and its memory, for each. The template's figure is that of its fast path, which "
     "takes all calls of plain tools (`GET /version` says which tools are)."
 )
 
 
 def findings(measured: Measured, *, quick: bool) -> Findings:
     """The tables, and what they mean."""
-    ours = {course.era: course for course in measured.courses.get(OURS, ()) if not course.failure}
+    ours = {course.family: course for course in measured.courses.get(OURS, ()) if not course.failure}
     costs = Table("costs", "A call of the echo", _COSTS, [_cost(measured, each, ours) for each in measured.servers])
-    unknown = "".join(f" The {each.title} doesn't know {Era.STATELESS.value}." for each in _one_era(measured))
+    unknown = "".join(f" The {each.title} doesn't know {Family.STATELESS.value}." for each in _one_era(measured))
     times = Table(
         "times",
-        "The same, by era: 32 calls in flight, and one",
+        "The same, by protocol: 32 calls in flight, and one",
         _TIMES,
         [_time(course) for each in measured.courses.values() for course in each if not course.failure],
         "With 32 in flight a call waits for the 31 before it: p50 follows from the rate.",
@@ -69,23 +69,23 @@ def sentence(costs: Table) -> str:
     """What became of the claim."""
     told, ratios = [], []
     go = next((row for row in costs.rows if row.name == GO_SDK), Row(GO_SDK, ""))
-    for era, cpu, ratio in ((Era.HANDSHAKE, "cpu", "ours"), (Era.STATELESS, "cpu_2026", "ours_2026")):
+    for family, cpu, ratio in ((Family.HANDSHAKE, "cpu", "ours"), (Family.STATELESS, "cpu_2026", "ours_2026")):
         mine, theirs = costs.median(OURS, cpu), costs.median(GO_SDK, cpu)
         if mine is not None and theirs is not None:
             ratios.append(go.figures[ratio])
-            told.append(f"{number(mine)} µs against {number(theirs)} µs in {era.value}")
+            told.append(f"{number(mine)} µs against {number(theirs)} µs in {family.value}")
     if not told:
         return "Whether a call costs less here than on the official Go SDK wasn't measured."
     return f"{_verdict(ratios)} this template less CPU time than the official Go SDK: {', and '.join(told)}."
 
 
 def _verdict(ratios: list[Spread]) -> str:
-    """What Go's CPU time as a multiple of ours says, by era."""
+    """What Go's CPU time as a multiple of ours says, by protocol."""
     if all(ratio.min > 1 for ratio in ratios):
         return "In every round a call costs"
     if all(ratio.max < 1 for ratio in ratios):
         return "In no round does a call cost"
-    return "It depends on the round, or on the era, whether a call costs"
+    return "It depends on the round, or on the family, whether a call costs"
 
 
 def _others(costs: Table) -> str:
@@ -98,10 +98,10 @@ def _others(costs: Table) -> str:
 
 
 def _one_era(measured: Measured) -> list[Server]:
-    return [each for each in measured.servers if each.kit and len(each.eras) < len(BOTH)]
+    return [each for each in measured.servers if each.kit and len(each.families) < len(BOTH)]
 
 
-def _cost(measured: Measured, server: Server, ours: dict[Era, Course]) -> Row:
+def _cost(measured: Measured, server: Server, ours: dict[Family, Course]) -> Row:
     if reason := measured.skipped.get(server.name):
         return Row(server.name, server.title, skipped=reason)
     figures: dict[str, Sequence[float]] = {}
@@ -109,11 +109,11 @@ def _cost(measured: Measured, server: Server, ours: dict[Era, Course]) -> Row:
     for course in measured.courses.get(server.name, ()):
         if course.failure:
             continue
-        suffix = "" if course.era is Era.HANDSHAKE else "_2026"
+        suffix = "" if course.family is Family.HANDSHAKE else "_2026"
         figures |= {f"cpu{suffix}": [sample.cpu_us for sample in course.samples[MANY]]}
         if not suffix:
             figures |= {"floor": course.ratios, "rate": [sample.per_second for sample in course.samples[MANY]]}
-        if mine := ours.get(course.era):
+        if mine := ours.get(course.family):
             figures |= {f"ours{suffix}": [a / b for a, b in zip(course.ratios, mine.ratios, strict=True)]}
         memory += course.rss
     figures["memory"] = memory
@@ -131,5 +131,5 @@ def _time(course: Course) -> Row:
         "p50_alone": [sample.p50_ms for sample in one],
         "p99_alone": [sample.p99_ms for sample in one],
     }
-    name, title = f"{course.server.name}-{course.era.value}", f"{course.server.title}, {course.era.value}"
+    name, title = f"{course.server.name}-{course.family.value}", f"{course.server.title}, {course.family.value}"
     return row_of(name, title, figures)

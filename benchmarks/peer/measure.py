@@ -36,16 +36,16 @@ class Measured:
 
 def steps(servers: Sequence[Server], rounds: int) -> int:
     """How often `measure` calls `Run.step`, if none is skipped."""
-    return len(kits_of(servers)) + len(servers) + rounds * sum(len(server.eras) for server in servers)
+    return len(kits_of(servers)) + len(servers) + rounds * sum(len(server.families) for server in servers)
 
 
 def measure(run: Run, servers: Sequence[Server], *, seconds: float, warm_up: float, build: bool) -> Measured:
-    """Measure each server in each era that it knows, right after the floor.
+    """Measure each server in each family that it knows, right after the floor.
 
     Args:
         servers: the floor among them.
         seconds: of each measurement.
-        warm_up: seconds for which each server runs before the first, in each era.
+        warm_up: seconds for which each server runs before the first, in each family.
         build: whether to build what isn't; else it is skipped.
 
     Raises:
@@ -65,7 +65,7 @@ def measure(run: Run, servers: Sequence[Server], *, seconds: float, warm_up: flo
         (floor,) = measured.courses[FLOOR]
         courses = [course for each in measured.courses.values() for course in each]
         for number, course in turns(courses, run.rounds):
-            run.step(f"round {number} of {run.rounds}: {course.server.title}, {course.era.value}")
+            run.step(f"round {number} of {run.rounds}: {course.server.title}, {course.family.value}")
             course.measure(None if course is floor else floor.reference())
     return measured
 
@@ -93,4 +93,4 @@ def _start(run: Run, measured: Measured, server: Server, seconds: float, stack: 
     except (ProcessError, OSError) as error:
         measured.failures[server.name] = str(error)
         return
-    measured.courses[server.name] = [Course(server, era, process, seconds) for era in server.eras]
+    measured.courses[server.name] = [Course(server, family, process, seconds) for family in server.families]

@@ -8,10 +8,10 @@ from benchmarks.peer.kit import Kit
 from benchmarks.peer.toolchains import GO, RUST, TYPESCRIPT
 from benchmarks.plan import Plan
 from benchmarks.process import Process, Program, free_port
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 FLOOR, OURS, GO_SDK = "floor", "ours", "go"
-BOTH = (Era.HANDSHAKE, Era.STATELESS)
+BOTH = (Family.HANDSHAKE, Family.STATELESS)
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Server:
     Raises:
         NotBuilt: what it is built with is missing.
     """
-    eras: tuple[Era, ...] = BOTH
+    families: tuple[Family, ...] = BOTH
     """Those that its SDK knows, or for the floor the one that it is measured in."""
     kit: Kit | None = None
     """What has to be built first."""
@@ -58,7 +58,7 @@ def _built(kit: Kit, *command: str, **settings: str) -> Callable[[int, Path], Pr
 
 
 SERVERS = (
-    Server(FLOOR, "floor: bare ASGI, orjson", _of_this_project(""), eras=(Era.HANDSHAKE,)),
+    Server(FLOOR, "floor: bare ASGI, orjson", _of_this_project(""), families=(Family.HANDSHAKE,)),
     Server(OURS, "this template", _of_this_project("echo")),
     Server("rust", "Rust SDK (rmcp)", _built(RUST, "{}/peer"), kit=RUST),
     # A process of one core: Go counts the cores when it starts, which is before it is told of its own.
@@ -68,7 +68,7 @@ SERVERS = (
         "ts1",
         "TypeScript SDK v1",
         _built(TYPESCRIPT, "node", "{}/v1.mjs", NODE_ENV="production"),
-        eras=(Era.HANDSHAKE,),
+        families=(Family.HANDSHAKE,),
         kit=TYPESCRIPT,
     ),
     Server(

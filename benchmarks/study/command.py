@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from mcp_swarm.loadtest.arguments import new_file, positive
 from rich.console import Console
 
 from benchmarks import interruption
@@ -24,7 +25,6 @@ from benchmarks.progress import progress
 from benchmarks.study.page import render
 from benchmarks.study.study import SCHEMA, Findings, Study
 from benchmarks.study.terminal import show
-from mcp_swarm.loadtest.arguments import new_file, positive
 
 EXIT_MISSED = 1
 EXIT_REFUSED = 2

@@ -5,12 +5,13 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
+from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH
+from mcp_swarm.loadtest.report.page import templates
+
 from benchmarks.study.model import evaluate
 from benchmarks.study.plots import bars, lines
 from benchmarks.study.study import Study
 from benchmarks.study.words import cells, heading, number
-from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH
-from mcp_swarm.loadtest.report.page import templates
 
 _HERE = Path(__file__).parent
 _SCRIPT = (_HERE / "model.js").read_text()

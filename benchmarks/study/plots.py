@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH, Chart, Shape, Tick, colour, scale_of
+
 from benchmarks.study.study import Column, Plot, Table
 from benchmarks.study.words import figure, heading
-from mcp_swarm.loadtest.report.drawing import HEIGHT, WIDTH, Chart, Shape, Tick, colour, scale_of
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from benchmarks.expectation import difference
 from benchmarks.load import LoadError
 from benchmarks.reply import parse
 from benchmarks.scenarios import MESSAGE
-from benchmarks.wire import Era, encode
+from benchmarks.wire import Family, encode
 
 _CHUNK = 1 << 16
 _PARAMS = {"name": "echo", "arguments": {"message": MESSAGE}}
 _EXPECTED = {"id": 1, "result": {"structuredContent": {"result": MESSAGE}, "isError": False}}
 _INITIALIZE: dict[str, Any] = {
-    "protocolVersion": Era.HANDSHAKE.value,
+    "protocolVersion": Family.HANDSHAKE.value,
     "capabilities": {},
     "clientInfo": {"name": "benchmark", "version": "1"},
 }
@@ -71,16 +71,16 @@ class ByHand:
         return body
 
 
-def over_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, era: Era) -> ByHand:
+def over_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, family: Family) -> ByHand:
     """Calls over a keep-alive connection, of which this project's server wants no handshake."""
-    return ByHand(reader, writer, encode("tools/call", _PARAMS, era=era), _body_of_http)
+    return ByHand(reader, writer, encode("tools/call", _PARAMS, family=family), _body_of_http)
 
 
-async def over_pipes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, era: Era) -> ByHand:
-    """Calls over a process's pipes, after the handshake where the era has one."""
-    _, _, body = encode("tools/call", _PARAMS, era=era).partition(b"\r\n\r\n")
+async def over_pipes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, family: Family) -> ByHand:
+    """Calls over a process's pipes, after the handshake where the family has one."""
+    _, _, body = encode("tools/call", _PARAMS, family=family).partition(b"\r\n\r\n")
     hand = ByHand(reader, writer, body + b"\n", _body_of_line)
-    if era is Era.HANDSHAKE:
+    if family is Family.HANDSHAKE:
         await hand.shake_hands()
     return hand
 

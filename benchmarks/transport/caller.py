@@ -7,10 +7,10 @@ from typing import Any
 
 import fastmcp
 from mcp import Client
+from mcp_swarm.loadtest.latency import percentile
 
 from benchmarks.load import LoadError
-from benchmarks.wire import Era
-from mcp_swarm.loadtest.latency import percentile
+from benchmarks.wire import Family
 
 Call = Callable[[], Awaitable[None]]
 """One call.
@@ -20,14 +20,14 @@ Raises:
 """
 
 
-def echo(client: "Client | fastmcp.Client[Any]", era: Era, message: str) -> Call:
+def echo(client: "Client | fastmcp.Client[Any]", family: Family, message: str) -> Call:
     """A call of the echo by a client that is connected.
 
     Raises:
         LoadError: it speaks another version of the protocol.
     """
-    if client.protocol_version != era.value:
-        raise LoadError(f"the client speaks {client.protocol_version}, not {era.value}")
+    if client.protocol_version != family.value:
+        raise LoadError(f"the client speaks {client.protocol_version}, not {family.value}")
 
     async def call() -> None:
         result = await client.call_tool("echo", {"message": message})

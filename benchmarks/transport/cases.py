@@ -1,4 +1,4 @@
-"""The transports, in both eras of the protocol."""
+"""The transports, in both families of the protocol."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +10,7 @@ from benchmarks.transport.in_memory import InMemory
 from benchmarks.transport.over_http import over_tcp, over_unix
 from benchmarks.transport.over_stdio import OverStdio
 from benchmarks.transport.place import Place
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,20 @@ TRANSPORTS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A transport in an era."""
+    """A transport in a family."""
 
     transport: Transport
-    era: Era
+    family: Family
 
     @property
     def name(self) -> str:
         """For machines."""
-        return f"{self.transport.name}-{self.era.value}"
+        return f"{self.transport.name}-{self.family.value}"
 
     @property
     def whole(self) -> bool:
         """Whether sizes and other clients are measured, too: once for each that differs."""
-        return self.transport.alone and self.era is Era.HANDSHAKE
+        return self.transport.alone and self.family is Family.HANDSHAKE
 
 
-CASES = [Case(transport, era) for era in Era for transport in TRANSPORTS]
+CASES = [Case(transport, family) for family in Family for transport in TRANSPORTS]

@@ -5,12 +5,13 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from mcp_swarm.loadtest.latency import percentile
+
 from benchmarks.load import LoadError
 from benchmarks.scenarios import MESSAGE
 from benchmarks.transport.caller import Call, echo, latencies, mean, timed
 from benchmarks.transport.place import Place
-from benchmarks.wire import Era
-from mcp_swarm.loadtest.latency import percentile
+from benchmarks.wire import Family
 
 SIZES = {100: "100 B", 1_000: "1 kB", 10_000: "10 kB", 100_000: "100 kB", 1_000_000: "1 MB"}
 """Bytes of a message, and how they are told."""
@@ -33,7 +34,7 @@ class Course:
     clients: int
     """At once."""
 
-    async def run(self, place: Place, era: Era, *, whole: bool) -> dict[str, float]:
+    async def run(self, place: Place, family: Family, *, whole: bool) -> dict[str, float]:
         """The figures by name: times in ms, rates per second, memory in MB, CPU time in µs a call.
 
         Args:
@@ -46,15 +47,15 @@ class Course:
         seconds = _PATIENCE + _SLOWEST * self.calls * (self.clients + _MORE)
         try:
             async with asyncio.timeout(seconds):
-                figures = await self._by_sdk(place, era, sized=whole)
+                figures = await self._by_sdk(place, family, sized=whole)
                 if whole:
-                    figures |= await self._by_fastmcp(place, era)
-                    figures |= await self._by_hand(place, era)
+                    figures |= await self._by_fastmcp(place, family)
+                    figures |= await self._by_hand(place, family)
         except TimeoutError:
             raise LoadError(f"not done within {seconds:,.0f} s") from None
         return figures
 
-    async def _by_sdk(self, place: Place, era: Era, *, sized: bool) -> dict[str, float]:
+    async def _by_sdk(self, place: Place, family: Family, *, sized: bool) -> dict[str, float]:
         """One client from the start of the server on; then the others, all at once; then larger messages."""
         figures: dict[str, float] = {}
         connects: list[float] = []
@@ -62,9 +63,9 @@ class Course:
         async with AsyncExitStack() as stack:
             while len(calls) < (1 if place.shared else self.clients):
                 began = time.perf_counter()
-                client = await stack.enter_async_context(place.client(era))
+                client = await stack.enter_async_context(place.client(family))
                 connects.append(1000 * (time.perf_counter() - began))
-                call = echo(client, era, MESSAGE)
+                call = echo(client, family, MESSAGE)
                 await call()
                 if not calls:
                     figures["start"] = 1000 * (place.started + time.perf_counter() - began)
@@ -74,7 +75,7 @@ class Course:
                 figures["connect"] = percentile(sorted(connects), 50)
             figures |= await self._at_once(place, calls * self.clients if place.shared else calls)
             for size in SIZES if sized else ():  # last: what they leave in memory is nobody's who sends none
-                took = await timed(echo(client, era, "x" * size), max(_FEWEST, self.calls // 5))
+                took = await timed(echo(client, family, "x" * size), max(_FEWEST, self.calls // 5))
                 figures[f"size_{size}"] = percentile(took, 50)
         return figures
 
@@ -91,12 +92,12 @@ class Course:
         figures = {"mean_n": mean(took), "rate_n": len(took) / (time.perf_counter() - began)}
         return figures | ({"rss_n": place.rss_mb()} if place.pids() else {})
 
-    async def _by_fastmcp(self, place: Place, era: Era) -> dict[str, float]:
-        async with place.fastmcp_client(era) as client:
-            return await _compared(place, echo(client, era, MESSAGE), self.calls, "fastmcp")
+    async def _by_fastmcp(self, place: Place, family: Family) -> dict[str, float]:
+        async with place.fastmcp_client(family) as client:
+            return await _compared(place, echo(client, family, MESSAGE), self.calls, "fastmcp")
 
-    async def _by_hand(self, place: Place, era: Era) -> dict[str, float]:
-        if (connection := place.by_hand(era)) is None:
+    async def _by_hand(self, place: Place, family: Family) -> dict[str, float]:
+        if (connection := place.by_hand(family)) is None:
             return {}
         async with connection as hand:
             return await _compared(place, hand.call, self.calls * _MORE, "hand")

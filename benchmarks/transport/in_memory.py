@@ -4,11 +4,11 @@ from typing import Any
 
 import fastmcp
 from mcp import Client
+from mcp_swarm.mcp._sdk import low_level
 
 from benchmarks.transport.echo import server
 from benchmarks.transport.place import MODES, Place
-from benchmarks.wire import Era
-from mcp_swarm.mcp._sdk import low_level
+from benchmarks.wire import Family
 
 
 class InMemory(Place):
@@ -17,13 +17,13 @@ class InMemory(Place):
     def __init__(self) -> None:
         self._server = server()
 
-    def client(self, era: Era) -> Client:
+    def client(self, family: Family) -> Client:
         """The official SDK's client, which takes the SDK's server below FastMCP's."""
-        return Client(low_level(self._server), mode=MODES[era])
+        return Client(low_level(self._server), mode=MODES[family])
 
-    def fastmcp_client(self, era: Era) -> "fastmcp.Client[Any]":
+    def fastmcp_client(self, family: Family) -> "fastmcp.Client[Any]":
         """FastMCP's client."""
-        return fastmcp.Client(self._server, mode=MODES[era])
+        return fastmcp.Client(self._server, mode=MODES[family])
 
-    def by_hand(self, era: Era) -> None:
+    def by_hand(self, family: Family) -> None:
         """Nothing is written."""

@@ -16,7 +16,7 @@ from benchmarks.process import Process
 from benchmarks.transport.by_hand import ByHand, over_http
 from benchmarks.transport.place import MODES, Place
 from benchmarks.transport.unix_process import UnixProcess
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 _SETTINGS = {
     "MCP_COMPONENTS": "benchmarks.packs.echo",
@@ -44,19 +44,19 @@ class OverHttp(Place):
         self._path = path
         self._url = f"http://127.0.0.1:{process.port}/mcp"
 
-    def client(self, era: Era) -> Client:
+    def client(self, family: Family) -> Client:
         """The official SDK's client, with an HTTP client and connections of its own."""
-        return Client(self._streams(), mode=MODES[era])
+        return Client(self._streams(), mode=MODES[family])
 
-    def fastmcp_client(self, era: Era) -> "fastmcp.Client[Any]":
+    def fastmcp_client(self, family: Family) -> "fastmcp.Client[Any]":
         """FastMCP's client, likewise."""
         return fastmcp.Client(
-            StreamableHttpTransport(self._url, httpx_client_factory=self._http_client), mode=MODES[era]
+            StreamableHttpTransport(self._url, httpx_client_factory=self._http_client), mode=MODES[family]
         )
 
-    def by_hand(self, era: Era) -> AbstractAsyncContextManager[ByHand]:
+    def by_hand(self, family: Family) -> AbstractAsyncContextManager[ByHand]:
         """A connection."""
-        return self._connection(era)
+        return self._connection(family)
 
     def pids(self) -> list[int]:
         """The server's only process."""
@@ -80,13 +80,13 @@ class OverHttp(Place):
         return httpx2.AsyncClient(headers=headers, timeout=patience, auth=auth, transport=transport, **options)
 
     @asynccontextmanager
-    async def _connection(self, era: Era) -> AsyncIterator[ByHand]:
+    async def _connection(self, family: Family) -> AsyncIterator[ByHand]:
         if self._path:
             reader, writer = await asyncio.open_unix_connection(self._path)
         else:
             reader, writer = await asyncio.open_connection("127.0.0.1", self._process.port)
         try:
-            yield over_http(reader, writer, era)
+            yield over_http(reader, writer, family)
         finally:
             writer.close()
 

@@ -15,7 +15,7 @@ from mcp.client.stdio import stdio_client
 from benchmarks.process import ROOT
 from benchmarks.transport.by_hand import ByHand, over_pipes
 from benchmarks.transport.place import MODES, Place
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 _MODULE = "benchmarks.transport.stdio_server"
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"}  # as the servers over HTTP have it
@@ -42,24 +42,24 @@ class OverStdio(Place):
     def __exit__(self, *_: object) -> None:
         self._log.close()
 
-    def client(self, era: Era) -> Client:
+    def client(self, family: Family) -> Client:
         """The official SDK's client; connecting it starts a process."""
         server = StdioServerParameters(command=sys.executable, args=self._arguments, env=_ENVIRONMENT, cwd=ROOT)
-        return Client(stdio_client(server, errlog=self._log), mode=MODES[era])
+        return Client(stdio_client(server, errlog=self._log), mode=MODES[family])
 
-    def fastmcp_client(self, era: Era) -> "fastmcp.Client[Any]":
+    def fastmcp_client(self, family: Family) -> "fastmcp.Client[Any]":
         """FastMCP's client, the same."""
         transport = StdioTransport(
             sys.executable, self._arguments, _ENVIRONMENT, str(ROOT), keep_alive=False, log_file=self._log
         )
-        return fastmcp.Client(transport, mode=MODES[era])
+        return fastmcp.Client(transport, mode=MODES[family])
 
-    def by_hand(self, era: Era) -> AbstractAsyncContextManager[ByHand]:
+    def by_hand(self, family: Family) -> AbstractAsyncContextManager[ByHand]:
         """The pipes of a process of its own."""
-        return self._pipes(era)
+        return self._pipes(family)
 
     @asynccontextmanager
-    async def _pipes(self, era: Era) -> AsyncIterator[ByHand]:
+    async def _pipes(self, family: Family) -> AsyncIterator[ByHand]:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             sys.executable, *self._arguments, stdin=pipe, stdout=pipe, stderr=self._log, cwd=ROOT, env=_ENVIRONMENT
@@ -67,7 +67,7 @@ class OverStdio(Place):
         try:
             if process.stdout is None or process.stdin is None:
                 raise RuntimeError("a process without pipes")
-            yield await over_pipes(process.stdout, process.stdin, era)
+            yield await over_pipes(process.stdout, process.stdin, family)
             process.stdin.close()  # at which it ends
             await asyncio.wait_for(process.wait(), _PATIENCE)
         finally:

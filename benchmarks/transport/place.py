@@ -11,10 +11,10 @@ from mcp import Client
 
 from benchmarks.process import cpu_seconds_of
 from benchmarks.transport.by_hand import ByHand
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
-MODES = {Era.HANDSHAKE: "legacy", Era.STATELESS: "auto"}
-"""How a client is told to speak an era; `auto`, which is what it does if told nothing, asks the server first."""
+MODES = {Family.HANDSHAKE: "legacy", Family.STATELESS: "auto"}
+"""How a client is told to speak a family; `auto`, which is what it does if told nothing, asks the server first."""
 
 
 class Place(ABC):
@@ -27,15 +27,15 @@ class Place(ABC):
     """Whether all callers share one client, and with it one server process."""
 
     @abstractmethod
-    def client(self, era: Era) -> Client:
+    def client(self, family: Family) -> Client:
         """The official SDK's client, not yet connected."""
 
     @abstractmethod
-    def fastmcp_client(self, era: Era) -> "fastmcp.Client[Any]":
+    def fastmcp_client(self, family: Family) -> "fastmcp.Client[Any]":
         """FastMCP's client, not yet connected."""
 
     @abstractmethod
-    def by_hand(self, era: Era) -> AbstractAsyncContextManager[ByHand] | None:
+    def by_hand(self, family: Family) -> AbstractAsyncContextManager[ByHand] | None:
         """A connection without a client; None where nothing is written."""
 
     def pids(self) -> Sequence[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from benchmarks.study.study import Column, Row, Table, row_of
 from benchmarks.transport.cases import Case
 from benchmarks.transport.course import SIZES, Course
-from benchmarks.wire import Era
+from benchmarks.wire import Family
 
 _PUBLISHED = (
     "Published elsewhere, of another machine and server, for comparison: stdio 19.6 ms p50; HTTP 53.1 ms p50, 65 ms to "
@@ -19,9 +19,9 @@ _HOW = (
     "memory the libraries are loaded "
     "already. Over HTTP a client reads the machine's TLS certificates before it connects, needed or not."
 )
-_ERA = {
-    Era.HANDSHAKE: "protocol 2025-11-25 (handshake)",
-    Era.STATELESS: "protocol 2026-07-28 (stateless)",
+_FAMILY = {
+    Family.HANDSHAKE: "protocol 2025-11-25 (handshake)",
+    Family.STATELESS: "protocol 2026-07-28 (stateless)",
 }
 
 
@@ -40,29 +40,31 @@ class Results:
         for name, value in figures.items():
             self.rounds.setdefault(name, []).append(value)
 
-    def row(self, columns: Sequence[Column], *, in_era: bool = False) -> Row:
+    def row(self, columns: Sequence[Column], *, in_family: bool = False) -> Row:
         """A row of what these columns show.
 
         Args:
-            in_era: whether the title says which.
+            in_family: whether the title says which.
         """
-        title = f"{self.case.transport.title}, {self.case.era.value}" if in_era else self.case.transport.title
+        title = f"{self.case.transport.title}, {self.case.family.value}" if in_family else self.case.transport.title
         shown: dict[str, Sequence[float]] = {column.name: self.rounds.get(column.name, []) for column in columns}
-        return row_of(self.case.name if in_era else self.case.transport.name, title, shown, self.failure)
+        return row_of(self.case.name if in_family else self.case.transport.name, title, shown, self.failure)
 
 
 def tables(results: Sequence[Results], course: Course) -> list[Table]:
-    """All that is shown; the first is one client and all at once, in the era that most clients speak."""
+    """All that is shown; the first is one client and all at once, in the family that most clients speak."""
     return [
-        _whole(results, course, Era.HANDSHAKE, f"{_HOW} {_slowest(course)}{_PUBLISHED}"),
-        _whole(results, course, Era.STATELESS, "The client asks `server/discover` first, as it does if told nothing."),
+        _whole(results, course, Family.HANDSHAKE, f"{_HOW} {_slowest(course)}{_PUBLISHED}"),
+        _whole(
+            results, course, Family.STATELESS, "The client asks `server/discover` first, as it does if told nothing."
+        ),
         _sizes(results),
         _client(results),
         _more(results, course),
     ]
 
 
-def _whole(results: Sequence[Results], course: Course, era: Era, note: str) -> Table:
+def _whole(results: Sequence[Results], course: Course, family: Family, note: str) -> Table:
     at_once = f"{course.clients} at once"
     columns = [
         Column("start", "start to first reply", "ms", "less", drawn=True),
@@ -73,14 +75,14 @@ def _whole(results: Sequence[Results], course: Course, era: Era, note: str) -> T
         Column("cpu", "server CPU per call", "µs", "less", drawn=True),
         Column("rss_n", f"memory, {at_once}", "MB", "less", drawn=True),
     ]
-    rows = [each.row(columns) for each in results if each.case.era is era]
-    return Table(f"transports-{era.value}", f"One client, and {at_once}: {_ERA[era]}", columns, rows, note)
+    rows = [each.row(columns) for each in results if each.case.family is family]
+    return Table(f"transports-{family.value}", f"One client, and {at_once}: {_FAMILY[family]}", columns, rows, note)
 
 
 def _sizes(results: Sequence[Results]) -> Table:
     columns = [Column(f"size_{size}", title, "ms", "less", drawn=True) for size, title in SIZES.items()]
     note = "p50 of one client, by the size of the message; the reply holds it twice, as text and as structured content."
-    return Table("sizes", f"Larger messages: {_ERA[Era.HANDSHAKE]}", columns, _measured(results, columns), note)
+    return Table("sizes", f"Larger messages: {_FAMILY[Family.HANDSHAKE]}", columns, _measured(results, columns), note)
 
 
 def _client(results: Sequence[Results]) -> Table:
@@ -99,7 +101,7 @@ def _client(results: Sequence[Results]) -> Table:
     )
     whole = [each for each in results if each.case.whole]
     return Table(
-        "client", f"How much of it is the client: {_ERA[Era.HANDSHAKE]}", columns, _measured(whole, columns), note
+        "client", f"How much of it is the client: {_FAMILY[Family.HANDSHAKE]}", columns, _measured(whole, columns), note
     )
 
 
@@ -111,12 +113,12 @@ def _more(results: Sequence[Results], course: Course) -> Table:
         Column("rss", "memory, one client", "MB", "less", drawn=True),
     ]
     note = "Calls per second of clients that share a core: mostly what the clients' core can do, not the server's."
-    return Table("more", "The other figures", columns, _measured(results, columns, in_era=True), note)
+    return Table("more", "The other figures", columns, _measured(results, columns, in_family=True), note)
 
 
-def _measured(results: Sequence[Results], columns: Sequence[Column], *, in_era: bool = False) -> list[Row]:
+def _measured(results: Sequence[Results], columns: Sequence[Column], *, in_family: bool = False) -> list[Row]:
     """Rows with a figure: why another has none is told in the first tables."""
-    return [row for each in results if not each.failure and (row := each.row(columns, in_era=in_era)).figures]
+    return [row for each in results if not each.failure and (row := each.row(columns, in_family=in_family)).figures]
 
 
 def _slowest(course: Course) -> str:

@@ -3,9 +3,8 @@
 import functools
 import os
 
+from mcp_swarm import job
 from redis.asyncio import Redis
-
-from server.jobs import job
 
 URL = "BENCHMARK_COUNTERS_URL"
 """The variable that says in which Redis the counters are."""

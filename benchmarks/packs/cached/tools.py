@@ -1,10 +1,10 @@
-"""A tool whose results are kept, for everybody."""
+"""A tool whose results are cached, for everybody."""
 
 from fastmcp.tools import tool
 
 
 @tool(meta={"cache": {"ttl": 3600, "scope": "public"}})
-async def kept(message: str) -> str:
+async def cached(message: str) -> str:
     """Give a message back.
 
     Args:

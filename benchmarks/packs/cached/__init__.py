@@ -1,0 +1,1 @@
+"""A tool whose results are cached."""

@@ -1,1 +1,0 @@
-"""A tool whose results are kept."""
