@@ -1,0 +1,310 @@
+"""What tests share: real server processes on private ports of 127.0.0.1, and the needs of a test."""
+
+import contextlib
+import functools
+import itertools
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import httpx
+import hypothesis
+import pytest
+
+from mcp_swarm.settings import Settings
+from tests.preloaded import Forked, Preloaded
+
+PACKAGE = Path(__file__).parent
+SOURCE = PACKAGE / "src" / "mcp_swarm"
+ROOT = PACKAGE.parent.parent
+"""The repository's folder, in which commands run."""
+
+# Processes that tests start import the tests' own packages, too.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
+pytest_plugins = ["tests.replicas"]
+REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make known the marker of tests that need something a machine may lack."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in a shell's background job; what tests start would ignore the Ctrl-C that tests send.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # No time limit for a generated input: a busy machine may be slow. Benchmarks measure time.
+    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.load_profile("untimed")
+    unknown = REQUIRED - _LACKS.keys()
+    if unknown:
+        raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
+    config.addinivalue_line("markers", "long: of the stack in a Swarm, which CI leaves out")
+    config.addinivalue_line("markers", "slow: `make test` leaves it out; `make test-all` and CI run it")
+    config.addinivalue_line("markers", "alone: measures, or needs the machine for itself: not beside other tests")
+    config.addinivalue_line(
+        "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"
+    )
+
+
+_SLOW = ("attacks", "benchmarks", "conformance", "fuzz", "swarm")
+"""Folders whose tests are all slow."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of these folders."""
+    for item in items:
+        if item.path.relative_to(PACKAGE / "tests").parts[0] in _SLOW:
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, or with REQUIRE fail, a test whose need isn't met."""
+    for marker in item.iter_markers("needs"):
+        (name,) = marker.args
+        reason = _LACKS[name]()
+        if reason and name in REQUIRED:
+            pytest.fail(f"REQUIRE={name}, but {reason}")
+        if reason:
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make what a test has logged fit for UTF-8, which is how test runs side by side tell of it."""
+    report = yield
+    report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
+    return report
+
+
+def _lacks_docker() -> str:
+    if shutil.which("docker") is None:
+        return "docker is not installed"
+    answer = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
+    return "" if answer.returncode == 0 else "docker reaches no engine"
+
+
+def _lacks_swarm() -> str:
+    state = ["docker", "info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.ControlAvailable}}"]
+    if _lacks_docker():
+        return _lacks_docker()
+    answer = subprocess.run(state, capture_output=True, text=True, check=False).stdout.strip()
+    return "" if answer == "active true" else "docker reaches no Swarm manager"
+
+
+def _lacks_nodes() -> str:
+    return _lacks_swarm() or ("" if os.environ.get("SWARM_NODES") else "SWARM_NODES names no command to unplug nodes")
+
+
+def _lacks_node() -> str:
+    suite = PACKAGE / "tests" / "conformance" / "node_modules"
+    return "" if (suite / ".ready").exists() else "the conformance suite is not installed (make conformance does it)"
+
+
+def _lacks_redis() -> str:
+    return "" if shutil.which("redis-server") else "redis-server is not installed"
+
+
+def _lacks_browser() -> str:
+    return "" if shutil.which("chromium") else "chromium is not installed"
+
+
+def _lacks_wrk() -> str:
+    return "" if shutil.which("wrk") else "wrk is not installed"
+
+
+def _lacks_h2load() -> str:
+    return "" if shutil.which("h2load") else "h2load is not installed (Debian's nghttp2-client)"
+
+
+def _lacks_haproxy() -> str:
+    return "" if shutil.which("haproxy") else "haproxy is not installed"
+
+
+def _lacks_postgres() -> str:
+    found = shutil.which("initdb") or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return "" if found else "postgresql is not installed"
+
+
+def _lacks_prometheus() -> str:
+    return "" if shutil.which("prometheus") and shutil.which("promtool") else "prometheus is not installed"
+
+
+_LACKS: Mapping[str, Callable[[], str]] = {
+    "docker": _lacks_docker,
+    "swarm": _lacks_swarm,
+    "nodes": _lacks_nodes,
+    "node": _lacks_node,
+    "browser": _lacks_browser,
+    "wrk": _lacks_wrk,
+    "haproxy": _lacks_haproxy,
+    "h2load": _lacks_h2load,
+    "redis": _lacks_redis,
+    "prometheus": _lacks_prometheus,
+    "postgres": _lacks_postgres,
+}
+
+
+_PORTS = itertools.chain(range(random.randrange(10_000, 32_000), 32_000), itertools.cycle(range(10_000, 32_000)))
+"""Below those that the kernel gives to outgoing connections, or one of these might take a port before its server does;
+from anywhere, so that two test runs side by side don't choose the same."""
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on, and that wasn't given before."""
+    for port in _PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("the numbers have no end")
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    """Wait until a condition holds; fail, saying what was awaited, when it doesn't within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:g} s: {what}")
+        time.sleep(0.02)
+
+
+_SETTINGS = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """This process's environment with settings of the server, and none that the machine has set."""
+    keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS}
+    if "PYTHONPATH" in settings:
+        settings["PYTHONPATH"] = os.pathsep.join((settings["PYTHONPATH"], os.environ["PYTHONPATH"]))
+    return {**keep, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings}
+
+
+def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end, in the project's folder, with settings of the server."""
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(**settings), capture_output=True, text=True, check=False, timeout=90
+    )
+
+
+@functools.cache
+def _preloaded() -> Preloaded:
+    return Preloaded(environment(), _SETTINGS)
+
+
+def pytest_unconfigure() -> None:
+    """End what servers were forked from."""
+    if _preloaded.cache_info().currsize:
+        _preloaded().close()
+
+
+class Server:
+    """`python -m tests.sample` as a process of its own.
+
+    Args:
+        within: a command that starts it, if not this process itself.
+        command: of Python, in place of `-m tests.sample`.
+    """
+
+    process: subprocess.Popen[bytes] | Forked
+
+    def __init__(
+        self, log: Path, *arguments: str, within: Sequence[str] = (), command: Sequence[str] = (), **settings: str
+    ) -> None:
+        self.port = int(settings.setdefault("MCP_PORT", str(free_port())))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = log
+        environ = environment(**settings)
+        with log.open("w") as stream:
+            if not (within or command) and _preloaded().fits(arguments, environ):
+                self.process = _preloaded().start(arguments, environ, stream)
+            else:
+                self.process = subprocess.Popen(
+                    [*within, sys.executable, *(command or ("-m", "tests.sample", *arguments))],
+                    cwd=ROOT,
+                    env=environ,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C of the test run is not theirs
+                )
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text()
+
+    def wait_ready(self) -> None:
+        """Until it serves; fails when it ends before."""
+
+        def ready() -> bool:
+            if self.process.poll() is not None:
+                pytest.fail(f"the server exited with {self.process.returncode}:\n{self.output}")
+            with contextlib.suppress(httpx.HTTPError):
+                return httpx.get(f"{self.url}/readyz", verify=False).status_code == 200
+            return False
+
+        until(ready, f"the server is ready; it printed:\n{self.output}")
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
+        """Send a signal (if it still runs) and wait for its end; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            pytest.fail(f"the server did not end within {seconds:g} s:\n{self.output}")
+
+
+StartServer = Callable[..., Server]
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Start servers (arguments and settings as for `Server`), each ready; they end with the test."""
+    started: list[Server] = []
+
+    def start(*arguments: str, ready: bool = True, **settings: str) -> Server:
+        server = Server(tmp_path / f"server-{len(started)}.log", *arguments, **settings)
+        started.append(server)
+        if ready:
+            server.wait_ready()
+        return server
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Three local replicas with the sample's components, for tests that leave them as they were."""
+    server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
+    server.wait_ready()
+    until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def local_url(local_replicas: Server) -> str:
+    """Where three local replicas are reached."""
+    return local_replicas.url
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One replica that serves the sample's components and hostile ones."""
+    server = Server(
+        tmp_path_factory.mktemp("hostile") / "log",
+        MCP_COMPONENTS="tests.sample,tests.packs.hostile",
+        CALL_TIMEOUT_SECONDS="1",
+        TOOL_THREADS="2",
+    )
+    server.wait_ready()
+    yield server
+    server.stop()

@@ -1,0 +1,68 @@
+"""`python -m tests.attacks.good_client HOST PORT`: call `echo` again and again until stdin ends, then tell how it went.
+
+It prints a line when its first call is over.
+
+A process of its own, so that it measures the replica and not the attacker beside it. Every fifth call is on a new
+connection. A call on a kept connection that the replica has closed meanwhile is sent again, as HTTP clients do
+(RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
+"""
+
+import http.client
+import json
+import select
+import sys
+import time
+
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2025-11-25",
+}
+_PAUSE = 0.02
+
+
+def main() -> None:
+    """Call until stdin ends; print the figures as JSON."""
+    host, port = sys.argv[1], int(sys.argv[2])
+    connection: http.client.HTTPConnection | None = None
+    figures = {"calls": 0, "longest": 0.0}
+    failures: list[str] = []
+    while not select.select([sys.stdin], [], [], _PAUSE)[0]:
+        number = int(figures["calls"])
+        if number % 5 == 0 and connection is not None:
+            connection.close()
+            connection = None
+        begun = time.perf_counter()
+        try:
+            connection, kept = connection or http.client.HTTPConnection(host, port, timeout=30), connection is not None
+            try:
+                _call(connection, number)
+            except (http.client.RemoteDisconnected, ConnectionError):
+                if not kept:
+                    raise
+                connection = http.client.HTTPConnection(host, port, timeout=30)
+                _call(connection, number)
+        except (OSError, http.client.HTTPException, AssertionError) as error:
+            failures.append(f"{type(error).__name__}: {error}"[:300])
+            connection = None
+        if number == 0:
+            print("called", flush=True)
+        figures["calls"] += 1
+        figures["longest"] = max(figures["longest"], time.perf_counter() - begun)
+    print(json.dumps({**figures, "failures": failures}))
+
+
+def _call(connection: http.client.HTTPConnection, number: int) -> None:
+    message = f"good {number}"
+    params = {"name": "echo", "arguments": {"message": message}}
+    body = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+    connection.request("POST", "/mcp", body, HEADERS)
+    reply = connection.getresponse()
+    text = reply.read()
+    text = text.partition(b"data: ")[2] or text  # an event stream, with JSON_RESPONSE=false
+    if reply.status != 200 or json.loads(text)["result"]["content"][0]["text"] != message:
+        raise AssertionError(f"{reply.status} {text[:200]!r}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Arguments with many problems, and documents with many values."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.attacks.conftest import Attack, Attacked
+from tests.attacks.wire import handshake, post, reply, stateless
+
+_UNKNOWN = {f"{number:x}": 1 for number in range(380_000)}
+"""3.7 MB as JSON, but more values than a body may hold."""
+
+_MANY = {f"k{number}": 1 for number in range(40_000)}
+
+
+def call(tool: str, arguments: dict[str, Any]) -> list[bytes]:
+    """A call in both protocol families."""
+    params = {"name": tool, "arguments": arguments}
+    return [handshake("tools/call", params), stateless("tools/call", params)]
+
+
+def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[bytes]:
+    """What is said to requests that come at once on connections of their own, each so many times."""
+    connections = [replica.connect() for _ in requests * times]
+    try:
+        for connection, request in zip(connections, requests * times, strict=True):
+            connection.sendall(request)
+        return [reply(connection) for connection in connections]
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
+@pytest.mark.parametrize("tool", ["echo", "export_data", "submit_job"])
+def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any]) -> None:
+    """A plain tool, a job's own tool, and the tool that submits any: ten are told, in a small reply."""
+    replica = attack()
+    with replica.beside_good_client():
+        given = {"job": "export_data", "arguments": arguments} if tool == "submit_job" else arguments
+        said = answers(replica, call(tool, given))
+    for answer in said:
+        assert len(answer) < 64 * 1024
+        assert answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 413 "))
+        assert answer.count(b"unknown argument") in (10, 20) or b"MAX_BODY_VALUES" in answer  # as text, and structured
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
+def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any]) -> None:
+    """Over plain HTTP, beside the job's name and among its parameters."""
+    replica = attack()
+    bodies: list[Any] = [{"job": "export_data", "params": arguments}, {"job": "export_data", **arguments}]
+    with replica.beside_good_client():
+        written = [json.dumps(body, separators=(",", ":")).encode() for body in bodies]
+        said = answers(replica, [post(body, path="/jobs") for body in written])
+    for answer in said:
+        assert len(answer) < 64 * 1024
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ", b"HTTP/1.1 422 ")), answer[:300]
+
+
+@pytest.mark.alone
+def test_wrong_values_within_one_argument(attack: Attack) -> None:
+    """The error names only the first problem of a list with so many."""
+    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.lists")
+    with replica.beside_good_client():
+        said = answers(replica, call("total", {"numbers": ["x"] * 90_000}))
+    for answer in said:
+        assert b"numbers.0: Input should be a valid integer" in answer
+        assert len(answer) < 2000
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("element", [b"[]", b"{}", b"1", b'{"a":1}', b'"x"', b'{"a":[{}]}'])
+@pytest.mark.parametrize("kind", ["request", "notification", "response"])
+def test_dense_documents(attack: Attack, element: bytes, kind: str) -> None:
+    """4 MB of values: refused before they are parsed."""
+    dense = b"[" + b",".join([element] * (4_000_000 // (len(element) + 1))) + b"]"
+    around = {
+        "request": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":%b}}',
+        "notification": b'{"jsonrpc":"2.0","method":"notifications/x","params":{"x":%b}}',
+        "response": b'{"jsonrpc":"2.0","id":1,"result":{"x":%b}}',
+    }[kind]
+    replica = attack()
+    with replica.beside_good_client(longest=0.5):
+        said = answers(replica, [post(around % dense)])
+    assert all(b"413" in answer[:20] and b"MAX_BODY_VALUES" in answer for answer in said), said[0][:300]
+
+
+def test_text_of_any_kind_is_read(attack: Attack) -> None:
+    """4 MB of text full of what stands between values elsewhere."""
+    replica = attack()
+    for text in ("a,b:[{" * 600_000, '{"a":["b",1]}' * 150_000, '\\"\\\\' * 400_000):
+        (answer, other) = answers(replica, call("echo", {"message": text}), 1)
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["result"]["content"][0]["text"] == text
+        assert b"200 OK" in other[:20]

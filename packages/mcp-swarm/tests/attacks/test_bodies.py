@@ -1,0 +1,54 @@
+"""A hundred of the largest bodies at the same time."""
+
+import contextlib
+import socket
+
+import pytest
+
+from tests.attacks.conftest import Attack
+from tests.attacks.wire import http, post, reply
+
+_BODIES = 100
+_BYTES = 4 * 1024 * 1024
+"""MAX_BODY_BYTES."""
+_MOST_MB = 400
+"""What they would take all together."""
+_SENT = b" " * _BYTES
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("paths", [("/mcp",), ("/jobs",), ("/mcp", "/jobs")], ids=["mcp", "jobs", "both"])
+@pytest.mark.parametrize("endpoint", [{}, {"JSON_RESPONSE": "false"}], ids=["own", "sdk"])
+def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...], endpoint: dict[str, str]) -> None:
+    """All but the last byte of each is sent: most are refused. All routes together have one limit of memory."""
+    replica = attack(**endpoint)
+    before = replica.rss
+    with replica.beside_good_client(longest=1.0), contextlib.ExitStack() as stack:
+        held = [stack.enter_context(replica.connect()) for _ in range(_BODIES)]
+        for number, connection in enumerate(held):
+            _send(connection, post(_SENT, paths[number % len(paths)])[:-1])
+        statuses = [_status(connection) for connection in held]
+        assert statuses.count(503) >= _BODIES // 2
+        assert set(statuses) <= {503, None}
+        assert replica.peak - before < _MOST_MB
+    with replica.connect() as connection:  # and all of it was given back
+        connection.sendall(http("GET", "/readyz"))
+        assert b" 200 " in reply(connection)
+
+
+def _send(connection: socket.socket, request: bytes) -> None:
+    """Send as much as the replica takes: it stops reading, or closes the connection, when it has refused a request."""
+    connection.settimeout(0.3)
+    with contextlib.suppress(OSError):
+        connection.sendall(request)
+
+
+def _status(connection: socket.socket) -> int | None:
+    """The status of a reply; None if there is none yet."""
+    connection.settimeout(0.05)
+    try:
+        return int(connection.recv(65536).split(b" ", 2)[1])
+    except TimeoutError:
+        return None
+    except (OSError, IndexError):
+        return 503  # the reply was lost with the connection

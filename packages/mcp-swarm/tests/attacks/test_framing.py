@@ -1,0 +1,149 @@
+"""HTTP that is framed wrongly, or asks for something else."""
+
+import asyncio
+import contextlib
+import time
+from contextvars import ContextVar
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from conftest import until
+from tests.attacks.conftest import Attack
+from tests.attacks.wire import handshake, reply, stateless
+from tests.http.connections import Connections, app
+
+_HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("path", [b"/mcp", b"/jobs"])
+@pytest.mark.parametrize("chunk", [b"zz\r\n", b"-5\r\n", b"10000000000000000\r\n", b"3\r\nabcdef\r\n", b"\r\n\r\n"])
+def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
+    """400 at once, and no slot is held; what was asked before on the connection is answered."""
+    replica = attack(RECEIVE_TIMEOUT_SECONDS="60", MAX_IN_FLIGHT="1")
+    for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
+        for split in (False, True):
+            with replica.connect() as connection:
+                connection.settimeout(5)
+                connection.sendall(before + _HEAD % path + (b"" if split else chunk))
+                if split:
+                    connection.sendall(b"2\r\nab\r\n" + chunk)
+                answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert answer.count(b"HTTP/1.1 200 ") == bool(before)
+            assert b"HTTP/1.1 400 " in answer or before
+            assert b"HTTP/1.1 408 " not in answer
+    with replica.connect() as connection:
+        connection.sendall(handshake("ping"))
+        assert reply(connection).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nowhere", "/jobs", "/"])
+def test_host(attack: Attack, path: str) -> None:
+    """Exactly one in HTTP/1.1 (RFC 9112, section 3.2); HTTP/1.0 need not have any."""
+    replica = attack()
+    for hosts, version, refused in (
+        ("", "1.1", True),
+        ("Host: a\r\nHost: a\r\n", "1.1", True),
+        ("Host: a\r\nhost: b\r\n", "1.1", True),
+        ("Host: localhost\r\n", "1.1", False),
+        ("", "1.0", False),
+        ("Host: a\r\nHost: b\r\n", "1.0", True),
+    ):
+        with replica.connect() as connection:
+            connection.sendall(f"GET {path} HTTP/{version}\r\n{hosts}\r\n".encode())
+            answer = connection.recv(65536)
+        assert (b"Host header" in answer) == refused, (hosts, version, answer)
+        assert answer.startswith(b"HTTP/1.1 400 ") == refused
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("family", ["handshake", "stateless"])
+def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) -> None:
+    """Java's HttpClient asks for HTTP/2 with its first request; the connection goes on with HTTP/1.1."""
+    replica = attack()
+    asks = {
+        "Connection": "Upgrade, HTTP2-Settings",
+        "Upgrade": "h2c",
+        "HTTP2-Settings": "AAEAAEAAAAIAAAABAAMAAABk",
+    }
+    ask = handshake("ping", **asks) if family == "handshake" else stateless("server/discover", {}, **asks)
+    head, _, body = ask.partition(b"\r\n\r\n")
+    if chunked:
+        head = head.replace(b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked")
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    with replica.connect() as connection:
+        connection.settimeout(5)
+        for pieces in ([head + b"\r\n\r\n" + body], [head + b"\r\n\r\n", body[:10], body[10:]]):
+            for piece in pieces:
+                connection.sendall(piece)
+            assert b'"result":' in reply(connection)
+        connection.sendall(ask + handshake("ping", {}, 2))
+        both = b""
+        while both.count(b'"result":') < 2:
+            both += connection.recv(65536)
+
+
+def test_too_many_headers(attack: Attack) -> None:
+    """A head of 64 KB may have 16,000 of them, which would take megabytes."""
+    replica = attack()
+    with replica.connect() as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 200)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.alone
+def test_small_chunks_on_many_connections(attack: Attack) -> None:
+    """A chunk of one byte takes as long to read as one of a kilobyte: 16 MB of them are three million."""
+    replica = attack()
+    much = _HEAD % b"/mcp" + b"1\r\n \r\n" * 65_000
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(replica.connect()) for _ in range(45)]
+        with replica.beside_good_client(longest=0.2):
+            for connection in connections:
+                connection.sendall(much)
+            for connection in connections:
+                connection.sendall(b"0\r\n\r\n")
+                assert reply(connection).startswith(b"HTTP/1.1 400 ")  # blanks are no JSON
+
+
+@pytest.mark.alone
+def test_heads_and_bodies_that_never_end(attack: Attack) -> None:
+    """As many connections as there may be, each of which sends a byte now and then."""
+    replica = attack(MAX_CONNECTIONS="100", RECEIVE_TIMEOUT_SECONDS="2")
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(replica.connect()) for _ in range(125)]
+        with replica.beside_good_client():
+            for _ in range(25):
+                for number, connection in enumerate(slow):
+                    with contextlib.suppress(OSError):
+                        connection.send(b"GET /" if number % 2 else b"y")
+                pause = time.monotonic() + 0.2
+                until(lambda: time.monotonic() > pause, "the next byte")  # noqa: B023
+
+
+_SEEN: ContextVar[str] = ContextVar("seen", default="")
+
+
+def test_each_request_begins_in_a_context_of_its_own() -> None:
+    """None begins with what another has set, on its connection or any other; pipelined or beside it."""
+    found: list[str] = []
+
+    async def note(scope: Scope, receive: Receive, send: Send) -> None:
+        found.append(_SEEN.get())
+        _SEEN.set(scope["path"])
+        await asyncio.sleep(0)
+        await app(scope, receive, send)
+
+    async def ask() -> None:
+        connections = Connections(note)
+        protocols = [await connections.open() for _ in range(3)]
+        for number, protocol in enumerate(protocols):
+            protocol.data_received(b"".join(b"GET /%d/%d HTTP/1.1\r\nHost: a\r\n\r\n" % (number, i) for i in range(20)))
+        for number in range(3):
+            answer = b""
+            while answer.count(b"HTTP/1.1 200") < 20:
+                answer += await connections.heard(number)
+        await connections.close()
+
+    asyncio.run(ask())
+    assert found == [""] * 60

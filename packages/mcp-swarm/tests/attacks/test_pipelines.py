@@ -1,0 +1,95 @@
+"""Many requests on one connection, sent without waiting for replies. Nobody needs a key for that."""
+
+import contextlib
+import re
+import selectors
+import socket
+import time
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.attacks.conftest import Attack
+from tests.attacks.wire import handshake
+
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost:a\r\n\r\n"
+_FLOOD = REQUEST * (256 * 1024 // len(REQUEST))
+_ENDLESS = handshake("tools/call", {"name": "never_ends_by_default"})
+
+
+def flood(connections: list[socket.socket], seconds: float) -> int:
+    """Send pipelines over all connections and read what comes; returns the number of replies."""
+    chosen = selectors.DefaultSelector()
+    for connection in connections:
+        connection.setblocking(False)
+        chosen.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE)
+    replies, end = 0, time.monotonic() + seconds
+    while chosen.get_map() and time.monotonic() < end:
+        for key, events in chosen.select(0.1):
+            open_connection = key.fileobj
+            assert isinstance(open_connection, socket.socket)
+            try:
+                if events & selectors.EVENT_WRITE:
+                    open_connection.send(_FLOOD)
+                if events & selectors.EVENT_READ:
+                    data = open_connection.recv(262_144)
+                    replies += data.count(b"HTTP/1.1 200")
+                    if not data:
+                        chosen.unregister(open_connection)
+            except BlockingIOError:
+                continue
+            except OSError:
+                chosen.unregister(open_connection)
+    return replies
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("number", [16, 64])
+def test_other_clients_are_served(attack: Attack, number: int) -> None:
+    """Their calls wait for a turn of the loop, not for a pipeline; memory stays small; the watchdog has no cause."""
+    replica = attack(LOOP_STALL_SECONDS="2", MAX_REQUESTS_PER_CONNECTION="0")
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(replica.connect()) for _ in range(number)]
+        before = replica.rss
+        with replica.beside_good_client():
+            assert flood(connections, 5) > number
+        assert replica.peak < before + 60
+
+
+def test_new_clients_find_room(attack: Attack) -> None:
+    """Though all connections are taken by clients that wait for a call and have sent more behind it."""
+    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", MAX_CONNECTIONS="10")
+    with contextlib.ExitStack() as stack:
+        for _ in range(9):
+            stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
+        with httpx.Client() as client:
+            until(lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text, "they wait")
+        for _ in range(5):
+            stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
+        with replica.connect() as connection:
+            connection.sendall(REQUEST)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_ends_after_its_share(attack: Attack) -> None:
+    """However many requests have been sent."""
+    replica = attack(MAX_REQUESTS_PER_CONNECTION="1000")
+    with replica.connect() as connection, contextlib.suppress(ConnectionError):
+        assert 750 <= flood([connection], 10) <= 1250
+
+
+def test_requests_that_wait_are_bounded(attack: Attack) -> None:
+    """While one is answered, none of those behind it is parsed, but for those in the same 2 KB."""
+    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
+    with contextlib.ExitStack() as stack:
+        before = replica.rss
+        connections = [stack.enter_context(replica.connect()) for _ in range(90)]
+        for connection in connections:
+            connection.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                connection.send(_ENDLESS + _FLOOD)
+        for connection in connections:
+            connection.settimeout(30)
+            assert re.match(rb"HTTP/1.1 (200|503) ", connection.recv(65536))
+        assert replica.rss < before + 90

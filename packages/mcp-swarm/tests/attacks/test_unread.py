@@ -1,0 +1,111 @@
+"""Replies that nobody reads."""
+
+import contextlib
+import socket
+import time
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.attacks.conftest import Attack, Attacked
+from tests.attacks.test_pipelines import REQUEST
+from tests.attacks.wire import echo
+from tests.calls import legacy
+
+_PIPELINE = REQUEST * 5000
+_LARGE = echo("x" * 3_000_000)
+"""A call whose reply has 6 MB: the text is written twice."""
+
+_ESTABLISHED = b"\x01"
+"""First byte of TCP_INFO of an open connection."""
+
+
+def deaf(replica: Attacked) -> socket.socket:
+    """A connection whose client takes as little as it can."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    connection.settimeout(30)
+    connection.connect(("127.0.0.1", replica.server.port))
+    return connection
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Whether the replica has closed a connection; nothing is read of what waits there."""
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != _ESTABLISHED
+
+
+@pytest.mark.alone
+def test_new_clients_find_room(attack: Attack) -> None:
+    """More connections than there may be, none of which reads its replies or is closed by its client."""
+    replica = attack(
+        MAX_CONNECTIONS="50", KEEP_ALIVE_SECONDS="3", RECEIVE_TIMEOUT_SECONDS="2", SEND_TIMEOUT_SECONDS="3"
+    )
+    before = replica.rss
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(deaf(replica)) for _ in range(45)]
+        for connection in connections:
+            connection.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                connection.send(_PIPELINE)
+        with replica.beside_good_client():
+            more = [stack.enter_context(deaf(replica)) for _ in range(13)]
+            for connection in more:
+                connection.setblocking(False)
+                with contextlib.suppress(OSError):
+                    connection.send(_PIPELINE)
+            until(lambda: replica.connections <= 1, "who doesn't read is cut")
+            assert httpx.get(f"{replica.server.url}/healthz").status_code == 200
+    assert replica.peak < before + 60
+
+
+@pytest.mark.alone
+def test_what_is_unsent_is_bounded(attack: Attack) -> None:
+    """Large replies, over all connections: the client that has read nothing for longest is cut."""
+    replica = attack(SEND_TIMEOUT_SECONDS="60")
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(deaf(replica)) for _ in range(50)]
+        with replica.beside_good_client():
+            for connection in connections:
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(_LARGE)
+            until(lambda: sum(has_ended(each) for each in connections) >= 5, "some are cut")
+        assert not all(has_ended(each) for each in connections)
+
+
+def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
+    """So that a bound of calls is one of replies, too."""
+    replica = attack(MAX_IN_FLIGHT="3", SEND_TIMEOUT_SECONDS="5")
+    with contextlib.ExitStack() as stack:
+        for number in range(3):  # one by one, since half of the places at most are for large bodies that arrive
+            stack.enter_context(deaf(replica)).sendall(_LARGE)
+            gauge = f"mcp_requests_in_flight {number + 1}.0"
+            until(lambda: gauge in httpx.get(f"{replica.server.url}/metrics").text, gauge)  # noqa: B023
+
+        def call() -> httpx.Response:
+            return legacy(replica.server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
+
+        until(lambda: call().status_code == 503, "three replies are in flight")
+        until(lambda: call().status_code == 200, "they are given up")
+
+
+@pytest.mark.alone
+def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
+    """One that takes its reply over three times the time in which it must take some of it."""
+    replica = attack(SEND_TIMEOUT_SECONDS="2")
+    with deaf(replica) as connection:
+        connection.sendall(_LARGE)
+        size, begun = 0, time.monotonic()
+        while size < 6_000_000:
+            part = connection.recv(65536)
+            assert part, f"cut after {size} bytes"
+            size += len(part)
+            until(lambda: time.monotonic() - begun > 6 * size / 6_000_000, "its pace")  # noqa: B023
+
+
+def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
+    """One whose last reply nobody reads."""
+    replica = attack(SEND_TIMEOUT_SECONDS="2")
+    with deaf(replica) as connection:
+        connection.sendall(_LARGE.replace(b"Host:", b"Connection: close\r\nHost:"))
+        until(lambda: replica.connections == 0, "it is cut")

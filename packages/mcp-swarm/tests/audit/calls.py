@@ -1,0 +1,73 @@
+"""Calls and lines that tests of the audit log share."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_swarm.audit.call import Noted, canonical
+from mcp_swarm.audit.chain import Chain, Digests
+from mcp_swarm.audit.line import Form
+from mcp_swarm.audit.report import AuditReport
+from mcp_swarm.audit.shown import Shown
+from mcp_swarm.audit.verify import Verifier
+
+KEY = b"0123456789abcdef0123456789abcdef"
+NOON = 1_790_000_000.25
+
+
+def a_call(arguments: Any = None, **changes: Any) -> Noted:
+    """A call of `echo` that went well, but for what is said otherwise."""
+    call = Noted(NOON, "1f2e3d4c", "key:ci", "tools/call", "echo", canonical(arguments), 200, False, 0.0015)
+    return call._replace(**changes)
+
+
+def line_of(call: Noted, *shown: str, key: bytes | None = None) -> bytes:
+    """A call's line, the first of its chain."""
+    digests = Digests(key)
+    (line,) = Chain("r1", "run1", digests).link([Form(Shown(shown), digests).call(call)])
+    return line
+
+
+def said(line: bytes) -> dict[str, Any]:
+    """What a line says."""
+    fields: dict[str, Any] = json.loads(line)
+    return fields
+
+
+def chained(calls: Sequence[Noted], key: bytes | None = None, replica: str = "r1", run: str = "run1") -> list[bytes]:
+    """A whole run, as a replica writes it that stops in order."""
+    digests = Digests(key)
+    form = Form(Shown(()), digests)
+    begun = form.event("begun", after="", keyed=digests.keyed)
+    return Chain(replica, run, digests).link([begun, *map(form.call, calls), form.event("ended")])
+
+
+def verify(
+    lines: Iterable[bytes], key: bytes | None = None, *, part: bool = False, expected: Collection[str] = ()
+) -> AuditReport:
+    """What a check of a whole log finds; for the arguments see `Verifier`."""
+    verifier = Verifier(key, part=part, expected=expected)
+    for number, line in enumerate(lines, 1):
+        verifier.take(line, f"line {number}")
+    return verifier.report()
+
+
+def lines_in(path: Path) -> list[bytes]:
+    """The lines of a file, which may not be there yet."""
+    return path.read_bytes().splitlines(keepends=True) if path.exists() else []
+
+
+def ids(lines: Sequence[bytes]) -> list[str]:
+    """The request ids of the calls among lines, in their order."""
+    return [fields["request_id"] for fields in _whole(lines) if "event" not in fields]
+
+
+def events(lines: Sequence[bytes]) -> list[str]:
+    """What the lines say about the log itself, in their order."""
+    return [fields["event"] for fields in _whole(lines) if "event" in fields]
+
+
+def _whole(lines: Sequence[bytes]) -> list[dict[str, Any]]:
+    """What lines say, but for those of other logs, and those that are just being written or never were to the end."""
+    return [said(line) for line in lines if line.startswith(b"{") and line.endswith(b"}\n")]

@@ -1,0 +1,324 @@
+"""Nothing can be written: calls are dropped and counted, or refused, and afterwards all is well again."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import ROOT, until
+from mcp_swarm.audit.log import MOST_BYTES, MOST_LINES, AuditLog
+from tests.audit.calls import a_call, events, ids, lines_in, said, verify
+
+pytestmark = pytest.mark.slow
+
+_FULL = "No space left on device"
+
+
+class FullDisk:
+    """A path behind which the disk is full until `free` is called."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fill()
+
+    def fill(self) -> None:
+        """Let each write fail from now on."""
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to("/dev/full")
+
+    def free(self) -> None:
+        """Let them succeed."""
+        self.path.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> FullDisk:
+    """A full one."""
+    return FullDisk(tmp_path / "audit.jsonl")
+
+
+@pytest.fixture
+def dropping(disk: FullDisk) -> Iterator[AuditLog]:
+    """AUDIT_ON_FAILURE=drop."""
+    log = AuditLog(str(disk.path), "r1", "drop")
+    log.start()
+    yield log
+    log.stop(0)
+
+
+@pytest.fixture
+def refusing(disk: FullDisk) -> Iterator[AuditLog]:
+    """AUDIT_ON_FAILURE=refuse."""
+    log = AuditLog(str(disk.path), "r1", "refuse")
+    log.start()
+    yield log
+    log.stop(0)
+
+
+def failing(log: AuditLog) -> bool:
+    """Whether it knows that nothing can be written."""
+    return log._failing_since is not None
+
+
+class TestDrop:
+    """Calls go on."""
+
+    def test_those_that_fit_are_kept_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
+        """And written when there is room again."""
+        for number in range(MOST_LINES + 250):
+            dropping.note(a_call(request_id=str(number)))
+        until(lambda: failing(dropping) and not dropping._noted, "the first write fails")
+        for _ in range(250):
+            dropping.note(a_call(request_id="late"))
+        assert not dropping.refusing
+        assert dropping._waiting <= MOST_LINES + 1  # one that the thread had in its hands
+        disk.free()
+        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the line that counts them")
+        dropping.note(a_call(request_id="next"))
+        dropping.stop()
+        lines = lines_in(disk.path)
+        assert verify(lines).intact
+        kept = len(ids(lines)) - 1
+        assert MOST_LINES <= kept <= MOST_LINES + 1
+        assert ids(lines)[: MOST_LINES - 1] == [str(number) for number in range(MOST_LINES - 1)]
+        assert ids(lines)[-1] == "next"
+        assert events(lines) == ["begun", "dropped", "ended"]
+        (dropped,) = [line for line in lines if b'"dropped"' in line]
+        assert said(dropped)["count"] == MOST_LINES + 500 - kept
+
+    def test_memory_is_bounded_whatever_a_call_weighs(self, disk: FullDisk) -> None:
+        """Even if the thread doesn't get as far as to look at it."""
+        log = AuditLog(str(disk.path), "r1", "drop")
+        big = b'"' + b"x" * 1_000_000 + b'"'
+        for _ in range(1000):
+            log.note(a_call()._replace(arguments=big))
+        assert log._waiting == MOST_BYTES // len(big)
+        assert log._dropped == 1000 - log._waiting
+
+    def test_arguments_do_not_wait_with_the_lines(self, dropping: AuditLog) -> None:
+        """Only their digest does."""
+        until(lambda: failing(dropping), "the first write fails")
+        for _ in range(3):
+            for _ in range(30):
+                dropping.note(a_call({"x": "x" * 1_000_000}))
+            until(lambda: not dropping._noted, "the thread has taken them")
+        assert dropping._dropped == 0
+        assert sum(map(len, dropping._ready)) < 90 * 500
+
+
+class TestRefuse:
+    """Calls are refused, so that none has no line."""
+
+    def test_from_the_first_failure_until_it_is_over(self, refusing: AuditLog, disk: FullDisk) -> None:
+        """Calls that are under way are kept and written; the refused ones are counted."""
+        until(lambda: refusing.refusing, "calls are refused")
+        for number in range(100):
+            refusing.note(a_call(request_id=str(number)))
+            refusing.note(a_call(request_id="refused", status=503))
+        refusing.note(a_call(request_id="cancelled", status=503, failed=True))
+        disk.free()
+        until(lambda: not refusing.refusing, "calls are served again")
+        until(lambda: "refused" in events(lines_in(disk.path)), "the line that counts them")
+        refusing.note(a_call(request_id="next"))
+        refusing.note(a_call(request_id="busy", status=503))
+        refusing.stop()
+        lines = lines_in(disk.path)
+        assert verify(lines).intact
+        assert ids(lines) == [*map(str, range(100)), "cancelled", "next", "busy"]
+        assert events(lines) == ["begun", "refused", "ended"]
+        (refused,) = [line for line in lines if b'"event":"refused"' in line]
+        assert said(refused)["count"] == 100
+
+    def test_it_works_again_without_another_call(self, refusing: AuditLog, disk: FullDisk) -> None:
+        """Or it would refuse them for ever."""
+        until(lambda: refusing.refusing, "calls are refused")
+        disk.free()
+        until(lambda: not refusing.refusing, "calls are served again")
+
+    def test_also_when_the_thread_does_not_keep_up(self, disk: FullDisk) -> None:
+        """There is room left for calls that are under way."""
+        log = AuditLog(str(disk.path), "r1", "refuse")
+        noted = 0
+        while not log.refusing:
+            log.note(a_call())
+            noted += 1
+        assert MOST_LINES / 2 < noted < MOST_LINES - 500
+
+
+def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
+    """One when it begins, one when it is over; however many attempts there were."""
+    log = AuditLog(str(disk.path), "r1", "drop")
+    log.start()
+    until(lambda: failing(log), "the first write fails")
+    first_retry = log._retry_at
+    until(lambda: log._retry_at > first_retry, "the second write fails")
+    disk.free()
+    log.stop()
+    begins, ends = [record.message for record in caplog.records]
+    assert begins == (
+        f"The audit log can't be written to {disk.path} ({_FULL}); "
+        "meanwhile calls are served, and dropped from it when 10000 wait"
+    )
+    assert ends.startswith(f"The audit log is written to {disk.path} again, after ")
+
+
+def test_what_can_not_be_written_at_the_end_is_told(
+    dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process doesn't wait for a disk that stays full."""
+    for _ in range(7):
+        dropping.note(a_call())
+    until(lambda: failing(dropping), "the first write fails")
+    dropping.stop(0.1)
+    assert caplog.records[-1].message == f"7 lines of the audit log are lost: {disk.path} can't be written to"
+
+
+def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
+    """A disk that was unmounted."""
+    path = tmp_path / "disk" / "audit.jsonl"
+    path.parent.mkdir()
+    log = AuditLog(str(path), "r1", "refuse")
+    log.start()
+    until(lambda: events(lines_in(path)) == ["begun"], "the first line")
+    away = path.parent.rename(tmp_path / "away")
+    log.note(a_call(request_id="meanwhile"))
+    until(lambda: log.refusing, "calls are refused")
+    away.rename(path.parent)
+    until(lambda: ids(lines_in(path)) == ["meanwhile"], "the line")
+    log.stop()
+    assert verify(lines_in(path)).intact
+    assert events(lines_in(path)) == ["begun", "ended"]
+
+
+_LIMITED = """
+import json, os, resource, sys, time
+from mcp_swarm.audit.log import AuditLog
+from tests.audit.calls import a_call
+
+target, mode = sys.argv[1:]
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+log = AuditLog(target, "r1", mode)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+log.start()
+for number in range(100):
+    log.note(a_call(request_id=str(number)))
+until(lambda: log._failing_since is not None)
+full = os.stat(sys.argv[1] if target != "stdout" else "/dev/fd/1").st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+until(lambda: log._failing_since is None)
+log.stop()
+sys.stderr.write(json.dumps({"full": full}))
+"""
+
+
+def limited(target: str, mode: str, stdout: Path) -> Any:
+    """Write 100 lines where files may have 10,000 bytes for a while, so that a write ends in the middle of a line."""
+    with stdout.open("ab") as stream:
+        done = subprocess.run(
+            [sys.executable, "-c", _LIMITED, target, mode], cwd=ROOT, stdout=stream, stderr=subprocess.PIPE, check=True
+        )
+    return json.loads(done.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("mode", ["drop", "refuse"])
+def test_half_a_line_is_taken_back(tmp_path: Path, mode: str) -> None:
+    """The file holds whole lines at any time, and in the end all of them."""
+    path = tmp_path / "audit.jsonl"
+    full = limited(str(path), mode, tmp_path / "stdout")["full"]
+    assert 9_000 < full < 10_000
+    lines = lines_in(path)
+    assert verify(lines).intact
+    assert ids(lines) == [str(number) for number in range(100)]
+    assert path.read_bytes()[full - 1 : full] == b"\n"
+
+
+def test_on_stdout_half_a_line_stays(tmp_path: Path) -> None:
+    """As a line of its own, which is told; and all lines are there."""
+    path = tmp_path / "stdout"
+    assert limited("stdout", "drop", path)["full"] == 10_000
+    lines = lines_in(path)
+    (problem,) = verify(lines).problems
+    assert "isn't whole" in problem
+    assert ids(lines) == [str(number) for number in range(100)]
+
+
+_PIPE = """
+import sys, time
+from mcp_swarm.audit.log import AuditLog
+from tests.audit.calls import a_call
+
+log = AuditLog("stdout", "r1", "refuse")
+log.start()
+for number in range(1000):
+    log.note(a_call(request_id=str(number)))
+sys.stdin.readline()
+deadline = time.monotonic() + 30
+while not log.refusing and time.monotonic() < deadline:
+    time.sleep(0.01)
+sys.stderr.write("refusing\\n" if log.refusing else "serving\\n")
+sys.stdin.readline()
+log.stop(float(sys.argv[1]))
+"""
+
+
+def piped(stop_seconds: float) -> subprocess.Popen[str]:
+    """A process that has noted more calls than its pipe holds, whose stdout nobody reads as yet.
+
+    On a line to its stdin it waits until it refuses calls, says so, and on another it stops.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-c", _PIPE, str(stop_seconds)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
+    """Calls are refused after a while; when it is read again, all lines come."""
+    with piped(30) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        warning = "The audit log can't be written to stdout (nobody reads it); meanwhile calls are refused\n"
+        assert [process.stderr.readline() for _ in range(2)] == [warning, "refusing\n"]
+        output, _ = process.communicate("stop\n", timeout=60)
+    lines = output.encode().splitlines(keepends=True)
+    report = verify(lines)
+    assert report.intact
+    assert report.runs[0].ended
+    assert ids(lines) == [str(number) for number in range(1000)]
+
+
+def test_a_pipe_that_is_closed_ends_nothing() -> None:
+    """Calls are refused, and the process stops in order."""
+    with piped(0.1) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate("go on\nstop\n", timeout=60)
+    assert process.returncode == 0
+    warning, refusing, lost = errors.splitlines()
+    assert warning == "The audit log can't be written to stdout (Broken pipe); meanwhile calls are refused"
+    assert refusing == "refusing"
+    assert lost.endswith(" lines of the audit log are lost: stdout can't be written to")
+
+
+def test_the_disk_is_really_full(disk: FullDisk) -> None:
+    """What the tests above rely on."""
+    with pytest.raises(OSError, match=_FULL):
+        os.write(os.open(disk.path, os.O_WRONLY), b"x")

@@ -1,0 +1,73 @@
+"""Which arguments' values a line shows."""
+
+from typing import Any
+
+import pytest
+
+from mcp_swarm.audit.shown import MOST_SHOWN_BYTES, Shown
+from tests.audit.calls import a_call, line_of, said
+
+
+def shown(arguments: Any, *patterns: str, name: str = "echo") -> Any:
+    """The values that a line shows of a call."""
+    return said(line_of(a_call(arguments, name=name), *patterns)).get("arguments")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "name", "expected"),
+    [
+        ((), "echo", None),
+        (("echo.message",), "echo", {"message": "a"}),
+        (("echo.message",), "other", None),
+        (("echo.nothing",), "echo", None),
+        (("echo.message", "echo.n*"), "echo", {"message": "a", "number": 1}),
+        (("sales_*.message",), "sales_report", {"message": "a"}),
+        (("sales_*.message",), "my_sales_report", None),
+        (("*.message",), "anything", {"message": "a"}),
+        (("echo.Message", "Echo.message"), "echo", None),
+        (("a.b.message",), "a.b", {"message": "a"}),
+        (("a.message",), "a.b", None),
+        (("echo.mess",), "echo", None),
+        (("[ef]cho.*",), "echo", {"message": "a", "number": 1, "password": "hunter2"}),
+    ],
+)
+def test_what_a_pattern_lets_through(patterns: tuple[str, ...], name: str, expected: Any) -> None:
+    """And nothing else."""
+    assert shown({"message": "a", "number": 1, "password": "hunter2"}, *patterns, name=name) == expected
+
+
+def test_values_are_shown_as_they_are() -> None:
+    """Of any kind, and exact."""
+    value = {"a": [1, None, True, 2.5, "é\u2028"], "b": 2**80}
+    assert shown({"value": value}, "echo.value") == {"value": value}
+
+
+@pytest.mark.parametrize("arguments", [[1], "echo", 1])
+def test_what_is_no_object_shows_nothing(arguments: Any) -> None:
+    """A caller may send anything."""
+    assert shown(arguments, "*.*") is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"message": "x" * (MOST_SHOWN_BYTES + 1)}, {"message": "x", "other": "y" * 70_000}, {"message": "\ud800"}],
+)
+def test_what_is_too_long_is_left_out(arguments: Any) -> None:
+    """As the line says."""
+    line = said(line_of(a_call(arguments), "echo.message"))
+    assert "arguments" not in line
+    assert line["arguments_left_out"] is True
+
+
+def test_the_others_are_shown_beside_it() -> None:
+    """Whatever fits."""
+    line = said(line_of(a_call({"a": "x" * 5000, "b": "y"}), "echo.*"))
+    assert line["arguments"] == {"b": "y"}
+    assert line["arguments_left_out"] is True
+
+
+@pytest.mark.parametrize("pattern", ["", "echo", ".message", "echo.", "echo. message", "echo.mess\nage", "."])
+def test_a_malformed_pattern_is_refused(pattern: str) -> None:
+    """With an example of a good one."""
+    with pytest.raises(ValueError, match="is no pattern of arguments; one is tool"):
+        Shown((pattern,))

@@ -1,0 +1,365 @@
+"""Whatever is done to the lines of an audit log shows."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_swarm.audit.call import Noted
+from mcp_swarm.audit.chain import Chain, Digests
+from mcp_swarm.audit.line import Form
+from mcp_swarm.audit.report import MOST_PROBLEMS
+from mcp_swarm.audit.shown import Shown
+from mcp_swarm.audit.verify import Verifier
+from tests.audit.calls import KEY, a_call, chained, said, verify
+
+_calls = st.lists(
+    st.builds(lambda name, caller: a_call({"x": name}, name=name, caller=caller), st.text(), st.text(max_size=9)),
+    min_size=3,
+    max_size=8,
+)
+_keys = st.sampled_from([None, KEY])
+
+
+def found(lines: Sequence[bytes], key: bytes | None = None, *, part: bool = False) -> list[str]:
+    """The problems of lines."""
+    return verify(lines, key, part=part).problems
+
+
+def rechained(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
+    """Lines with hashes made anew, as by one who can write the file."""
+    bodies = [re.sub(rb',"replica":.*', b"", line, flags=re.DOTALL) for line in lines]
+    return Chain("r1", "run1", Digests(key)).link(bodies)
+
+
+@given(_calls, _keys)
+def test_an_untouched_log_is_intact(calls: list[Noted], key: bytes | None) -> None:
+    """Whatever callers sent."""
+    lines = chained(calls, key)
+    report = verify(lines, key)
+    (run,) = report.runs
+    assert report.intact
+    assert (run.replica, run.run, run.begins, run.ended) == ("r1", "run1", "begun", True)
+    assert (run.lines, run.seq, run.hash) == (len(calls) + 2, len(calls) + 1, said(lines[-1])["hash"])
+
+
+@given(_calls, _keys, st.data())
+def test_a_changed_byte_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
+    """Any byte of any line, changed to any other."""
+    lines = chained(calls, key)
+    number = data.draw(st.integers(0, len(lines) - 1))
+    line = bytearray(lines[number][:-1])
+    place = data.draw(st.integers(0, len(line) - 1))
+    line[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[place]))
+    lines[number] = bytes(line) + b"\n"
+    report = verify(lines, key)
+    # The last line, changed so that it looks like a line of another log, is as if it were missing.
+    assert report.problems or not report.runs[0].ended
+    if number < len(lines) - 1:
+        assert any(f"line {place}" in report.problems[0] for place in (number + 1, number + 2))
+
+
+@given(_calls, _keys, st.data())
+def test_a_removed_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
+    """Any but the last, of which only the absence of an end tells."""
+    lines = chained(calls, key)
+    number = data.draw(st.integers(0, len(lines) - 2))
+    del lines[number]
+    (problem,) = found(lines, key)
+    assert f"line {number + 1}" in problem
+    assert "missing" in problem
+
+
+@given(_calls, _keys, st.data())
+def test_moved_lines_show(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
+    """Any two that change places."""
+    lines = chained(calls, key)
+    one, other = data.draw(st.tuples(st.integers(0, len(lines) - 1), st.integers(0, len(lines) - 1)))
+    lines[one], lines[other] = lines[other], lines[one]
+    assert bool(found(lines, key)) == (one != other)
+
+
+@given(_calls, _keys, st.data())
+def test_a_repeated_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
+    """Wherever it is put."""
+    lines = chained(calls, key)
+    number = data.draw(st.integers(0, len(lines) - 1))
+    place = data.draw(st.integers(number + 1, len(lines)))
+    lines.insert(place, lines[number])
+    (problem,) = found(lines, key)
+    assert problem.startswith(f"line {place + 1} stands there twice, or was put in")
+
+
+@given(_calls, _keys, st.data())
+def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
+    """Of which there is so much that one can tell that it was one."""
+    lines = chained(calls, key)
+    number = data.draw(st.integers(1, len(lines) - 1))
+    left = data.draw(st.integers(3, len(lines[number]) - 2))
+    lines[number] = lines[number][:left] + b"\n"
+    problems = found(lines, key)
+    assert problems[0].startswith(f"line {number + 1} is")
+    assert len(problems) == (1 if number == len(lines) - 1 else 2)
+
+
+@given(_calls, st.data())
+def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataObject) -> None:
+    """One who makes all hashes anew, without the key or with another, is found out at the line that was changed."""
+    lines = chained(calls, KEY)
+    number = data.draw(st.integers(1, len(calls)))
+    lines[number] = lines[number].replace(b'"outcome":"ok"', b'"outcome":"failed"')
+    assert not found(rechained(lines, KEY), KEY)
+    for other in (None, KEY[::-1]):
+        forged = lines[:number] + rechained(lines, other)[number:]
+        assert found(forged, KEY)[0] == f"line {number + 1} was changed, or written with another key"
+
+
+def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
+    """If not all that follow are made anew as well, which only a key prevents."""
+    lines = chained([a_call(name=name) for name in "abcd"])
+    forged = rechained([line.replace(b'"ok"', b'"failed"') if b'"b"' in line else line for line in lines])
+    assert found(lines[:2] + forged[2:3] + lines[3:]) == [
+        "line 4 doesn't follow the line before it of its run: one of the two was replaced"
+    ]
+    assert not found(forged)
+
+
+def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
+    """Unless its place was changed, which leaves a gap."""
+    lines = chained([a_call()] * 4)
+    changed = "line 3 was changed, or written with another key"
+    for old, new in ((b'"ok"', b'"failed"'), (said(lines[2])["hash"].encode(), b"0" * 64)):
+        assert found([*lines[:2], lines[2].replace(old, new), *lines[3:]]) == [changed]
+    moved = lines[2].replace(b'"seq":2', b'"seq":9')
+    gap = "before line 4 a line is missing (seq 2 of its run)"
+    assert found([*lines[:2], moved, *lines[3:]]) == [changed, gap]
+    stolen = verify([*lines[:2], lines[2].replace(b'"run1"', b'"run2"'), *lines[3:]])
+    assert stolen.problems == [changed, gap]
+    assert [run.run for run in stolen.runs] == ["run1"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "problem"),
+    [
+        (chained([a_call()], KEY), None, "line 1 begins a run that was written with a key, and can't be checked"),
+        (chained([a_call()]), KEY, "line 1 begins a run that was written without a key, so by anybody"),
+        (chained([a_call()], KEY[::-1]), KEY, "line 1 was changed, or written with another key"),
+    ],
+)
+def test_the_wrong_key_is_told(lines: list[bytes], key: bytes | None, problem: str) -> None:
+    """And it isn't taken for an intact log."""
+    assert found(lines, key)[0].startswith(problem)
+
+
+def test_a_run_that_pretends_to_have_no_key_is_told() -> None:
+    """One word changed in its first line doesn't spare the others the check."""
+    lines = chained([a_call()])
+    forged = [lines[0].replace(b'"keyed":false', b'"keyed":true'), *lines[1:]]
+    assert found(forged, KEY) == ["line 1 was changed, or written with another key"] + [
+        f"line {number} was changed, or written with another key" for number in (2, 3)
+    ]
+
+
+class TestManyRuns:
+    """What several replicas and processes wrote."""
+
+    @given(st.data())
+    def test_each_is_checked_by_itself(self, data: st.DataObject) -> None:
+        """However their lines are mixed, with those of other logs and what Docker writes ahead of each."""
+        ahead = {
+            "r1": "mcp.1.h2xk8d0@node-1.example    | ",
+            "r2": "mcp-2  | ",
+            "r3": "2026-09-22T12:00:00.123456789Z mcp.3.abc@node2    | ",
+            "r4": "2026-09-22T12:00:00.123456789+00:00 stdout F ",
+            "r5": "",
+        }
+        waiting = [[(name, line) for line in chained([a_call()] * 3, replica=name)] for name in ahead]
+        mixed: list[bytes] = []
+        while waiting:
+            run = data.draw(st.sampled_from(waiting))
+            name, line = run.pop(0)
+            mixed += [ahead[name].encode() + line, b"ordinary {\n", b"\n", b'{"time":"now","level":"INFO"}\n']
+            waiting = [run for run in waiting if run]
+        report = verify(mixed)
+        assert report.intact
+        assert sorted((run.replica, run.lines, run.ended) for run in report.runs) == [(name, 5, True) for name in ahead]
+        place = data.draw(st.sampled_from([at for at, line in enumerate(mixed) if b'"seq":2' in line]))
+        del mixed[place]
+        assert len(found(mixed)) == 1
+
+    def test_a_restart_shows_what_was_cut_off_before_it(self) -> None:
+        """The new run's first line tells of the last one in the file."""
+        old = chained([a_call()] * 3)[:-1]  # killed
+        new = after(said(old[-1])["hash"])
+        assert not found([*old, new])
+        gone = "says that it comes after a line which isn't there any more as it was"
+        assert found([*old[:-1], new]) == [f"line 4 {gone}"]
+        assert found([*old, after(said(old[-2])["hash"])]) == [f"line 5 {gone}"]  # old[-1] was put in
+
+    def test_a_new_file_continues_an_old_one(self) -> None:
+        """Either is intact for itself, and both together in their order."""
+        digests = Digests(None)
+        form = Form(Shown(()), digests)
+        chain = Chain("r1", "run1", digests)
+        old = chain.link([form.event("begun", after="", keyed=False), form.call(a_call())])
+        chain.advance(old)
+        new = chain.link([form.event("continued", after="", keyed=False), form.call(a_call())])
+        assert [run.begins for run in verify(old).runs] == ["begun"]
+        assert [run.begins for run in verify(new).runs] == ["continued"]
+        assert not found(old)
+        assert not found(new)
+        assert not found(old + new)
+        assert found(old[:-1] + new) == ["before line 2 a line is missing (seq 1 of its run)"]
+
+    def test_a_part_may_begin_anywhere(self) -> None:
+        """`docker service logs --since`; what is missing within it shows all the same."""
+        lines = chained([a_call()] * 5)
+        assert found(lines[2:]) == [
+            "line 1 is the first of its run: what comes before it (up to seq 2) is missing",
+        ]
+        assert not found(lines[2:], part=True)
+        assert verify(lines[2:], part=True).runs[0].begins == ""
+        assert found(lines[2:4] + lines[5:], part=True) == ["before line 3 a line is missing (seq 4 of its run)"]
+
+
+class TestForging:
+    """Text that looks like lines."""
+
+    @pytest.mark.parametrize(
+        "ahead",
+        [
+            "2026-09-22 12:00:00,123 - mcp_swarm.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call ",
+            "2026-09-22 12:00:00,123 - mcp_swarm.access - INFO - [1f2e] ✗ 200 POST /mcp tools/call x | ",
+            "mcp.1.abc@node1    | 2026-09-22 12:00:00,123 - INFO - called a | ",
+            "mcp.1.abc@node1    | a b | ",
+            '{"time":"2026-09-22T12:00:00","message":"',
+            " ",
+        ],
+    )
+    def test_a_line_within_a_line_of_another_log_is_none(self, ahead: str) -> None:
+        """A caller who has one written there, whole or cut, neither adds a line nor raises an alarm."""
+        lines = chained([a_call()])
+        forged = [ahead.encode() + chained([a_call()], run="run2")[0], ahead.encode() + lines[1][:80] + b"\n"]
+        report = verify([lines[0], *forged, *lines[1:]])
+        assert report.intact
+        assert len(report.runs) == 1
+
+    def test_a_line_behind_a_print_without_a_line_break_counts(self) -> None:
+        """If it is exactly the next of its run, which no text from a caller is."""
+        lines = chained([a_call(name=name) for name in "abcd"])
+        for number in range(1, len(lines)):
+            glued = [*lines[:number], b"mcp.1.h2xk@node1 | Loading {" + lines[number], *lines[number + 1 :]]
+            assert not found(glued)
+            del glued[number]
+            assert len(found(glued)) == (number < len(lines) - 1)
+        for number in (0, 1, 3, 5):
+            assert not found([*lines[:2], b"Loading " + lines[number], *lines[2:]])
+        for forged in (lines[2].replace(b'"b"', b'"d"'), chained([a_call(name="d")] * 3, run="run1")[2]):
+            assert not found([*lines[:2], b"Loading " + forged, *lines[2:]])
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b'{"audit":1,"hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,"seq":-1,"replica":"r1","run":"run1","prev":"","time":"","hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,"seq":1e99,"replica":"r1","run":"run1","hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,"seq":1,"replica":[],"run":"run1","hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,' + b'"a":[' * 5000 + b"]" * 5000 + b',"hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,\xff\xfe,"hash":"%b"}' % (b"0" * 64),
+            b'{"audit":1,',
+            b'{"audit":1,"time":',
+            b'{"au',
+        ],
+    )
+    def test_nonsense_is_told(self, line: bytes) -> None:
+        """With its number, and without an exception."""
+        lines = chained([a_call()])
+        (problem, *_) = found([*lines[:1], line, *lines[1:]])
+        assert problem.startswith("line 2 ")
+
+    @given(st.lists(st.binary(max_size=60) | st.binary(max_size=60).map(lambda end: b'{"audit":1,' + end)))
+    def test_any_bytes_can_be_read(self, lines: list[bytes]) -> None:
+        """A damaged disk's, too."""
+        verify(lines)
+        verify(lines, KEY, part=True)
+
+    def test_a_line_in_place_of_another_is_told(self) -> None:
+        """With a seq, a prev and a hash that fit: at the line after it."""
+        lines = chained([a_call(name=name) for name in "abcd"])
+        other = rechained([line.replace(b'"b"', b'"X"') for line in lines])
+        assert found([*lines[:2], other[2], *lines[3:]]) == [
+            "line 4 doesn't follow the line before it of its run: one of the two was replaced"
+        ]
+        assert found([*lines[:2], other[2], *lines[2:]]) == [
+            "line 4 stands there twice, or was put in (seq 2 of its run comes after seq 2)",
+            "line 5 doesn't follow the line before it of its run: one of the two was replaced",
+        ]
+
+    def test_a_moved_line_is_told_apart_from_a_repeated_one(self) -> None:
+        """Since the place that it left is empty."""
+        lines = chained([a_call(name=name) for name in "abcd"])
+        assert found([*lines[:2], *lines[3:5], lines[2], *lines[5:]]) == [
+            "before line 3 a line is missing (seq 2 of its run)",
+            "line 5 stands in the wrong place (seq 2 of its run comes after seq 4)",
+        ]
+
+
+class TestExpected:
+    """A hash that was recorded elsewhere."""
+
+    def test_what_was_cut_off_shows(self) -> None:
+        """Although the rest is intact."""
+        lines = chained([a_call()] * 3)[:-1]
+        recorded = said(lines[-1])["hash"]
+        assert verify(lines, expected=[recorded]).intact
+        assert verify([*lines, *chained([a_call()], run="run2")], expected=[recorded]).intact
+        assert found(lines[:-1]) == []
+        assert verify(lines[:-1], expected=[recorded]).problems == [
+            f"no line has the hash {recorded}: it, or something before it, was changed or removed"
+        ]
+
+    def test_so_does_a_log_that_was_written_anew(self) -> None:
+        """Which needs no key."""
+        lines = chained([a_call()] * 3)
+        recorded = said(lines[-2])["hash"]
+        forged = rechained([line.replace(b'"echo"', b'"other"') for line in lines])
+        assert verify(forged).intact
+        assert not verify(forged, expected=[recorded]).intact
+
+    def test_a_line_that_was_changed_is_not_it(self) -> None:
+        """Though it still has the hash."""
+        lines = chained([a_call()] * 3)
+        recorded = said(lines[2])["hash"]
+        lines[2] = lines[2].replace(b'"ok"', b'"failed"')
+        assert len(verify(lines, expected=[recorded]).problems) == 2
+
+
+def test_an_empty_log_is_not_intact() -> None:
+    """All of its lines are missing."""
+    assert not verify([]).intact
+    assert not verify([b"Ready\n"]).intact
+
+
+def test_problems_are_bounded() -> None:
+    """A wrong key makes one of every line."""
+    lines = chained([a_call()] * (MOST_PROBLEMS + 10), KEY)
+    report = verify(lines, KEY[::-1])
+    assert (len(report.problems), report.more) == (MOST_PROBLEMS, 12)
+
+
+def test_files_are_checked_one_after_the_other() -> None:
+    """Each line under the name that it is given."""
+    lines = chained([a_call()] * 3)
+    verifier = Verifier()
+    for number, line in enumerate(lines[:2] + lines[3:]):
+        verifier.take(line, f"place {number}")
+    assert verifier.report().problems == ["before place 2 a line is missing (seq 2 of its run)"]
+
+
+def after(last_hash: str) -> bytes:
+    """The first line of a run that begins after another."""
+    digests = Digests(None)
+    (line,) = Chain("r1", "run2", digests).link([Form(Shown(()), digests).event("begun", after=last_hash, keyed=False)])
+    return line

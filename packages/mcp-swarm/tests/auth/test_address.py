@@ -1,0 +1,152 @@
+"""Where a request comes from."""
+
+import ipaddress
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import Server, run
+from mcp_swarm.auth.address import Addresses
+from tests.calls import HEADERS, legacy, request
+
+
+def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
+    """A request's, as far as it matters."""
+    headers = [(b"x-forwarded-for", value) for value in forwarded]
+    return {"client": (client, 5000) if client else None, "headers": headers}
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "expected"),
+    [
+        ("10.0.0.7", [b"203.0.113.5"], "203.0.113.5"),
+        ("10.0.0.7", [b"6.6.6.6, 203.0.113.5"], "203.0.113.5"),  # the first is what anybody may have sent
+        ("10.0.0.7", [b"6.6.6.6, 203.0.113.5, 10.0.0.8"], "203.0.113.5"),
+        ("10.0.0.7", [b"6.6.6.6", b"203.0.113.5"], "203.0.113.5"),
+        ("10.0.0.7", [b"2001:DB8::1"], "2001:db8::1"),
+        ("10.0.0.7", [b"203.0.113.5, nonsense, 10.0.0.8"], None),
+        ("10.0.0.7", [b"10.0.0.8"], None),
+        ("10.0.0.7", [b""], None),
+        ("10.0.0.7", [], None),
+        ("203.0.113.5", [b"198.51.100.1"], None),  # no proxy of ours: it may say what it likes
+        (None, [b"198.51.100.1"], None),
+    ],
+)
+def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[bytes], expected: str | None) -> None:
+    """From the right to the left, up to the first address that is none of theirs."""
+    assert Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded)) == expected
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded"),
+    [
+        ("127.0.0.1", b"::ffff:1.2.3.4"),
+        ("127.0.0.1", b"::FFFF:102:304"),
+        ("127.0.0.1", b"::ffff:1.2.3.4%eth0"),
+        ("127.0.0.1", b"6.6.6.6, 1.2.3.4, ::ffff:127.0.0.1"),
+        ("::ffff:127.0.0.1", b"1.2.3.4"),
+        ("::ffff:127.0.0.1%lo", b"1.2.3.4"),
+    ],
+)
+def test_ipv4_in_ipv6_is_ipv4(client: str, forwarded: bytes) -> None:
+    """A caller has one name, and a proxy is trusted, in both spellings."""
+    assert Addresses(["127.0.0.0/8"]).of(scope(client, forwarded)) == "1.2.3.4"
+
+
+@pytest.mark.parametrize("network", ["::ffff:127.0.0.0/104", "::ffff:7f00:1", "127.0.0.1"])
+@pytest.mark.parametrize("client", ["127.0.0.1", "::ffff:127.0.0.1"])
+def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -> None:
+    """So may the proxy's address."""
+    assert Addresses([network]).of(scope(client, b"1.2.3.4")) == "1.2.3.4"
+
+
+def test_a_network_of_ipv6_holds_no_ipv4() -> None:
+    """However it is written."""
+    assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
+    assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
+
+
+@pytest.mark.parametrize("zone", [b"%eth0", b"%1", b"%", b"%anything", b"%\xe9", b"%a%b", b"%" + b"z" * 60_000])
+def test_a_zone_makes_no_new_caller(zone: bytes) -> None:
+    """It may be any text."""
+    addresses = Addresses(["fe80::a"])
+    assert addresses.of(scope("fe80::a%eth0", b"fe80::1" + zone)) == "fe80::1"
+    assert addresses.of(scope("fe80::a", b"fe80::1, fe80::a" + zone)) == "fe80::1"
+
+
+def test_zones_fill_no_memory() -> None:
+    """An address is remembered without its zone."""
+    addresses = Addresses(["127.0.0.1"])
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            addresses.of(scope("127.0.0.1", b"fe80::1%%%d" % number + b"z" * 10_000))
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_header_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although all its addresses are trusted: 32 proxies in a row are none."""
+    addresses = Addresses(["10.0.0.0/8"])
+    parsed = []
+    parse = ipaddress.ip_address
+
+    def counted(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(ipaddress, "ip_address", counted)
+    proxies = [b"10.1.%d.%d" % divmod(number, 256) for number in range(5000)]
+    assert addresses.of(scope("10.0.0.7", b"6.6.6.6," + b",".join(proxies))) is None
+    assert len(parsed) == 33, "the peer and 32 entries"
+    assert addresses.of(scope("10.0.0.7", b",".join([b"6.6.6.6", *proxies[:31]]))) == "6.6.6.6"
+
+
+def test_nobody_is_trusted_by_default() -> None:
+    """Whoever sends the header."""
+    assert Addresses([]).of(scope("127.0.0.1", b"203.0.113.5")) is None
+
+
+@given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(["10.1.2.3", "8.8.8.8", "unix", "", "::1"]))
+def test_no_header_is_more_than_ignored(forwarded: list[bytes], client: str) -> None:
+    """Whatever it holds."""
+    try:
+        Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded))
+    except ValueError:
+        pytest.fail("it was not ignored")
+
+
+def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[..., Server]) -> None:
+    """By the address that the proxy tells; with no proxy trusted, all are one."""
+
+    def statuses(server: Server, *addresses: str) -> list[int]:
+        headers: list[dict[str, Any]] = [{"X-Forwarded-For": each} for each in addresses]
+        return [legacy(server.url, "tools/list", **each).status_code for each in headers]
+
+    rate = {"RATE_LIMIT": "1/h", "RATE_BURST": "1"}
+    trusting = start_server(TRUSTED_PROXIES="127.0.0.1", **rate)
+    assert statuses(trusting, "203.0.113.1", "203.0.113.2", "203.0.113.1", "9.9.9.9, 203.0.113.1") == [
+        200,
+        200,
+        429,
+        429,
+    ]
+    strict = start_server(**rate)
+    assert statuses(strict, "203.0.113.1", "203.0.113.2") == [200, 429]
+    with httpx.Client(verify=False) as client:
+        assert client.post(f"{strict.url}/mcp", json=request("ping"), headers=HEADERS).status_code == 429
+
+
+@pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
+def test_what_is_no_network_stops_the_start(proxies: str) -> None:
+    """By name."""
+    done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"TRUSTED_PROXIES={proxies}: ")

@@ -1,0 +1,172 @@
+"""Claims and headers of a token that are odd, or not there. The signature is always good."""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mcp_swarm.auth.caller import Caller
+from mcp_swarm.auth.tokens import Tokens
+from mcp_swarm.settings.rate import NO_RATE
+from tests.auth.issuer import AUDIENCE, NAME, Issuer
+
+Check = Callable[[str], Caller | None]
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Issuer:
+    """Its keys are of an algorithm that signs fast."""
+    made = Issuer()
+    made.rotate("fast", "ES256")
+    return made
+
+
+@pytest.fixture(scope="module")
+def check(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
+    """Finds a token's caller with the real verifier."""
+    file = tmp_path_factory.mktemp("claims") / "jwks.json"
+    file.write_text(json.dumps(issuer.public))
+    with asyncio.Runner() as runner:
+        tokens = Tokens(NAME, [AUDIENCE], str(file), ["ES256"], NO_RATE)
+        yield lambda token: runner.run(tokens.caller(token.encode()))
+        runner.run(tokens.close())
+
+
+def with_claim(issuer: Issuer, name: str, value: str) -> str:
+    """A token with one claim changed, as JSON text."""
+    claims = issuer.claims(**{name: None})
+    return issuer.signed(f'{{"{name}": {value}, {json.dumps(claims)[1:]}'.encode())
+
+
+@pytest.mark.parametrize("sub", [{"sub": None}, {"sub": ""}, {"sub": None, "client_id": ""}, {"sub": None, "azp": 5}])
+def test_a_token_of_nobody_is_refused(issuer: Issuer, check: Check, sub: dict[str, Any]) -> None:
+    """It has neither a subject nor a client."""
+    assert check(issuer.token(**sub)) is None
+
+
+def test_a_subject_and_a_client_of_one_name_are_two_callers(issuer: Issuer, check: Check) -> None:
+    """They share neither rates nor jobs."""
+    subject, client = check(issuer.token(sub="x")), check(issuer.token(sub=None, client_id="x"))
+    assert subject is not None
+    assert client is not None
+    assert (subject.name, subject.owner) == ("jwt:x", "jwt:x")
+    assert (client.name, client.owner) == ("jwt-client:x", "jwt-client:x")
+
+
+@given(sub=st.text(), client=st.text())
+@example(sub="client:x", client="x")
+@example(sub="-client:x", client="x")
+@example(sub="jwt-client:x", client="x")
+def test_no_subject_takes_a_clients_name(issuer: Issuer, check: Check, sub: str, client: str) -> None:
+    """Whatever text both are."""
+    first, second = check(issuer.token(sub=sub)), check(issuer.token(sub=None, client_id=client))
+    assert first is None or second is None or first.name != second.name
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"sub": "ada", "client_id": "app"}, "jwt:ada"),
+        ({"sub": None, "client_id": "app", "azp": "other"}, "jwt-client:app"),
+        ({"sub": None, "azp": "app"}, "jwt-client:app"),
+    ],
+)
+def test_which_claim_names_the_caller(issuer: Issuer, check: Check, claims: dict[str, Any], name: str) -> None:
+    """`sub`, else `client_id`, else `azp`."""
+    caller = check(issuer.token(**claims))
+    assert caller is not None
+    assert caller.name == name
+
+
+@pytest.mark.parametrize("empty", ['""', "null"])
+def test_an_empty_subject_is_no_client(issuer: Issuer, check: Check, empty: str) -> None:
+    """A subject that can't be read isn't replaced by another claim."""
+    claims = issuer.claims(sub=None, client_id="app")
+    assert check(issuer.signed(f'{{"sub": {empty}, {json.dumps(claims)[1:]}'.encode())) is None
+
+
+NO_DATES = (
+    *("1e999", "-1e999", "Infinity", "-Infinity", "NaN", "1" + "0" * 400, "-1" + "0" * 400, "1" + "0" * 5000),
+    *("1e300", "253402300800", "-1", '"1"', '"4000000000"', "true", "false", "null", "[]", "[4000000000]", "{}"),
+)
+
+
+@pytest.mark.parametrize("value", NO_DATES)
+@pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
+def test_what_is_no_date_is_refused(issuer: Issuer, check: Check, claim: str, value: str) -> None:
+    """JSON lets a number be infinite; no token lasts for ever."""
+    assert check(with_claim(issuer, claim, value)) is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"), [("exp", "4000000000.5"), ("exp", "253402300799"), ("nbf", "0"), ("nbf", "1e9"), ("iat", "1.5")]
+)
+def test_other_dates_are_good(issuer: Issuer, check: Check, claim: str, value: str) -> None:
+    """With fractions, too (RFC 7519, section 2)."""
+    assert check(with_claim(issuer, claim, value)) is not None
+
+
+NUMBERS = st.integers() | st.floats() | st.sampled_from([math.inf, -math.inf, math.nan, 10**400, -(10**400)])
+SURROGATES = st.text(st.characters(codec=None, categories=["Cs", "Cc", "Ll", "Zs"]), max_size=5)
+PLAIN = st.none() | st.booleans() | NUMBERS | st.text(max_size=20) | SURROGATES | st.sampled_from([AUDIENCE, NAME])
+VALUES = st.recursive(
+    PLAIN, lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=5), each, max_size=3)
+)
+CLAIMS = ("iss", "aud", "sub", "exp", "nbf", "iat", "jti", "scope", "scp", "client_id", "azp", "cnf", "")
+HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u", "x5t", "")
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(st.sampled_from(CLAIMS), VALUES, min_size=1, max_size=4))
+@example({"exp": math.inf})
+@example({"exp": 10**400})
+@example({"nbf": math.nan})
+@example({"sub": "\ud800"})
+@example({"exp": 1, "client_id": "\ud800"})
+@example({"aud": {"a": ["\ud800"]}, "client_id": [math.inf]})
+@example({"scope": ["\ud800"]})
+@example({"scope": [["mcp"]], "scp": "mcp"})
+def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, Any]) -> None:
+    """A token is refused or good; a good one has a name, scopes that are text, and an end."""
+    caller = check(issuer.signed(json.dumps({**issuer.claims(), **claims}).encode()))
+    if caller is None:
+        return
+    token = caller.access_token
+    said = token.claims or {}
+    assert caller.name == f"jwt:{said['sub']}"
+    assert said["iss"] == NAME
+    assert said["aud"] == AUDIENCE or AUDIENCE in said["aud"]
+    assert all(isinstance(scope, str) for scope in token.scopes)
+    assert time.time() - 10 < said["exp"] < 253_402_300_800
+    assert not said.get("nbf", 0) > time.time()
+    assert all(type(said[name]) in (int, float) for name in ("exp", "nbf", "iat") if name in said)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(st.sampled_from(HEADERS), VALUES, min_size=1, max_size=4))
+@example({"alg": ["ES256"]})
+@example({"alg": {"ES256": 1}})
+@example({"alg": math.inf})
+@example({"kid": ["fast"]})
+@example({"kid": {"fast": 1}})
+@example({"kid": math.nan})
+@example({"kid": "\ud800"})
+@example({"crit": ["exp"], "exp": 1})
+def test_no_header_is_an_error(issuer: Issuer, check: Check, headers: dict[str, Any]) -> None:
+    """A token is refused or good; a good one names the algorithm."""
+    caller = check(issuer.signed(json.dumps(issuer.claims()).encode(), headers))
+    assert caller is None or headers.get("alg", "ES256") == "ES256"
+
+
+@pytest.mark.parametrize(
+    "payload", [b"[" * 8000, b'{"a":' * 2000, b"[]", b"5", b"null", b'""', b"NaN", b"\xff", b"\xff\xfe{\x00}\x00", b""]
+)
+def test_claims_that_are_no_object_are_refused(issuer: Issuer, check: Check, payload: bytes) -> None:
+    """However deep they are."""
+    assert check(issuer.signed(payload)) is None

@@ -1,0 +1,163 @@
+"""The keys that are good now."""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, run, until
+from mcp_swarm.auth.key import hash_of
+from mcp_swarm.auth.key_ring import KeyRing
+from mcp_swarm.settings.rate import NO_RATE
+from tests.calls import HEADERS, legacy, request
+
+pytestmark = pytest.mark.slow
+
+A, B, C = (letter * 40 for letter in "abc")
+
+
+def line(name: str, key: str, **more: object) -> str:
+    """An entry of the file."""
+    return json.dumps({"id": name, "hash": hash_of(key), **more}) + "\n"
+
+
+def replace(file: Path, text: str) -> None:
+    """As an editor or a deployment tool does it: the whole file at once."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.rename(file)
+
+
+def status(url: str, key: str) -> int:
+    """What a call with a key is answered with."""
+    return legacy(url, "tools/list", Authorization=f"Bearer {key}").status_code
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with the key A."""
+    found = tmp_path / "api_keys"
+    found.write_text(line("a", A))
+    return found
+
+
+@pytest.fixture
+def secured(start_server: StartServer, file: Path) -> Server:
+    """A replica that knows the file, and a token besides."""
+    return start_server(AUTH_ENABLED="true", API_KEYS_FILE=str(file), AUTH_TOKEN="s3cret-token")
+
+
+def test_keys_and_the_token_open(secured: Server) -> None:
+    """And nothing else."""
+    assert [status(secured.url, key) for key in (A, "s3cret-token", B, "x", hash_of(A))] == [200, 200, 401, 401, 401]
+
+
+def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
+    """Within a second, in the log as well; a file that can't be used changes nothing."""
+    replace(file, line("a", A) + line("b", B))
+    until(lambda: status(secured.url, B) == 200, "the new key is good", 2)
+    assert status(secured.url, A) == 200
+    replace(file, line("b", B))
+    until(lambda: status(secured.url, A) == 401, "the old key is not", 2)
+    assert "new: none; gone: a" in secured.output
+    replace(file, line("b", B) + "nonsense\n")
+    until(lambda: "The keys stay as they were" in secured.output, "it is told", 2)
+    assert f"{file}, line 2: is no JSON object" in secured.output
+    file.unlink()
+    until(lambda: "can't be read: No such file" in secured.output, "it is told", 2)
+    assert status(secured.url, B) == 200
+    replace(file, line("c", C))
+    until(lambda: status(secured.url, C) == 200, "the file is good again", 2)
+    assert status(secured.url, B) == 401
+    assert not any(secret in secured.output for secret in (A, B, C, "s3cret"))
+
+
+def test_a_file_that_is_just_being_written_is_waited_for(file: Path) -> None:
+    """Half of it may be good to read, without the keys of its other half."""
+    replace(file, line("a", A) + line("b", B))
+    ring = KeyRing(None, file, NO_RATE)
+
+    def write_on() -> None:
+        for number in range(50):
+            file.write_text(line("a", A) + "\n" * number)
+            time.sleep(0.02)  # as slowly as a copy over a network
+
+    async def look() -> None:
+        async with ring.running():
+            writing = asyncio.get_running_loop().run_in_executor(None, write_on)
+            while not writing.done():
+                await asyncio.sleep(0)
+                assert ring.caller(B.encode()) is not None
+
+    asyncio.run(look())
+
+
+def test_a_key_is_good_in_its_time(file: Path) -> None:
+    """From `not_before` until `expires`."""
+    text = line("past", A, expires="2026-01-01T00:00:00Z") + line("future", B, not_before="2999-01-01T00:00:00Z")
+    file.write_text(text + line("now", C, not_before="2026-01-01T00:00:00Z", expires="2999-01-01T00:00:00Z"))
+    ring = KeyRing(None, file, NO_RATE)
+    assert [ring.caller(key.encode()) is not None for key in (A, B, C)] == [False, False, True]
+
+
+def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
+    """Three replicas under load: the old and the new key together, then the new alone.
+
+    No call with a key that the file has fails; the old one is refused within a second after it is gone.
+    """
+    settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "LOG_LEVEL": "WARNING"}
+    replicas = Server(tmp_path / "log", "--replicas", "3", **settings)
+    try:
+        replicas.wait_ready()
+        until(lambda: "Ctrl-C stops them" in replicas.output, "all replicas are ready")
+        good, late = A, threading.Event()
+        failed: list[int] = []
+        calls = 0
+
+        def go_on() -> None:
+            nonlocal calls
+            while not late.is_set():
+                key = good
+                with httpx.Client(verify=False) as client:
+                    for _ in range(5):
+                        headers = {**HEADERS, "Authorization": f"Bearer {key}"}
+                        reply = client.post(f"{replicas.url}/mcp", json=request("tools/list"), headers=headers)
+                        calls += 1
+                        if reply.status_code != 200:
+                            failed.append(reply.status_code)
+
+        callers = [threading.Thread(target=go_on) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        replace(file, line("a", A) + line("b", B))
+        until(lambda: replicas.output.count("was read again") == 3, "all replicas know the new key", 5)
+        good = B
+        before = calls
+        until(lambda: calls > before + 100, "the callers have changed over")
+        replace(file, line("b", B))
+        gone = time.monotonic()
+        for _ in range(30):  # over the replicas, by new connections
+            until(lambda: status(replicas.url, A) == 401, "the old key is refused", 5)
+        told = time.monotonic() - gone
+        before = calls
+        until(lambda: calls > before + 100, "calls go on")
+        late.set()
+        for caller in callers:
+            caller.join()
+        assert failed == []
+        assert replicas.output.count("gone: a") == 3
+        print(f"{calls} calls, none failed; the old key was refused by all replicas {told:.2f} s after it was gone")
+    finally:
+        replicas.stop()
+
+
+def test_check_looks_at_the_file(file: Path) -> None:
+    """Before a deployment does."""
+    file.write_text("nonsense")
+    done = run(sys.executable, "-m", "tests.sample", "check", AUTH_ENABLED="true", API_KEYS_FILE=str(file))
+    assert (done.returncode, done.stderr.partition(":")[0]) == (3, "API_KEYS_FILE")

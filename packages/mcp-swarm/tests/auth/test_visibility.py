@@ -1,0 +1,121 @@
+"""What a caller may not use doesn't exist for it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Server
+from mcp_swarm.auth.key import hash_of
+from tests.calls import FULL, HEADERS, get, legacy, modern, post, request
+
+KEYS = {name: name[0] * 40 for name in ("reader", "seller", "all", "nothing", "jobs")}
+MAY: dict[str, dict[str, Any]] = {
+    "reader": {"scopes": ["reports:read"], "tools": ["echo", "read_report"]},
+    "seller": {"tools": ["sales_*"]},
+    "all": {"scopes": ["reports:read", "other"]},
+    "nothing": {"tools": []},
+    "jobs": {"tools": ["submit_job", "job_*", "export_data"], "owner": "acme"},
+}
+SEES: dict[str, set[str]] = {
+    "reader": {"echo", "read_report"},
+    "seller": {"sales_of_the_year", "sales_of_the_day"},
+    "nothing": set(),
+    "jobs": {"submit_job", "job_status", "job_result", "export_data"},
+}
+
+
+@pytest.fixture(scope="module", params=["fast", "full"])
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica with these keys, by either way of answering."""
+    folder = tmp_path_factory.mktemp("scoped")
+    entries = [{"id": name, "hash": hash_of(KEYS[name]), **may} for name, may in MAY.items()]
+    (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys")}
+    settings["MCP_COMPONENTS"] = "tests.sample,tests.packs.scoped"
+    settings["JSON_RESPONSE"] = "auto" if request.param == "fast" else "false"
+    server = Server(folder / "log", **settings)
+    server.wait_ready()
+    yield server
+    server.stop()
+
+
+def said(reply: httpx.Response) -> Any:
+    """The message of a reply, whether it came as JSON or as an event stream."""
+    text = reply.text
+    if reply.headers["content-type"].startswith("text/event-stream"):
+        text = next(line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: "))
+    return json.loads(text)
+
+
+def asked(server: Server, who: str, method: str, family: str = "legacy", **params: Any) -> Any:
+    """What a caller is answered."""
+    ask = legacy if family == "legacy" else modern
+    accept = "application/json, text/event-stream"
+    return said(ask(server.url, method, params, Authorization=f"Bearer {KEYS[who]}", Accept=accept))
+
+
+@pytest.mark.parametrize("family", ["legacy", "modern"])
+@pytest.mark.parametrize("who", SEES)
+def test_lists_hold_what_a_caller_may_use(secured: Server, who: str, family: str) -> None:
+    """Also the second time, when the list is remembered."""
+    for _ in range(2):
+        names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
+        assert names == SEES[who]
+
+
+@pytest.mark.parametrize("family", ["legacy", "modern"])
+@pytest.mark.parametrize(
+    ("who", "tool"),
+    [
+        ("reader", "add"),
+        ("seller", "echo"),
+        ("seller", "read_report"),
+        ("nothing", "echo"),
+        ("jobs", "generate_report"),
+    ],
+)
+def test_a_call_of_another_answers_as_of_none(secured: Server, who: str, tool: str, family: str) -> None:
+    """To the letter, whatever the arguments; in either path, and with a progress token as well."""
+    for arguments in ({}, {"message": "x"}, {"a": 1, "b": 2}, {"rows": 5}):
+        for meta in ({}, {"_meta": {"progressToken": 1}}, {"_meta": FULL}) if family == "legacy" else ({},):
+            hidden = asked(secured, who, "tools/call", family, name=tool, arguments=arguments, **meta)
+            absent = asked(secured, who, "tools/call", family, name="nope", arguments=arguments, **meta)
+            assert json.dumps(hidden) == json.dumps(absent).replace("nope", tool)
+
+
+def test_what_it_may_use_works(secured: Server) -> None:
+    """By key, by pattern, by scope."""
+    assert (
+        asked(secured, "reader", "tools/call", name="echo", arguments={"message": "hi"})["result"]["isError"] is False
+    )
+    for who, tool in (("seller", "sales_of_the_year"), ("reader", "read_report"), ("all", "read_report")):
+        assert asked(secured, who, "tools/call", name=tool, arguments={})["result"]["isError"] is False
+
+
+def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
+    """As a tool, by submit_job, over REST; and its name isn't told."""
+    submitted = asked(secured, "jobs", "tools/call", name="submit_job", arguments={"job": "generate_report"})
+    told = submitted["result"]["content"][0]["text"]
+    assert told == "There is no job named 'generate_report'; there are: export_data."
+    headers = {"Authorization": f"Bearer {KEYS['jobs']}"}
+    with httpx.Client(verify=False) as client:
+        reply = client.post(f"{secured.url}/jobs", json={"job": "generate_report"}, headers=headers)
+        assert (reply.status_code, reply.json()["message"]) == (422, told)
+    listed = json.dumps(asked(secured, "jobs", "tools/list"))
+    assert "generate_report" not in listed
+
+
+def test_the_home_page_and_version_tell_strangers_nothing(secured: Server) -> None:
+    """No tool's name without a key."""
+    for path in ("/", "/version"):
+        assert "sales_of" not in get(secured.url + path).text
+    assert post(secured.url, json=request("tools/list"), headers=HEADERS).status_code == 401
+
+
+def test_it_is_said_in_the_log_who_it_was(secured: Server, tmp_path: Path) -> None:
+    """By id, and no key."""
+    assert not any(key in secured.output for key in KEYS.values())

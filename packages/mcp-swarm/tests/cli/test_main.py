@@ -1,0 +1,88 @@
+"""The command line."""
+
+import re
+import sys
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import StartServer, run, until
+from tests.calls import call, text
+
+pytestmark = pytest.mark.slow
+
+serve = partial(run, sys.executable, "-m", "tests.sample")
+
+
+def test_check_says_what_is_served() -> None:
+    """And exits 0, without serving."""
+    done = serve("check")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, tools, resources, prompts, jobs = done.stdout.splitlines()
+    assert first == "template-mcp 0.2.0: settings and components are fine."
+    assert re.fullmatch(r"tools      .*echo.*", tools)
+    assert re.fullmatch(r"resources  .*template://about, template://greeting/\{language\}/\{name\}.*", resources)
+    assert re.fullmatch(r"prompts    .*summarize.*", prompts)
+    assert re.fullmatch(r"jobs       .*generate_report.*", jobs)
+
+
+def test_check_without_components() -> None:
+    """A server that serves nothing is no error, but said."""
+    assert "no tools, resources, prompts or jobs" in serve("check", AUTO_DISCOVER="false").stdout
+
+
+@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"]])
+def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
+    """One line on stderr, exit code 3."""
+    done = serve(*arguments, AUTH_ENABLED="true")
+    assert (done.returncode, done.stdout) == (3, "")
+    needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
+    assert done.stderr == f"{needed}; set one, or mount a secret named auth_token\n"
+
+
+def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
+    """As in a container."""
+    (tmp_path / "pack.py").write_text("\n\nboom()\n")
+    done = serve(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
+
+
+def test_a_misspelt_variable_is_a_warning() -> None:
+    """It may be somebody else's."""
+    done = serve("check", AUTH_ENABLE="true")
+    assert done.returncode == 0
+    assert done.stderr == "Warning: AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--replicas", "0"], ["--replicas", "x"], ["--nonsense"], ["--replicas", "2", "--reload"], ["--replicas"]],
+)
+def test_wrong_arguments(arguments: list[str]) -> None:
+    """argparse's exit code and usage line."""
+    done = serve(*arguments)
+    assert done.returncode == 2
+    assert "usage: mcp-swarm run" in done.stderr
+
+
+def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -> None:
+    """`make dev`: change a file of what is served, and the replica serves the change."""
+    pack = tmp_path / "pack.py"
+    tool = "from fastmcp.tools import tool\n\n@tool\nasync def greet() -> str: return 'one'\n"
+    pack.write_text(tool)
+    server = start_server("--reload", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert f"One replica on http://localhost:{server.port}/mcp" in server.output
+    assert text(call(server.url, "greet")) == "one"
+    pack.write_text(tool.replace("one", "two"))
+    until(lambda: "Reloading" in server.output, "the change is seen")
+
+    def changed() -> bool:
+        try:
+            return text(call(server.url, "greet")) == "two"
+        except httpx.HTTPError:  # a connection to the replica that is on its way out
+            return False
+
+    until(changed, "the new tool is served")

@@ -1,0 +1,1 @@
+"""Discovery and containment of components."""

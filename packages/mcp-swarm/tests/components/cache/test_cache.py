@@ -1,0 +1,156 @@
+"""Results that are kept, as callers of one replica see them."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Server, StartServer, until
+from mcp_swarm.auth.key import hash_of
+from tests.calls import call, legacy, modern, text
+from tests.metrics.page import Scrape
+
+PACK = "tests.packs.kept"
+_marks = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica that keeps little."""
+    folder = tmp_path_factory.mktemp("kept")
+    (folder / "runs").touch()
+    found = Server(folder / "log", MCP_COMPONENTS=PACK, RUNS=str(folder / "runs"), CACHE_BYTES="20000")
+    found.wait_ready()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def mark() -> str:
+    """Arguments that no other test has."""
+    return f"mark-{next(_marks)}"
+
+
+def given(server: Server, tool: str, mark: str, **arguments: Any) -> Any:
+    """A call's value."""
+    return call(server.url, tool, {"mark": mark, **arguments})["structuredContent"]["result"]
+
+
+def ran(server: Server, mark: str) -> int:
+    """How often a tool ran."""
+    count: int = given(server, "runs", mark)
+    return count
+
+
+def test_a_result_is_given_again(server: Server, mark: str) -> None:
+    """In both protocols, in any order of arguments, with defaults or without; other arguments are another call."""
+    assert given(server, "public", mark) == 1
+    assert given(server, "public", mark, number=1, seconds=0) == 1
+    modern_one = modern(server.url, "tools/call", {"name": "public", "arguments": {"seconds": 0, "mark": mark}})
+    assert modern_one.json()["result"]["structuredContent"] == {"result": 1}
+    assert given(server, "public", mark, number=2) == 2
+    assert ran(server, mark) == 2
+
+
+def test_arguments_that_do_not_fit_are_refused_all_the_same(server: Server, mark: str) -> None:
+    """Before anything is looked for."""
+    assert given(server, "public", mark) == 1
+    assert call(server.url, "public", {"mark": mark, "number": "x"})["isError"]
+
+
+def test_a_model_is_written_as_ever(server: Server, mark: str) -> None:
+    """The reply of a kept result is that of a new one, to the letter."""
+    asked = {"name": "report", "arguments": {"mark": mark}}
+    first, second = (legacy(server.url, "tools/call", asked).content for _ in range(2))
+    assert first == second
+    assert ran(server, mark) == 1
+
+
+def test_errors_are_not_kept(server: Server, mark: str) -> None:
+    """Nor replies, which may be some; nor what isn't JSON."""
+    assert [text(call(server.url, "fails", {"mark": mark})) for _ in range(2)] == ["run 1", "run 2"]
+    assert [text(call(server.url, "replies", {"mark": mark})) for _ in range(2)] == ["3", "4"]
+    for _ in range(2):
+        assert call(server.url, "picture", {"mark": mark})["content"][0]["type"] == "image"
+    assert ran(server, mark) == 6
+
+
+def test_a_thundering_herd_runs_the_tool_once(server: Server, mark: str) -> None:
+    """Those who come meanwhile wait for the same run."""
+    with ThreadPoolExecutor(20) as threads:
+        found = list(threads.map(lambda _: given(server, "public", mark, seconds=0.5), range(20)))
+    assert set(found) == {1}
+    assert ran(server, mark) == 1
+
+
+def test_a_herd_s_failure_is_everybody_s(server: Server, mark: str) -> None:
+    """Who comes later runs the tool again; and what would end the process ends a call."""
+    with ThreadPoolExecutor(5) as threads:
+        found = list(threads.map(lambda _: text(call(server.url, "fails", {"mark": mark, "seconds": 0.5})), range(5)))
+    assert set(found) == {"run 1"}
+    assert text(call(server.url, "fails", {"mark": mark})) == "run 2"
+    assert text(call(server.url, "exits", {"mark": mark})) == "Error calling tool 'exits'"
+    assert given(server, "public", mark) == 4
+
+
+def test_a_tool_that_takes_too_long(server: Server, mark: str) -> None:
+    """Is told of as ever, and leaves nothing behind that others would wait for."""
+    for expected in (1, 2):
+        assert "0.3 s" in text(call(server.url, "slow", {"mark": mark}))
+        assert ran(server, mark) == expected
+
+
+def test_a_stale_result_is_given_while_a_new_one_is_made(server: Server, mark: str) -> None:
+    """And goes on being given when that fails; the log tells."""
+    assert given(server, "stale", mark, fail_from=3) == 1
+    until(lambda: given(server, "stale", mark, fail_from=3) == 2, "it was renewed")
+    until(lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3, "it was tried again")
+    until(lambda: "tool 'stale': the result that is kept could not be renewed" in server.output, "the log tells")
+
+
+def test_memory_is_bounded(server: Server, mark: str) -> None:
+    """What wasn't asked for for longest goes first; what is larger than all of it isn't kept."""
+    lengths = [6_000, 6_001, 6_002, 6_003]
+    for length in lengths:
+        given(server, "long_text", mark, length=length)
+    assert Scrape(server.url).value("mcp_cache_bytes") <= 20_000
+    assert given(server, "long_text", mark, length=lengths[-1]).startswith("4 ")
+    assert given(server, "long_text", mark, length=lengths[0]).startswith("5 ")
+    for expected in ("6 ", "7 "):
+        assert given(server, "long_text", mark, length=30_000).startswith(expected)
+
+
+def test_how_calls_were_answered_is_counted(server: Server, mark: str) -> None:
+    """By tool."""
+
+    def counted(result: str) -> float:
+        return Scrape(server.url).value("mcp_cache_requests_total", tool="own", result=result)
+
+    hits, misses = counted("hit"), counted("miss")
+    for _ in range(3):
+        given(server, "own", mark)
+    assert (counted("hit") - hits, counted("miss") - misses) == (2, 1)
+
+
+def test_callers_do_not_see_each_other_s_results(start_server: StartServer, tmp_path: Path) -> None:
+    """Unless the author says that they are everybody's."""
+    (tmp_path / "runs").touch()
+    keys = tmp_path / "keys"
+    made = [letter * 40 for letter in "ab"]
+    keys.write_text("".join(json.dumps({"id": key[0], "hash": hash_of(key)}) + "\n" for key in made))
+    server = start_server(
+        MCP_COMPONENTS=PACK, RUNS=str(tmp_path / "runs"), AUTH_ENABLED="true", API_KEYS_FILE=str(keys)
+    )
+
+    def asked(tool: str, key: str) -> Any:
+        params = {"name": tool, "arguments": {"mark": tool}}
+        reply = legacy(server.url, "tools/call", params, Authorization=f"Bearer {key}")
+        return reply.json()["result"]["structuredContent"]["result"]
+
+    one, other = made
+    assert [asked("own", key) for key in (one, other, one, other)] == [1, 2, 1, 2]
+    assert [asked("public", key) for key in (one, other)] == [1, 1]

@@ -1,0 +1,107 @@
+"""A tool whose results are kept, by a clock of the test's own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mcp_swarm.components.cache import cached_tool as module
+from mcp_swarm.components.cache.cache import Cache
+from mcp_swarm.components.cache.cached_tool import CachedTool
+from mcp_swarm.components.cache.policy import CachePolicy
+
+
+class Clock:
+    """Tells the time that a test says."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def time(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock that results go by."""
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+class Tool:
+    """Gives the number of its run when it is let."""
+
+    def __init__(self, ttl: float, stale: float) -> None:
+        self.runs = 0
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+        async def run(*, key: str) -> int:
+            self.runs += 1
+            number = self.runs
+            await self.may_end.wait()
+            if number == 3:
+                raise ValueError("the third run")
+            return number
+
+        policy = CachePolicy(ttl=ttl, scope="public", stale=stale)
+        kept = CachedTool(run, Cache(10_000), policy, name="run", version=None, seconds=5)
+        self.call: Callable[..., Awaitable[Any]] = kept.function()
+
+
+def test_how_long_a_result_is_good(clock: Clock) -> None:
+    """As good as new, then old but good enough while another is made, then not at all."""
+
+    async def scenario() -> None:
+        tool = Tool(ttl=10, stale=10)
+        assert [await tool.call(key="a") for _ in range(2)] == [1, 1]
+        clock.now += 15
+        assert await tool.call(key="a") == 1
+        await asyncio.sleep(0)
+        assert await tool.call(key="a") == 2
+        assert tool.runs == 2
+
+    asyncio.run(scenario())
+
+
+def test_who_comes_when_the_old_result_is_too_old_waits_for_the_renewal(clock: Clock) -> None:
+    """That was begun for somebody else; and for its failure."""
+
+    async def scenario() -> None:
+        tool = Tool(ttl=10, stale=10)
+        assert await tool.call(key="a") == 1
+        for expected in (2, "the third run"):
+            tool.may_end.clear()
+            clock.now += 15
+            assert await tool.call(key="a") in (1, 2)
+            clock.now += 15
+            waiting = asyncio.ensure_future(tool.call(key="a"))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            tool.may_end.set()
+            answers = await asyncio.gather(waiting, return_exceptions=True)
+            assert str(answers[0]) == str(expected)
+        assert tool.runs == 3
+
+    asyncio.run(scenario())
+
+
+def test_who_asked_first_may_go(clock: Clock) -> None:
+    """Those who wait for the same run get its result."""
+
+    async def scenario() -> None:
+        tool = Tool(ttl=10, stale=0)
+        tool.may_end.clear()
+        first, second = (asyncio.ensure_future(tool.call(key="a")) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        tool.may_end.set()
+        assert await second == 1
+        assert first.cancelled()
+        assert tool.runs == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,88 @@
+"""Resources that aren't there: each protocol version's own error, and no fault of the server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conftest import Server, StartServer, until
+from tests.calls import BOTH, call, legacy, modern, text
+
+CODES = {
+    "2024-11-05": -32002,
+    "2025-03-26": -32002,
+    "2025-06-18": -32002,
+    "2025-11-25": -32002,
+    "2026-07-28": -32602,
+}
+MISSING = {
+    "no-such://thing": "Resource not found: 'no-such://thing'",
+    "template://greeting/1/1": "Resource not found: no greeting in '1'; there is one in en, de, fr, es",
+    "item://4": "Resource not found: there are three items, and none is number 4",
+    "item://four": "Resource not found: a parameter's value is of the wrong type",
+    "size://huge": "Resource not found: a parameter's value is of the wrong type",
+    "gone://now": "Resource not found: gone since yesterday",
+}
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica with resources of which some aren't there."""
+    server = Server(tmp_path_factory.mktemp("items") / "log", MCP_COMPONENTS="tests.sample,tests.packs.items")
+    server.wait_ready()
+    yield server
+    server.stop()
+
+
+def read(url: str, uri: str, version: str) -> dict[str, Any]:
+    """What a reader of a resource is answered."""
+    if version == "2026-07-28":
+        reply = modern(url, "resources/read", {"uri": uri}, Accept=BOTH)
+    else:
+        reply = legacy(url, "resources/read", {"uri": uri}, **{"MCP-Protocol-Version": version, "Accept": BOTH})
+    return dict(reply.json())
+
+
+@pytest.mark.parametrize("uri", MISSING)
+@pytest.mark.parametrize("version", CODES)
+def test_a_missing_resource_has_the_code_of_its_version(items: Server, version: str, uri: str) -> None:
+    """With the words of who raised it."""
+    answer = read(items.url, uri, version)
+    assert answer["error"] == {"code": CODES[version], "message": MISSING[uri], "data": {"uri": uri}}
+
+
+def test_a_missing_resource_is_no_fault_of_the_server(items: Server) -> None:
+    """Nothing in the log says so; a function that fails is one still, whatever it raised."""
+    for uri in MISSING:
+        for version in CODES:
+            read(items.url, uri, version)
+    assert read(items.url, "broken://x", "2025-11-25")["error"]["code"] == -32603
+    until(lambda: "ValueError: invalid literal for int()" in items.output, "the failure's traceback")
+    before, _, after = items.output.partition("Error reading resource 'broken://x'")
+    assert "Traceback" in after
+    assert "Traceback" not in before
+    assert " - ERROR - " not in before.rpartition("\n")[0]
+
+
+@pytest.mark.parametrize("version", CODES)
+def test_a_resource_that_is_there_is_read(items: Server, version: str) -> None:
+    """Values are of the parameters' types."""
+    assert read(items.url, "item://3", version)["result"]["contents"][0]["text"] == "item 3"
+    assert read(items.url, "size://small", version)["result"]["contents"][0]["text"] == "small"
+
+
+def test_a_tool_that_reads_finds_nothing_either(items: Server) -> None:
+    """By FastMCP's exception, as from a resource that nothing matches."""
+    assert text(call(items.url, "read_or", {"uri": "item://2"})) == "item 2"
+    assert text(call(items.url, "read_or", {"uri": "gone://now"})) == "nothing there: gone since yesterday"
+    assert text(call(items.url, "read_or", {"uri": "no-such://x"})) == "nothing there: Unknown resource: 'no-such://x'"
+
+
+def test_the_codes_are_the_same_where_the_sdk_answers(start_server: StartServer) -> None:
+    """In event streams."""
+    server = start_server(MCP_COMPONENTS="tests.sample", JSON_RESPONSE="false")
+    for version, code in CODES.items():
+        for uri in ("no-such://thing", "template://greeting/1/1"):
+            headers = {"MCP-Protocol-Version": version, "Accept": BOTH}
+            ask = modern if version == "2026-07-28" else legacy
+            assert f'"code":{code},' in ask(server.url, "resources/read", {"uri": uri}, **headers).text

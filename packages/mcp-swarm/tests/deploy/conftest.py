@@ -1,0 +1,61 @@
+"""A Swarm that keeps what it is told and starts nothing, for tests of `make deploy`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import PACKAGE, ROOT, environment
+
+
+class Swarm:
+    """It, as `make deploy` finds it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "swarm.json"
+        self._file.write_text(json.dumps({"services": {}, "secrets": {}, "configs": {}}))
+        command = folder / "docker"
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {PACKAGE / "tests" / "deploy" / "swarm.py"} "$@"\n')
+        command.chmod(0o755)
+        self._settings = {
+            "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+            "SWARM": str(self._file),
+            "DOCKER": shutil.which("docker") or "docker",
+        }
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What it keeps: services, secrets and configs, each by its name."""
+        found: dict[str, Any] = json.loads(self._file.read_text())
+        return found
+
+    def scale(self, service: str, replicas: int) -> None:
+        """As `docker service scale`."""
+        state = self.state
+        state["services"][service]["Spec"]["Mode"]["Replicated"]["Replicas"] = replicas
+        self._file.write_text(json.dumps(state))
+
+    def deploy(self, *, ok: bool = True, **settings: str) -> str:
+        """What `make deploy` prints with variables; it must succeed, or fail."""
+        done = subprocess.run(
+            [sys.executable, "-m", "deploy"],
+            cwd=ROOT,
+            env=environment(**self._settings, **settings),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def swarm(tmp_path: Path) -> Swarm:
+    """It, before anything is deployed."""
+    return Swarm(tmp_path)

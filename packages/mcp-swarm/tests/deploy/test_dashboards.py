@@ -1,0 +1,160 @@
+"""Grafana's dashboards: each shows something, as a real Prometheus that scrapes real replicas sees them."""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import Server
+from tests.deploy.prometheus import FOLDER, Prometheus, rules, scraping, uncompared
+from tests.deploy.traffic import SETTINGS, traffic
+from tests.replicas import KEYS, RedisServer
+
+pytestmark = pytest.mark.slow
+
+TOKEN = "m" * 40
+NAMES = ["replica-0", "replica-1", "replica-2"]
+
+FILES = sorted((FOLDER / "grafana" / "dashboards").glob("*.json"))
+DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in FILES}
+PANELS = [
+    pytest.param(panel, id=f"{name}-{panel['title']}")
+    for name, dashboard in DASHBOARDS.items()
+    for panel in dashboard["panels"]
+]
+
+
+@dataclass
+class Fleet:
+    """What the tests look at."""
+
+    prometheus: Prometheus
+    variables: dict[str, str]
+
+    def fill(self, text: str) -> str:
+        """A query with values in place of Grafana's variables."""
+        for name, value in self.variables.items():
+            text = text.replace(f"${name}", value)
+        assert "$" not in text, text
+        return text
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas and a worker over one Redis, callers of all kinds, and Prometheus."""
+    folder = tmp_path_factory.mktemp("fleet")
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(RedisServer(folder / "redis.log"))
+        shared = {"JOBS_URL": redis.url, "REDIS_URL": redis.url, "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
+        settings = {**SETTINGS, **shared, "METRICS_TOKEN": TOKEN}
+        replicas = [Server(folder / f"{name}.log", REPLICA_NAME=name, **settings) for name in NAMES]
+        started = [*replicas, Server(folder / "worker.log", "worker", **settings)]
+        for server in started:
+            stack.callback(server.stop)
+        for server in started:
+            server.wait_ready()
+        with traffic(replicas), scraping(folder, replicas, TOKEN) as prometheus:
+            yield Fleet(prometheus, {"__rate_interval": "5s", "__range": "1m"})
+
+
+@pytest.fixture
+def chosen(fleet: Fleet) -> Fleet:
+    """The fleet, and one replica chosen by the variables of its dashboard."""
+    for variable in DASHBOARDS["replica"]["templating"]["list"]:
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
+        assert found is not None
+        query, label = found.groups()
+        fleet.variables[variable["name"]] = fleet.prometheus.wait(fleet.fill(query))[0].labels[label]
+    return fleet
+
+
+@pytest.mark.needs("prometheus")
+@pytest.mark.needs("redis")
+@pytest.mark.parametrize("panel", PANELS)
+def test_no_panel_is_empty(chosen: Fleet, panel: dict[str, Any]) -> None:
+    """Each query has a number, and each of them the labels that its legend tells."""
+    for target in panel["targets"]:
+        expression = chosen.fill(target["expr"]).replace(" or vector(0)", "")
+        legend = set(re.findall(r"{{(\w+)}}", target.get("legendFormat", "")))
+        for series in chosen.prometheus.wait(expression):
+            assert legend <= series.labels.keys(), expression
+
+
+@pytest.mark.needs("prometheus")
+@pytest.mark.needs("redis")
+@pytest.mark.parametrize("name", [*rules("alert"), *rules("record")])
+def test_every_rule_is_about_something(fleet: Fleet, name: str) -> None:
+    """What an alert compares is there while nothing is wrong; each part of what is recorded has a value."""
+    rule = {**rules("alert"), **rules("record")}[name]
+    expression = uncompared(rule["expr"]).replace(" or vector(0)", "")
+    assert fleet.prometheus.wait(expression)
+
+
+@pytest.mark.needs("prometheus")
+@pytest.mark.needs("redis")
+def test_dashboards_tell_what_happens(fleet: Fleet) -> None:
+    """All outcomes and reasons that callers caused, by their names; and the alert of so many faults."""
+    outcomes, reasons = ("ok", "tool_error", "rpc_error", "fault", "gone"), ("auth", "overload", "rate", "size")
+    for selector in (
+        *(f'mcp_requests_total{{outcome="{outcome}"}}' for outcome in outcomes),
+        *(f'mcp_refused_total{{reason="{reason}"}}' for reason in reasons),
+        *(f'mcp_jobs_total{{state="{state}"}}' for state in ("completed", "failed", "cancelled")),
+        'mcp_requests_total{tool="unknown"}',
+        'mcp_requests_total{method="other"}',
+        'ALERTS{alertname="ErrorBudgetBurnsFast", alertstate="firing"}',
+    ):
+        assert fleet.prometheus.wait(f"{selector} > 0")
+    (shares,) = [panel for panel in DASHBOARDS["fleet"]["panels"] if panel["title"] == "Share per replica"]
+    found = fleet.prometheus.query(shares["targets"][0]["expr"])
+    assert {series.labels["replica"] for series in found} == set(NAMES)
+    assert sum(series.value for series in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_a_dashboard_fits_together(name: str) -> None:
+    """Ids that are unique, panels that don't overlap, variables that exist, and links to dashboards that there are."""
+    dashboard = DASHBOARDS[name]
+    panels = dashboard["panels"]
+    assert dashboard["uid"] == f"mcp-{name}"
+    assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
+    cells = [
+        (x, y)
+        for at in (panel["gridPos"] for panel in panels)
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) == 23
+    text = json.dumps(panels)
+    named = {variable["name"] for variable in dashboard.get("templating", {}).get("list", [])}
+    assert set(re.findall(r"\$(\w+)", text)) - {"__rate_interval", "__range"} <= named
+    assert set(re.findall(r"/d/([\w-]+)", text)) <= {each["uid"] for each in DASHBOARDS.values()}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_says_what_it_shows_and_what_to_do(panel: dict[str, Any]) -> None:
+    """A description, a unit, thresholds that rise, and queries of names of their own."""
+    assert panel["description"].endswith(".") or panel["description"].endswith("…")
+    defaults = panel["fieldConfig"]["defaults"]
+    assert defaults["unit"]
+    steps = [step["value"] for step in defaults.get("thresholds", {}).get("steps", [{"value": None}])]
+    assert steps[0] is None
+    assert all(low < high for low, high in pairwise(steps[1:]))
+    assert [target["refId"] for target in panel["targets"]] == list("ABC"[: len(panel["targets"])])
+
+
+def test_the_data_source_is_the_one_that_dashboards_name() -> None:
+    """And asks as often as Prometheus scrapes."""
+    file = FOLDER / "grafana" / "provisioning" / "datasources" / "prometheus.yml"
+    (source,) = yaml.safe_load(file.read_text())["datasources"]
+    assert source["isDefault"] is True
+    named = re.findall(r'"datasource": ({.+?})', json.dumps(DASHBOARDS))
+    assert {json.loads(each)["uid"] for each in named} == {source["uid"]}
+    scraped = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["global"]["scrape_interval"]
+    assert source["jsonData"]["timeInterval"] == scraped

@@ -1,0 +1,272 @@
+"""The edge proxy: HAProxy itself with `deploy/haproxy.cfg`, in front of replicas of this machine."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import ROOT, Server, StartServer, environment, free_port, until
+from tests.calls import BOTH, HEADERS, call, in_session, modern, open_session, request
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy")]
+
+STREAMED = {**HEADERS, "Accept": BOTH}
+
+
+class Edge:
+    """HAProxy with the shipped configuration, but for the addresses in it.
+
+    Args:
+        hosts: addresses of the replicas, if they aren't on this machine's own network.
+        repeats: names of tools that it may call twice.
+        certificate: file of a certificate and its key, with which it ends TLS as the configuration's comments say.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        replicas: list[Server],
+        certificate: Path | None = None,
+        hosts: Sequence[str] = (),
+        repeats: str = "-",
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.replicas = replicas
+        shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
+        at = [f"{host}:{each.port}" for host, each in zip(hosts or repeat("127.0.0.1"), replicas, strict=False)]
+        servers = "".join(f"    server mcp-{n} {each}\\1\n" for n, each in enumerate(at))
+        config, count = re.subn(r" *server-template .* init-addr none(.*)\n", servers, shipped)
+        config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
+        # A name of its own, as replicas on this machine share its network.
+        config, inner = re.subn(r"abns@requests", f"abns@requests-{self.port}", config)
+        assert (count, bound, inner) == (1, 1, 2)
+        if certificate is not None:
+            self.secure_port = free_port()
+            config = re.sub(r"# (?=bind :8443|http-re\w+ .*(?:ssl_fc|Strict-Transport))", "", config)
+            config = config.replace(":8443", f"127.0.0.1:{self.secure_port}")
+            config = config.replace("/run/secrets/edge_pem", str(certificate))
+        file = folder / "haproxy.cfg"
+        file.write_text(config)
+        self.process = subprocess.Popen(
+            ["haproxy", "-f", file],
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "REPEAT_TOOLS": repeats},
+        )
+
+    def wait_ready(self) -> None:
+        """Until all replicas take part."""
+        until(lambda: self.ready() == {each.port for each in self.replicas}, "all replicas are up")
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait(10)
+
+    def ready(self) -> set[int]:
+        """The replicas that answer."""
+        found: set[str] = set()
+        with contextlib.suppress(httpx.HTTPError):
+            found = {httpx.get(f"{self.url}/version").headers.get("X-Served-By", "") for _ in range(6)}
+        return {each.port for n, each in enumerate(self.replicas) if f"replica-{n}" in found}
+
+    def load(self, file: Path, *arguments: str) -> subprocess.Popen[str]:
+        """The load test against it."""
+        command = [sys.executable, "test_swarm_load.py", "--url", f"{self.url}/mcp", "--json", str(file), *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Edge]:
+    """It, with three replicas behind it."""
+    settings: dict[str, str] = getattr(request, "param", {})
+    replicas = [
+        start_server(ready=False, REPLICA_NAME=f"replica-{number}", DRAIN_SECONDS="3", **settings)
+        for number in range(3)
+    ]
+    for replica in replicas:
+        replica.wait_ready()
+    proxy = Edge(tmp_path, replicas)
+    try:
+        proxy.wait_ready()
+        yield proxy
+    finally:
+        proxy.stop()
+
+
+def figures(file: Path) -> dict[str, Any]:
+    """What the load test has found."""
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def test_each_request_goes_to_another_replica(edge: Edge) -> None:
+    """Those of one connection, too, and in both protocol families."""
+    served = Counter[str]()
+    with httpx.Client(base_url=edge.url) as client:
+        for _ in range(30):
+            reply = client.post(
+                "/mcp", json=request("tools/call", {"name": "echo", "arguments": {"message": "hi"}}), headers=HEADERS
+            )
+            assert reply.status_code == 200
+            served[reply.headers["X-Served-By"]] += 1
+    assert sorted(served.values()) == [10, 10, 10]
+    assert modern(edge.url, "tools/list").status_code == 200
+
+
+def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> None:
+    """Under load, by a schedule."""
+    file = tmp_path / "run.json"
+    load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
+    until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the load has begun")
+    edge.replicas[0].process.terminate()
+    assert edge.replicas[0].process.wait(15) == 0
+    output = load.communicate(timeout=60)[0]
+    run = figures(file)
+    assert (run["requests"], run["failures"]) == (1600, []), output
+
+
+def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path: Path) -> None:
+    """At most one call for each caller; the others are sent to another replica."""
+    file = tmp_path / "run.json"
+    load = edge.load(file, "--rate", "200", "--duration", "6s", "--concurrent", "20", "--expect-replicas", "3")
+    until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the load has begun")
+    os.kill(edge.replicas[0].process.pid, signal.SIGKILL)
+    output = load.communicate(timeout=60)[0]
+    run = figures(file)
+    assert run["requests"] == 1200, output
+    assert sum(failure["count"] for failure in run["failures"]) <= 20, output
+
+
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.waiting"}], indirect=True)
+def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
+    """The proxy holds nothing back."""
+    params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
+    with (
+        httpx.Client(base_url=edge.url, timeout=20) as client,
+        client.stream("POST", "/mcp", json=request("tools/call", params), headers=STREAMED) as answer,
+    ):
+        lines = answer.iter_lines()
+        assert any("waiting for k" in line for line in lines)
+        port = edge.replicas[int(answer.headers["X-Served-By"][-1])].url
+        threading.Thread(target=call, args=(port, "release", {"key": "k"})).start()
+        assert any('"text":"k"' in line for line in lines)
+
+
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}], indirect=True)
+def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
+    """The replica that works on it hears of it at once."""
+    asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{edge.url}/mcp", json=asked, headers=HEADERS, timeout=0.5)
+    until(lambda: any("499 POST /mcp tools/call take" in each.output for each in edge.replicas), "it is cancelled", 5)
+
+
+@pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
+def test_a_session_stays_with_its_replica(edge: Edge) -> None:
+    """`deploy/sticky.yml`: by its id, whatever the connection; one whose replica is gone is answered with 404."""
+    sessions = dict(open_session(edge.url) for _ in range(6))
+    assert len(set(sessions.values())) == 3
+    for _ in range(3):
+        for session, replica in sessions.items():
+            reply = in_session(edge.url, session)
+            assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
+    gone = next(session for session, replica in sessions.items() if replica == "replica-0")
+    edge.replicas[0].stop()
+    until(lambda: in_session(edge.url, gone).status_code == 404, "another replica doesn't know the session")
+
+
+def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
+    """In JSON, with Retry-After."""
+    for replica in edge.replicas:
+        replica.process.kill()
+
+    def told() -> bool:
+        reply = httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS, timeout=30)
+        return (
+            reply.status_code == 503
+            and reply.headers.get("Retry-After") == "1"
+            and reply.json()["error"]["message"].startswith("No replica")
+        )
+
+    until(told, "503 from the proxy")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", 408),
+    ],
+)
+def test_the_errors_of_the_proxy_are_json(edge: Edge, sent: bytes, status: int) -> None:
+    """As those of a replica are."""
+    with socket.create_connection(("127.0.0.1", edge.port)) as connection:
+        connection.settimeout(30)
+        connection.sendall(sent)
+        answer = b""
+        while b"}}" not in answer and (part := connection.recv(65536)):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body)["error"]["message"]
+
+
+def test_every_error_of_the_proxy_is_json() -> None:
+    """HAProxy makes pages of HTML for those that the configuration leaves out (its manual, http-error)."""
+    shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
+    told = dict(re.findall(r"http-error status (\d+) content-type application/json .*string '(.*)'", shipped))
+    assert told.keys() == {"400", "403", "404", "408", "500", "502", "503", "504"}
+    for status, body in told.items():
+        assert json.loads(body)["error"]["code"] == (-32600 if status.startswith("4") else -32000)
+
+
+def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:
+    """With the comment signs off: HTTPS, HTTP/2 offered, no old TLS; who comes in plain is sent there."""
+    pem = tmp_path / "edge.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    make += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "-", "-out", "-"]
+    pem.write_bytes(subprocess.run(make, capture_output=True, check=True).stdout)
+    edge = Edge(tmp_path, [start_server(REPLICA_NAME="replica-0")], certificate=pem)
+    try:
+        trusting = ssl.create_default_context(cafile=str(pem))
+        secure = f"https://localhost:{edge.secure_port}"
+
+        def served() -> bool:
+            with contextlib.suppress(httpx.HTTPError):
+                return bool(httpx.get(f"{secure}/version", verify=trusting).headers.get("X-Served-By") == "replica-0")
+            return False
+
+        until(served, "the replica is up")
+        with httpx.Client(verify=trusting) as client:
+            reply = client.post(f"{secure}/mcp", json=request("tools/list"), headers=HEADERS)
+            assert reply.status_code == 200
+            assert reply.headers["Strict-Transport-Security"] == "max-age=31536000"
+            plain = client.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS)
+            assert plain.status_code == 308
+            assert plain.headers["Location"].startswith("https://")
+        trusting.set_alpn_protocols(["h2"])
+        with (
+            socket.create_connection(("localhost", edge.secure_port)) as raw,
+            trusting.wrap_socket(raw, server_hostname="localhost") as connection,
+        ):
+            assert connection.selected_alpn_protocol() == "h2"
+            assert connection.version() in ("TLSv1.2", "TLSv1.3")
+    finally:
+        edge.stop()

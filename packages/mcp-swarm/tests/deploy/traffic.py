@@ -1,0 +1,110 @@
+"""Callers of all kinds, for dashboards to show."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from typing import Any
+
+import httpx
+
+from conftest import Server
+from tests.calls import ENVELOPE, HEADERS, VERSION, request
+
+TOKEN = "t" * 40
+SETTINGS = {
+    "MCP_COMPONENTS": "tests.sample,"
+    "tests.packs.hostile.prompts,tests.packs.observed,tests.packs.timed,tests.packs.working",
+    "AUTH_ENABLED": "true",
+    "AUTH_TOKEN": TOKEN,
+    "RATE_LIMIT": "100/s",
+    "RATE_BURST": "20",
+    "MAX_IN_FLIGHT": "2",
+    "MAX_BODY_BYTES": "4096",
+    "JOBS_CONCURRENCY": "1",
+}
+"""With which some of them are turned away."""
+
+
+class Traffic:
+    """A few rounds a second; each goes to the next replica, with everything that can be asked well and wrongly."""
+
+    def __init__(self, replicas: list[Server]) -> None:
+        self._replicas = cycle(replicas)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def start(self) -> None:
+        """Until it is stopped."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with ThreadPoolExecutor(6) as pool:
+            while not self._over.wait(0.2):
+                url = next(self._replicas).url
+                headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
+                with httpx.Client(base_url=url, headers=headers, timeout=10, verify=False) as client:
+                    self._round(client, pool)
+
+    def _round(self, client: httpx.Client, pool: ThreadPoolExecutor) -> None:
+        for _ in range(5):
+            _call(client, "echo", message="hi")
+        self._stateless(client)
+        _call(client, "remembered", number=1)
+        _call(client, "unreachable")
+        _call(client, "echo", message="hi", repeat=99)
+        _call(client, "no such tool")
+        _ask(client, "no/such/method")
+        _ask(client, "resources/read", {"uri": "hostile://fails"})
+        client.post("/mcp", json=request("tools/list"), headers={"Authorization": "Bearer wrong"})
+        client.post("/mcp", content=b" " * 5000)
+        # More at once than may be, and one that hangs up.
+        slow = [pool.submit(_call, client, "take", seconds=0.1) for _ in range(4)]
+        with contextlib.suppress(httpx.ReadTimeout):
+            client.post("/mcp", json=_tool_call("take", seconds=0.5), timeout=0.1)
+        for each in slow:
+            each.result()
+        _submit(client, "text_of", length=3)
+        _submit(client, "tells", why="no")
+        client.delete(f"/jobs/{_submit(client, 'text_of', length=3)}")
+        for _ in range(60):
+            _call(client, "echo", message="in a hurry")
+
+    def _stateless(self, client: httpx.Client) -> None:
+        headers = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
+        client.post("/mcp", json=request("tools/list", {"_meta": ENVELOPE}), headers=headers)
+
+
+def _ask(client: httpx.Client, method: str, params: dict[str, Any] | None = None) -> None:
+    client.post("/mcp", json=request(method, params))
+
+
+def _tool_call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return request("tools/call", {"name": tool, "arguments": arguments})
+
+
+def _call(client: httpx.Client, tool: str, **arguments: Any) -> None:
+    client.post("/mcp", json=_tool_call(tool, **arguments))
+
+
+def _submit(client: httpx.Client, job: str, **params: Any) -> str:
+    """Submit a job; returns its id, or none of any job if it was refused."""
+    identity: str = client.post("/jobs", json={"job": job, "params": params}).json().get("id", "refused")
+    return identity
+
+
+@contextlib.contextmanager
+def traffic(replicas: list[Server]) -> Iterator[None]:
+    """It, for as long as the block takes."""
+    made = Traffic(replicas)
+    made.start()
+    try:
+        yield
+    finally:
+        made.stop()

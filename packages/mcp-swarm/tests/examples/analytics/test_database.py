@@ -1,0 +1,270 @@
+"""A database that is slow, hangs, is busy, goes away, or was never there: its callers are told, and wait for none."""
+
+import asyncio
+import importlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+from fastmcp.exceptions import ToolError
+
+from conftest import StartServer, free_port, run, until
+from examples.analytics import _postgres, _sqlite, load
+from mcp_swarm.settings.errors import StartupError
+from tests.calls import call, text
+from tests.examples.analytics.conftest import Analytics, opened
+from tests.examples.analytics.postgres import PostgresServer
+
+pytestmark = pytest.mark.slow
+
+AGAIN = "SELECT COUNT(*) FROM customers"
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+GONE = "the database can't be reached; try again later"
+needs_postgres = pytest.mark.needs("postgres")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements get half a second."""
+    for module in (_postgres, _sqlite):
+        monkeypatch.setattr(module, "_SECONDS", 0.5)
+    monkeypatch.setattr(_postgres, "_SPARE_SECONDS", 0.3)
+
+
+@pytest.fixture
+def small(short: None, postgres: PostgresServer) -> Iterator[Analytics]:
+    """The pack with two connections to PostgreSQL."""
+    with opened(postgres.url(), "2") as found:
+        yield found
+
+
+def refusal(analytics: Analytics, statement: str) -> str:
+    """What the tool would tell its caller."""
+    with pytest.raises(ToolError) as error:
+        analytics.rows(statement)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=needs_postgres)])
+def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: None, kind: str) -> None:
+    """Ends, and not only for its caller; others are answered."""
+    url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
+    with opened(url) as analytics:
+        assert refusal(analytics, ENDLESS) == "the database did not answer within 0.5 s; ask about less time"
+        assert {type(each) for each in analytics.crowd(3, ENDLESS)} == {ToolError}
+        assert analytics.rows(AGAIN) == [(120,)]
+
+
+@needs_postgres
+def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresServer) -> None:
+    """After its time, or when its call is given up."""
+    ours = "SELECT query FROM pg_stat_activity WHERE state = 'active' AND usename = 'analytics_reader'"
+    assert "did not answer" in refusal(small, "SELECT pg_sleep(60)")
+    assert postgres.ask(ours) == []
+    with pytest.raises(TimeoutError):
+        small.runner.run(_given_up(small))
+    until(lambda: postgres.ask(ours) == [], "the statement of a call that was given up ends")
+    assert small.rows(AGAIN) == [(120,)]
+
+
+async def _given_up(analytics: Analytics) -> None:
+    async with asyncio.timeout(0.1):
+        await analytics.module._DATABASE.rows("SELECT pg_sleep(60)")
+
+
+@needs_postgres
+def test_whoever_asks_only_reads(postgres: PostgresServer) -> None:
+    """And not for long, although the role that is given could do more."""
+    with opened(postgres.owners_url) as analytics:
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            analytics.rows("DELETE FROM sales")
+        assert analytics.rows("SHOW statement_timeout") == [("5s",)]
+        assert analytics.rows("SHOW is_superuser") == [("on",)]
+
+
+@needs_postgres
+def test_more_calls_than_connections(small: Analytics) -> None:
+    """Wait for their turn; those that get none in time are told so, and the next one is served."""
+    count = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'examples.analytics'"
+    found = small.crowd(100, count)
+    assert {number for ((number,),) in found} <= {1, 2}
+    assert {str(error) for error in small.crowd(20, "SELECT pg_sleep(60)")} == {
+        "the database did not answer within 0.5 s; ask about less time"
+    }
+    assert small.rows(count)[0][0] <= 2
+    assert small.rows(AGAIN) == [(120,)]
+
+
+@needs_postgres
+def test_a_connection_that_hangs(small: Analytics) -> None:
+    """Is left for another one."""
+    ((process,),) = small.rows("SELECT pg_backend_pid()")
+    os.kill(process, signal.SIGSTOP)
+    try:
+        assert "did not answer" in refusal(small, AGAIN)
+        assert small.rows(AGAIN) == [(120,)]
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def test_a_port_where_nobody_answers(short: None) -> None:
+    """As of a machine that hangs: nobody waits for long, and many are no slower than one."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with opened(f"postgresql://me:hunter2@127.0.0.1:{silent.getsockname()[1]}/shop", "2") as analytics:
+            said = {str(error) for error in analytics.crowd(10, AGAIN)}
+    assert said == {"the database did not answer within 0.5 s; ask about less time"}
+
+
+@needs_postgres
+def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> None:
+    """Its callers are told at once, those it was working for too, and served again when it is there."""
+
+    async def ended() -> None:
+        working = asyncio.create_task(analytics.module._DATABASE.rows("SELECT pg_sleep(60)"))
+        active = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'"
+        await asyncio.to_thread(until, lambda: postgres.ask(active) != [], "it works")
+        await asyncio.to_thread(postgres.kill)
+        await working
+
+    with opened(postgres.url()) as analytics:
+        try:
+            with pytest.raises(ToolError, match=GONE):
+                analytics.runner.run(ended())
+            assert {str(error) for error in analytics.crowd(20, AGAIN)} == {GONE}
+        finally:
+            postgres.start()
+        assert analytics.rows(AGAIN) == [(120,)]
+
+
+@needs_postgres
+@pytest.mark.parametrize(
+    ("user", "password", "database", "logged"),
+    [
+        ("analytics_reader", "hunter3", "postgres", "InvalidPasswordError"),
+        ("nobody", "hunter3", "postgres", "InvalidPasswordError"),
+        ("owner", "owner%27s-own", "nothing", "InvalidCatalogNameError"),
+    ],
+)
+def test_nobody_is_let_in(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture, user: str, password: str, database: str, logged: str
+) -> None:
+    """The operator reads why, and the caller only that it is so; no password is told."""
+    with opened(postgres.url(user, password, database)) as analytics:
+        assert refusal(analytics, AGAIN) == GONE
+    assert logged in caplog.text
+    assert password not in caplog.text
+
+
+@needs_postgres
+def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
+    """And nothing else, even where it makes its transactions writable."""
+
+    async def attempts() -> None:
+        connection = await asyncpg.connect(postgres.url())
+        try:
+            assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
+            assert await connection.fetchval("SHOW statement_timeout") == "5s"
+            await connection.execute("SET default_transaction_read_only = off")
+            for statement in (
+                "DELETE FROM sales",
+                "CREATE TABLE mine (id integer)",
+                "SELECT rolpassword FROM pg_authid",
+            ):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    asyncio.run(attempts())
+
+
+@needs_postgres
+def test_tables_are_made_once(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there stays as it is; and each failure is a line."""
+    for url, code, why in (
+        (postgres.owners_url, 1, 'Nothing was made: relation "customers" already exists'),
+        (postgres.url(), 1, "Nothing was made: "),
+        (f"postgresql://me:hunter2@127.0.0.1:{free_port()}/shop", 1, "Nothing was made: "),
+        ("", 2, "DATABASE_URL: required"),
+        ("postgres://", 2, "DATABASE_URL: a URL like"),
+    ):
+        monkeypatch.setenv("DATABASE_URL", url)
+        assert load.main() == code
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(why)
+        assert "hunter2" not in line
+    assert postgres.ask("SELECT COUNT(*) FROM sales") == [10_000]
+
+
+@needs_postgres
+def test_a_replica_outlives_its_database(postgres: PostgresServer, start_server: StartServer, tmp_path: Path) -> None:
+    """It is ready without one, tells its callers, and finds it again; the password may be a secret file's."""
+    (tmp_path / "database_url").write_text(f"{postgres.url()}\n")
+    settings = {"DATABASE_URL": "", "SECRETS_DIR": str(tmp_path), "LOG_LEVEL": "DEBUG", "DATABASE_POOL_SIZE": "2"}
+    postgres.kill()
+    try:
+        replica = start_server(MCP_COMPONENTS="tests.sample,examples.analytics", **settings)
+        assert text(call(replica.url, "get_sales_by_region")) == GONE
+        assert text(call(replica.url, "echo", {"message": "others are served"})) == "others are served"
+    finally:
+        postgres.start()
+    assert len(call(replica.url, "get_sales_by_region")["structuredContent"]["regions"]) == 4
+    assert replica.stop() == 0
+    assert "the database can't be reached: " in replica.output
+    assert "hunter2" not in replica.output
+    assert "Traceback" not in replica.output
+
+
+BASE = "postgresql://me:hunter2@db"
+NO_URLS = ["shop", "sqlite:///shop.db", "http://me:hunter2@db/shop", "postgresql:///shop", "postgresql://[", BASE]
+NO_URLS += [
+    f"{BASE}{rest}" for rest in ("/", "/a/b", ":0/shop", ":70000/shop", ":a/shop", ",db2/shop", "/shop#", "/s\n")
+]
+NO_URLS += [f"{BASE}/shop?{query}" for query in ("a=b", "sslmode=on", "options=-c", "password=hunter2", "sslmode")]
+NO_URLS += [f"postgresql://me:1{odd}hunter2@db/shop" for odd in "/?#"]
+
+
+@pytest.mark.parametrize(
+    ("url", "size", "why"),
+    [
+        *((url, "", "DATABASE_URL: a URL like postgresql://") for url in NO_URLS),
+        *(("", size, "DATABASE_POOL_SIZE=") for size in ("0", "101", "-1", "five", "٥", "9" * 5000)),
+    ],
+)
+def test_no_start_with_what_fits_nowhere(monkeypatch: pytest.MonkeyPatch, url: str, size: str, why: str) -> None:
+    """The variable is named, and no password shown."""
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("DATABASE_POOL_SIZE", size)
+    monkeypatch.delitem(sys.modules, "examples.analytics.tools", raising=False)
+    with pytest.raises(StartupError, match=why) as error:
+        importlib.import_module("examples.analytics.tools")
+    assert "hunter2" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_no_start_is_one_line() -> None:
+    """For whoever starts the server."""
+    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.analytics", DATABASE_URL=BASE)
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert "DATABASE_URL: a URL like" in line
+    assert "hunter2" not in line
+
+
+def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite is asked as ever, and PostgreSQL refused before anything starts."""
+    monkeypatch.setattr(_postgres, "asyncpg", None)
+    with opened("") as analytics:
+        assert analytics.rows(AGAIN) == [(120,)]
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me@db/shop")
+    with pytest.raises(StartupError, match="package asyncpg is not installed"):
+        _postgres.AnalyticsSettings.load()

@@ -1,0 +1,88 @@
+"""Files for agents: to list, read and search."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from conftest import StartServer, run
+from tests.calls import call, text
+from tests.examples.conftest import LONG, SECRET
+
+pytestmark = pytest.mark.slow
+
+
+def test_folders_are_listed_without_links(files: ModuleType) -> None:
+    """Nor what is no file, nor names that JSON can't carry."""
+    everything = [".hidden", "a.txt", "back\\slash", "binary", "docs/", "long.txt"]
+    for folder in (".", "", ".//"):
+        assert files.list_directory(folder).model_dump() == {"found": everything, "complete": True}
+    assert files.list_directory("./docs//").found == ["docs/..name", "docs/deep/"]
+
+
+def test_a_large_folder_is_listed_in_part(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says so."""
+    monkeypatch.setattr(files, "_MOST_FOUND", 2)
+    assert files.list_directory().model_dump() == {"found": [".hidden", "a.txt"], "complete": False}
+
+
+def test_files_are_read(files: ModuleType) -> None:
+    """Whatever their names; a name that looks encoded is one like any other."""
+    for path, content in {
+        "a.txt": "alpha\nBeta\n",
+        "./docs//deep/b ü%2e.txt": "beta",
+        "docs/..name": "gamma",
+        "back\\slash": "delta",
+    }.items():
+        assert files.read_config(path).model_dump() == {
+            "text": content,
+            "size": len(content.encode()),
+            "next_offset": None,
+        }
+
+
+def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
+    """No character is torn, and none is lost."""
+    parts = [files.read_config("long.txt")]
+    while parts[-1].next_offset is not None:
+        parts.append(files.read_config("long.txt", parts[-1].next_offset))
+    assert len(parts) > 3
+    assert "".join(part.text for part in parts) == LONG
+    assert files.read_config("long.txt", 10**30).model_dump(exclude={"size"}) == {"text": "", "next_offset": None}
+
+
+def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all files beneath a folder but those behind links; what doesn't fit is said to be missing."""
+    found = files.search_logs("bEtA")
+    assert sorted(found.found) == [".hidden:1: BETA", "a.txt:2: Beta", "docs/deep/b ü%2e.txt:1: beta"]
+    assert found.complete
+    assert files.search_logs("beta", "docs/deep/").found == ["docs/deep/b ü%2e.txt:1: beta"]
+    assert files.search_logs("hunter2").found == []
+    for name, least in {"_MOST_FOUND": 2, "_SEARCHED_BYTES": 1, "_SEARCHED_BYTES_OF_A_FILE": 10}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(files, name, least)
+            assert not files.search_logs("beta").complete
+
+
+def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None:
+    """Files as structured results, faults as the tool's errors."""
+    url = start_server(MCP_COMPONENTS="tests.sample,examples.files", FILES_ROOT=str(top / "root")).url
+    assert "docs/" in call(url, "list_directory")["structuredContent"]["found"]
+    assert call(url, "read_config", {"path": "a.txt"})["structuredContent"]["text"] == "alpha\nBeta\n"
+    assert call(url, "search_logs", {"words": "alpha"})["structuredContent"]["found"] == ["a.txt:1: alpha"]
+    for path in ("../secret.txt", str(top / "secret.txt"), "folder/secret.txt", "file", "fifo", "a.txt\0", "binary"):
+        reply = call(url, "read_config", {"path": path})
+        assert reply["isError"]
+        assert text(reply).startswith(repr(path))
+        assert SECRET not in str(reply)
+
+
+@pytest.mark.parametrize(("root", "why"), [("", "FILES_ROOT: required"), ("/no/such", "FILES_ROOT=/no/such: No such")])
+def test_no_start_without_a_folder(root: str, why: str) -> None:
+    """One line says which variable."""
+    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.files", FILES_ROOT=root)
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("examples/files/tools.py:")
+    assert why in line

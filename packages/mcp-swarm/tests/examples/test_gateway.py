@@ -1,0 +1,169 @@
+"""APIs for agents: they get what those have, and their faults are told in plain words."""
+
+import asyncio
+import gzip
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import StartServer, free_port
+from examples.gateway.apis import Api
+from mcp_swarm import downstream
+from mcp_swarm.settings.downstream import DownstreamSettings
+from mcp_swarm.settings.errors import StartupError
+from tests.calls import call, text
+from tests.examples.upstream import TOKEN, Gateway, response
+
+
+def test_the_api_is_asked_for_what_is_beneath_its_url(gateway: Gateway) -> None:
+    """With its own token and no other's, and nothing that another caller left."""
+    for path, query, target in (
+        ("users/42", None, "/v1/users/42"),
+        ("users/42/", {}, "/v1/users/42/"),
+        ("", None, "/v1/"),
+        ("users", {"page": 2, "all": True, "q": "a&b=c#\r\n"}, "/v1/users?page=2&all=true&q=a%26b%3Dc%23%0D%0A"),
+        ("urn:x@y/a b/é/...c", None, "/v1/urn:x@y/a%20b/%C3%A9/...c"),
+        ("open", None, "/v1/open"),
+        ("open/x", None, "/v1/open/x"),
+        ("opened", None, "/v1/opened"),
+    ):
+        assert gateway.get(path, query) == 1
+        assert gateway.target == target
+        (head,) = gateway.upstream.asked
+        sent = head.split("\r\n")[1:]
+        assert f"Host: {gateway.upstream.host}" in sent
+        assert (f"Authorization: Bearer {TOKEN}" in sent) is not (path in ("open", "open/x"))
+        assert "cookie" not in head.lower()
+
+
+BOMB = gzip.compress(bytes(50_000_000))
+CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "endless", "why"),
+    [
+        (response('{"why": "internal"}', "X-Server: internal", status="404 internal"), b"", "answered 404 Not Found"),
+        (response("internal", status="500 internal"), b"", "answered 500 Internal Server Error"),
+        (response("", status="299 internal"), b"", "no JSON"),
+        (response("", status="799 internal"), b"", "answered 799"),
+        (response("<html>internal"), b"", "no JSON"),
+        (response("NaN"), b"", "no JSON"),
+        (response('"\\ud800"'), b"", "no JSON"),
+        (response(b'"\xff"'), b"", "no JSON"),
+        (response("[" * 100_000), b"", "no JSON"),
+        (response(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"", "something compressed"),
+        (response(BOMB, "Content-Encoding: gzip"), b"", "something compressed"),
+        (response(" " * 1_048_577), b"", "larger than 1048576 bytes"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "larger than 1048576 bytes"),
+        (response("{", length=9), b"", "broke off"),
+        (b"internal garbage\r\n\r\n", b"", "broke off"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"internal" * 100_000, b"", "broke off"),
+        (response(f'["{TOKEN[:6]}\\u0022token\\/\\\\"]'), b"", "a secret of this server's"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_answer(gateway: Gateway, answer: bytes, endless: bytes, why: str) -> None:
+    """The caller learns what happened, and nothing that the API said."""
+    said = gateway.refusal("a", answer=answer, endless=endless)
+    assert why in said
+    assert "internal" not in said
+    assert TOKEN not in said
+    assert gateway.get("a") == 1
+
+
+def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
+    """Byte by byte, or with nothing; more calls than there are connections leave none taken."""
+    before = downstream.HOSTS.settings
+    hasty = {**before.model_dump(), "downstream_timeout_seconds": 0.3}
+    downstream.configure(DownstreamSettings.model_validate(hasty))
+    assert "did not answer within 0.3 s" in gateway.refusal("a", answer=response("", length=9999), endless=b" ")
+
+    async def crowd() -> list[Any]:
+        calls = (gateway.module.call_external_api(f"{gateway.base}/a") for _ in range(150))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    gateway.upstream.answer = response("", length=9999)
+    assert {str(error).split(" ", 1)[1] for error in gateway.runner.run(crowd())} <= {
+        "did not answer within 0.3 s",
+        "is busy: other calls to it took all the time",
+        "broke off the connection",
+    }
+    downstream.configure(before)
+    assert gateway.get("a") == 1
+
+
+def test_a_path_that_is_too_long(gateway: Gateway) -> None:
+    """For a URL."""
+    assert "too long" in gateway.refusal("a" * 70_000)
+    assert "too long" in gateway.refusal("a", {"b": "c" * 70_000})
+
+
+def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host is named."""
+    nowhere = f"127.0.0.1:{free_port()}"
+    monkeypatch.setattr(gateway.upstream, "host", nowhere)
+    monkeypatch.setitem(gateway.module._APIS.known, gateway.base, Api(gateway.base, ""))
+    assert gateway.refusal("a") == f"{nowhere} can't be reached"
+
+
+def test_a_replica_serves_the_pack(gateway: Gateway, start_server: StartServer, tmp_path: Path) -> None:
+    """Its log has neither the token, which is a secret file's, nor what callers ask for."""
+    base = f"http://{gateway.upstream.host}"
+    (tmp_path / "gateway_tokens").write_text(f"\n{base} {TOKEN}\n")
+    server = start_server(
+        MCP_COMPONENTS="tests.sample,examples.gateway",
+        GATEWAY_APIS=base,
+        GATEWAY_TOKENS="",
+        SECRETS_DIR=str(tmp_path),
+        LOG_LEVEL="DEBUG",
+    )
+
+    def ask(tool: str = "call_external_api", **arguments: Any) -> Any:
+        return gateway.runner.run(asyncio.to_thread(call, server.url, tool, arguments))
+
+    for document in ('{"a":[1.5,null]}', "[]", "null", str(10**30)):
+        gateway.upstream.answer = response(document)
+        reply = ask(url=f"{base}/private/path", query={"q": "private query"})
+        assert reply["structuredContent"] == {"result": json.loads(document)}
+    assert f"Authorization: Bearer {TOKEN}" in gateway.upstream.asked[-1]
+    gateway.upstream.answer = response("1e999")
+    assert "JSON can't carry" in text(ask(url=base))
+    for wrong in ({"url": f"{base}//a"}, {"url": base, "query": {"b": None}}, {"url": base, "query": {"b": {}}}):
+        assert ask(**wrong)["isError"]
+    assert f"beneath one of: {base}" in text(ask(url="http://169.254.169.254/"))
+    found = ask("transform_data", data={"a": [{"b": 2}, {"b": 1}]}, expression="sort_by(a, &b)[*].b")
+    assert found["structuredContent"] == {"result": [1, 2]}
+    found = ask("validate_schema", data={"private": 1}, json_schema={"required": ["b"]})
+    assert found["structuredContent"]["valid"] is False
+    assert "private" not in server.output
+    assert TOKEN not in server.output
+
+
+NO_URLS = ["", " , ", "api.example.com", "ftp://a", "http://", "http://me:hunter2@a", "http://a?b", "http://a#b"]
+NO_URLS += ["http://a:b", "http://a/%2e%2e", "http://a, b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        *(("GATEWAY_APIS", url, "GATEWAY_APIS: ") for url in NO_URLS),
+        ("GATEWAY_TOKENS", "http://a hunter2\x7f", "GATEWAY_TOKENS: visible ASCII"),
+        ("GATEWAY_TOKENS", "http://a", "GATEWAY_TOKENS: visible ASCII"),
+        ("GATEWAY_TOKENS", "http://b hunter2", "GATEWAY_TOKENS: each line begins"),
+        ("GATEWAY_PRIVATE_NETWORKS", "10.0.0.1/8", "GATEWAY_PRIVATE_NETWORKS: 10.0.0.1/8 has host bits set"),
+    ],
+)
+def test_no_start_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str) -> None:
+    """The variable is named, and no password shown."""
+    monkeypatch.setenv("GATEWAY_APIS", "http://a")
+    monkeypatch.setenv("GATEWAY_TOKENS", "")
+    monkeypatch.setenv(name, value)
+    monkeypatch.delitem(sys.modules, "examples.gateway.tools", raising=False)
+    with pytest.raises(StartupError, match=why) as error:
+        importlib.import_module("examples.gateway.tools")
+    assert "hunter2" not in str(error.value)

@@ -1,0 +1,178 @@
+"""Documents are reshaped and checked, and whoever asks for too much is refused."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastmcp.exceptions import ToolError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import until
+from examples.gateway import apart
+from tests.examples.upstream import Gateway
+
+pytestmark = pytest.mark.slow
+
+USERS = {
+    "users": [
+        {"name": "Bo", "age": 41, "team": "b", "contact": {"mail": "bo@example.com"}},
+        {"name": "Al", "age": 29, "team": "a", "contact": {}},
+        {"name": "Cy", "age": 35, "team": "b", "contact": {"mail": "cy@example.com"}},
+    ]
+}
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 1)
+
+
+def _transform(expression: str, data: Any = None) -> Any:
+    return asyncio.run(apart.work("transform", data=data, expression=expression))
+
+
+def _validate(data: Any, schema: Any) -> Any:
+    return asyncio.run(apart.work("validate", data=data, schema=schema))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("users[0].name", "Bo"),
+        ("users[?age > `30`].{who: name, mail: contact.mail} | [0]", {"who": "Bo", "mail": "bo@example.com"}),
+        ("sort_by(users, &age)[*].name", ["Al", "Cy", "Bo"]),
+        ("map(&length(@), values(group_by(users, &team)))", [2, 1]),
+        ("keys(group_by(users, &age))", ["41", "29", "35"]),
+        ("keys(group_by(users, &contact.mail))", ["bo@example.com", "null", "cy@example.com"]),
+        ("nothing.here", None),
+        ('`"é😀"`', "é😀"),
+    ],
+)
+def test_documents_are_reshaped(expression: str, expected: Any) -> None:
+    """Picked, renamed, filtered, sorted, grouped."""
+    assert _transform(expression, USERS) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("", "the expression can't be used"),
+        ("users[", "the expression can't be used"),
+        ("import('os')", "the expression can't be used: Unknown function"),
+        ("sort_by(users, &contact)", "the expression"),
+        ("sum(users)", "the expression can't be used"),
+        ('`"\\ud800"`', "can't be written as JSON"),
+        ("(" * 100_000, "nested too deep"),
+        ("[@,@]|" * 13 + "@", "larger than 1048576 bytes"),
+        ("[@,@]|" * 300 + "@", "too much"),
+        ("[@,@]|[]|" * 60 + "@", "too much"),
+        ("[@,@]|to_string(@)|" * 60 + "@", "too much"),
+        ("`[\"a\"]`|[@,@]|[]|join('',@)|" + "[@,@]|join('',@)|" * 60 + "@", "that took too much memory"),
+    ],
+)
+def test_expressions_that_are_refused(expression: str, why: str) -> None:
+    """In plain words; those that grow without end have no end of memory or time to themselves."""
+    with pytest.raises(ToolError, match=why):
+        _transform(expression, USERS)
+    assert _transform("users[0].age", USERS) == 41
+
+
+def test_documents_are_checked() -> None:
+    """By the schema's own draft, with formats."""
+    schema = {"type": "object", "properties": {"at": {"format": "date"}, "n": {"maximum": 3}}, "required": ["id"]}
+    assert _validate({"id": 1, "at": "2026-01-01", "n": 3}, schema) == {"valid": True, "errors": []}
+    found = _validate({"at": "soon", "n": 4}, schema)
+    assert found["valid"] is False
+    assert sorted(error["path"] for error in found["errors"]) == ["$", "$.at", "$.n"]
+    assert "'id' is a required property" in {error["message"] for error in found["errors"]}
+    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "maximum": 3, "exclusiveMaximum": True}
+    assert _validate(3, draft4)["valid"] is False
+    assert _validate(3, {**draft4, "$schema": "https://json-schema.org/draft/2020-12/schema", "exclusiveMaximum": 4})[
+        "valid"
+    ]
+    assert _validate([{"a": [1]}], {"$ref": "#/$defs/x", "$defs": {"x": {"type": "array"}}})["valid"]
+    assert _validate({"type": "string"}, {"$ref": "https://json-schema.org/draft/2020-12/schema"})["valid"]
+    assert _validate(1, False)["valid"] is False
+    assert len(_validate(["x" * 10_000] * 100, {"items": {"type": "integer"}})["errors"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "nonsense"}, "the schema is none, at "),
+        ({"$schema": []}, "."),
+        ({"pattern": "("}, "the schema is none, at "),
+        ({"$ref": "#/nowhere"}, "refers to what isn't in it"),
+        ({"$ref": "#"}, "nested too deep"),
+        ({"$ref": "file:///etc/passwd"}, "refers to what isn't in it"),
+        ({"$dynamicRef": "http://ELSEWHERE/x"}, "refers to what isn't in it"),
+        ({"$ref": "http://ELSEWHERE/x"}, "refers to what isn't in it"),
+        ({"$schema": "http://ELSEWHERE/x", "$ref": "http://ELSEWHERE/y"}, "refers to what isn't in it"),
+        ({"pattern": "^(a+)+$"}, "too much time"),
+    ],
+)
+def test_schemas_that_are_refused(gateway: Gateway, schema: dict[str, Any], why: str) -> None:
+    """In plain words; nothing is fetched, and a pattern that never ends does."""
+    text = {
+        key: value.replace("ELSEWHERE", gateway.elsewhere.host) if isinstance(value, str) else value
+        for key, value in schema.items()
+    }
+    with pytest.raises(ToolError, match=why):
+        gateway.runner.run(apart.work("validate", data="a" * 40 + "!", schema=text))
+    assert gateway.elsewhere.asked == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+@settings(max_examples=5, deadline=None)
+def test_documents_come_back_as_they_are(document: Any) -> None:
+    """Whatever they hold."""
+    assert _transform("@", document) == document
+
+
+@given(JSON, JSON, st.text(max_size=30))
+@settings(max_examples=5, deadline=None)
+def test_anything_gets_an_answer(data: Any, schema: Any, expression: str) -> None:
+    """Or a plain refusal."""
+    for task, given_ in (("validate", {"schema": schema}), ("transform", {"expression": expression})):
+        try:
+            asyncio.run(apart.work(task, data=data, **given_))
+        except ToolError as error:
+            assert str(error)  # noqa: PT017
+
+
+@pytest.fixture
+def children() -> Iterator[set[str]]:
+    """Processes that this one has started, and not those from before."""
+
+    def now() -> set[str]:
+        with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
+            return set(file.read().split())
+
+    before = now()
+    yield before
+    until(lambda: now() <= before, "what was started has ended")
+
+
+def test_a_caller_that_goes_takes_its_work_along(children: set[str]) -> None:
+    """And makes room for others."""
+
+    async def go() -> None:
+        endless = {"data": "a" * 40 + "!", "schema": {"pattern": "^(a+)+$"}}
+        tasks = [asyncio.create_task(apart.work("validate", **endless)) for _ in range(5)]
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await apart.work("transform", data=1, expression="@") == 1
+
+    asyncio.run(go())

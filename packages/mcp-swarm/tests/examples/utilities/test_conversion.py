@@ -1,0 +1,326 @@
+"""Texts from one format to another: what one holds the other holds, or the caller is told why not."""
+
+import json
+import math
+import tomllib
+from datetime import timedelta, timezone
+from typing import Any
+
+import pytest
+import yaml
+from fastmcp.exceptions import ToolError
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conftest import StartServer
+from examples.utilities._document import MOST_CHARACTERS
+from examples.utilities.tools import convert_format, validate_format
+from tests.calls import call, text
+
+ODD = ["", "<<", "=", "~", "null", "yes", "No", "on", "true", "1", "0644", "0o14", "0x1f", "1e3", "1.", ".5", "-.inf"]
+ODD += ["22:30", "1_000", "2026-01-31", "2026-01-31T13:30:00Z", "13:30:00", "---", "- a", "a: b", "#", "&a", "*a", "!a"]
+ODD += [
+    "\x00",
+    "\x7f",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    "\r\n",
+    "\t",
+    " a ",
+    '"',
+    "'",
+    "\\",
+    "😀",
+    "a.b",
+    "é",
+    "x" * 200,
+    ",",
+]
+TEXTS = st.text(max_size=8) | st.sampled_from(ODD)
+SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+
+
+def nested(scalars: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Values of any depth."""
+    return st.recursive(
+        scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12
+    )
+
+
+def through(value: Any, *targets: Any) -> str:
+    """A value as JSON, converted to one format after the other."""
+    written, source = json.dumps(value), "json"
+    for target in targets:
+        written, source = convert_format(written, source, target), target  # type: ignore[arg-type]
+    return written
+
+
+@settings(max_examples=400, deadline=None)
+@given(value=nested(SCALARS | st.none() | st.integers()))
+@example(value=ODD)
+@example(value=dict.fromkeys(ODD, 1.5))
+def test_json_through_yaml(value: Any) -> None:
+    """And YAML's readers of version 1.1, of which there are many, see the same."""
+    written = through(value, "yaml")
+    assert yaml.safe_load(written) == value
+    assert json.loads(convert_format(written, "yaml", "json")) == value
+
+
+@settings(max_examples=400, deadline=None)
+@given(value=st.dictionaries(TEXTS, nested(SCALARS), max_size=5))
+@example(value=dict.fromkeys(ODD, 1.5))
+@example(value={"a": {each: {} for each in ODD}, "b": [{"c": [{}, []]}], "d": {"e": {"f": {"g": ODD}}, "h": 1}})
+def test_json_through_toml(value: dict[str, Any]) -> None:
+    """Whatever its keys are made of."""
+    written = through(value, "toml")
+    assert tomllib.loads(written) == value
+    assert json.loads(through(value, "toml", "yaml", "json")) == value
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, str]]:
+    """Rows of text, all with the same columns."""
+    header = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
+    rows = draw(st.lists(st.tuples(*(TEXTS for _ in header)), min_size=1, max_size=5))
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@settings(max_examples=400, deadline=None)
+@given(rows=tables())
+@example(rows=[{"": ""}])
+@example(rows=[{each: each for each in ODD if each != "\ufeff"}])
+def test_json_through_csv(rows: list[dict[str, str]]) -> None:
+    """As long as it is text; but a mark that means nothing in front of a text is dropped."""
+    first = next(iter(rows[0]))
+    if first.startswith("\ufeff"):
+        return
+    assert json.loads(through(rows, "csv", "json")) == rows
+    assert json.loads(through(rows, "csv", "yaml", "csv", "json")) == rows
+
+
+OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    day=st.dates()
+    | st.datetimes()
+    | st.times()
+    | st.datetimes(timezones=st.timezones().map(lambda _: None) | st.none()),
+    number=st.floats(),
+)
+def test_dates_and_all_numbers_through_yaml(day: Any, number: float) -> None:
+    """TOML and YAML have them both; a time alone is a text to YAML, as all of them are to JSON and CSV."""
+    toml = f"day = {day.isoformat()}\nnumber = {'nan' if math.isnan(number) else number!r}\n"
+    found = tomllib.loads(convert_format(convert_format(toml, "toml", "yaml"), "yaml", "toml"))
+    assert str(found["number"]) == str(number)
+    assert found["day"] == (day if hasattr(day, "year") else day.isoformat())
+    again = convert_format("[[rows]]\n" + toml.partition("\n")[0], "toml", "json")
+    assert json.loads(again) == {"rows": [{"day": day.isoformat()}]}
+
+
+def test_what_is_written_is_for_people_too() -> None:
+    """In the order that it had, indented, and without escapes that nobody needs."""
+    document = '{"name": "Zoë", "on": "yes", "ports": [80, 443], "limits": {"cpu": 0.5, "memory": {"mib": 64}}}'
+    assert convert_format(document, "json", "yaml") == (
+        "name: Zoë\n'on': 'yes'\nports:\n- 80\n- 443\nlimits:\n  cpu: 0.5\n  memory:\n    mib: 64\n"
+    )
+    assert convert_format(document, "json", "toml") == (
+        'name = "Zoë"\non = "yes"\nports = [80, 443]\n[limits]\ncpu = 0.5\n[limits.memory]\nmib = 64\n'
+    )
+    rows = '[{"a": 1, "b": null}, {"a": "x,y", "c": true}]'
+    assert convert_format(rows, "json", "csv") == 'a,b,c\r\n1,,\r\n"x,y",,true\r\n'
+    assert convert_format("\ufeffa\n\n1\n", "csv", "json") == '[\n  {\n    "a": "1"\n  }\n]\n'
+
+
+def test_aliases_are_written_out() -> None:
+    """And merged where that is asked for; what stands there itself counts for more."""
+    document = "base: &base {cpu: 1, on: yes}\nweb:\n  <<: *base\n  cpu: 2\nboth: [*base, *base]\n"
+    base = {"cpu": 1, "on": "yes"}
+    assert json.loads(convert_format(document, "yaml", "json")) == {
+        "base": base,
+        "web": {"cpu": 2, "on": "yes"},
+        "both": [base, base],
+    }
+    assert "&" not in convert_format(document, "yaml", "yaml")
+
+
+CHAIN = [f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]" for number in range(1, 20)]
+MERGED = [f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 9)}]}}" for number in range(1, 20)]
+DEEP = [f"a{number}: &a{number} [*a{number - 1}]" for number in range(1, 300)]
+MOST = MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("source", "document", "why"),
+    [
+        ("yaml", "\n".join(["a0: &a0 x", *CHAIN]), "with its aliases written out, it is too large"),
+        ("yaml", "\n".join(["a0: &a0 {x: 1}", *MERGED]), "with its aliases written out, it is too large"),
+        ("yaml", "\n".join(["a0: &a0 [x]", *DEEP]), "nested deeper than 50"),
+        ("yaml", f"a: &a {'x' * 10_000}\nb: [{'*a, ' * 1000}]", "with its aliases written out, it is too large"),
+        ("yaml", "&a [*a]", "the alias 'a' stands for nothing, or for what it stands in"),
+        ("yaml", "- &a 1\n- &a [*a]", "the alias 'a' stands for nothing, or for what it stands in"),
+        ("yaml", "*a", "the alias 'a' stands for nothing"),
+        ("yaml", "[" * MOST, "nested deeper than 50"),
+        ("yaml", "- " * 60, "nested deeper than 50"),
+        ("yaml", "!!python/object/apply:os.system [id]", "tags such as 'tag:yaml.org,2002:python/object/apply:os.sy"),
+        ("yaml", "a: !Ref b", "tags such as '!Ref' aren't followed"),
+        ("yaml", "1: a", "a key is no text but 1"),
+        ("yaml", "{2026-01-31: a}", "a key is no text but datetime.date"),
+        ("yaml", ".inf", "a number is infinite"),
+        ("yaml", f"0x{'f' * 10_000}", "too large for JSON"),
+        ("json", "[" * MOST, "nested too deeply"),
+        ("json", f"{'[' * 60}{']' * 60}", "nested deeper than 50"),
+        ("json", "9" * 10_000, "a number is too large"),
+        ("json", "1e999", "a number is too large"),
+        ("json", '["\\ud800"]', "half of a surrogate pair"),
+        ("json", '{"\\ud800": 1}', "half of a surrogate pair"),
+        ("toml", f"a = {'[' * 10_000}", "nested too deeply"),
+        ("toml", f"a = {'9' * 10_000}", "a number is too large"),
+        ("toml", f"{'a.' * (MOST // 2 - 2)}a=1", "50 names and more with dots"),
+        ("toml", "[" + '"\\"" . ' * 1000 + "a]", "50 names and more with dots"),
+        ("toml", f"a = {{{chr(39)}b{chr(39)}{'.c' * 1000} = 1}}", "50 names and more with dots"),
+        ("csv", f"a\n{'a' * 50}\n" + "b\n" * 50_000, "longer than 1048576 characters"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> None:
+    """Or holds what others can't, is refused, and soon."""
+    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+        convert_format(document, source, "json")
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "document", "why"),
+    [
+        ("json", "", "line 1, column 1: "),
+        ("json", "{'a': 1}", "line 1, column 2: "),
+        ("json", "NaN", "NaN is no JSON"),
+        ("json", '{"a": 1, "a": 2}', "the key 'a' is there twice"),
+        ("json", f'{{"{"é" * 999}": 1, "{"é" * 999}": 2}}', "…"),
+        ("yaml", "a: 1\nb: 2\na: 3", "line 1: a key is there twice"),
+        ("yaml", "a: [", "line "),
+        ("yaml", "--- a\n--- b", "expected a single document"),
+        ("yaml", "? [a]\n: b", "unhashable key"),
+        ("yaml", "a: \x01", "characters that YAML doesn't have"),
+        ("yaml", "2026-02-30", "a date or number that is none"),
+        ("toml", "a = \nb = 1", "line 1"),
+        ("toml", "a = 1\na = 2", "Cannot overwrite a value"),
+        ("csv", "", "there is no header line"),
+        ("csv", "a,b\n1,2\n3\n", "line 3: 1 fields, and 2 in the header"),
+        ("csv", "a,a\n", "a name is in the header twice"),
+        ("csv", 'a\n"b', "line 2: "),
+        ("csv", 'a\n"b"c', "line 2: "),
+    ],
+)
+def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
+    """Is said to be none, and where; a check says the same."""
+    with pytest.raises(ToolError, match=f"^this is no {source.upper()}: ") as error:
+        convert_format(document, source, "json")
+    assert why in str(error.value)
+    assert len(str(error.value)) < 300
+    checked = validate_format(document, source)
+    assert not checked.valid
+    assert f"this is no {source.upper()}: {checked.reason}" == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "document", "why"),
+    [
+        ("toml", "[]", "TOML is an object at the top"),
+        ("toml", '{"a": [null]}', "TOML has no null"),
+        ("toml", f'{{"a": {2**63}}}', "more than the 64 bits"),
+        ("csv", '{"a": 1}', "CSV is a list of objects"),
+        ("csv", "[1]", "CSV is a list of objects"),
+        ("csv", "[{}]", "at least one column"),
+        ("csv", '[{"a": [1]}]', "CSV holds single values, and 'a' has several"),
+        ("csv", json.dumps([{f"a{number}": 1} for number in range(2000)]), "too many fields"),
+    ],
+)
+def test_what_a_format_has_no_place_for(target: Any, document: str, why: str) -> None:
+    """Is told."""
+    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+        convert_format(document, "json", target)
+    assert why in str(error.value)
+
+
+PIECES = [
+    *ODD,
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ": ",
+    "\n",
+    "  ",
+    "- ",
+    "=",
+    " = ",
+    "<<: ",
+    "&a ",
+    "*a",
+    "!!",
+    "? ",
+    "|",
+    ">",
+    "%",
+    "@",
+]
+PIECES += [
+    "a",
+    "1",
+    "-",
+    "inf",
+    "nan",
+    "e",
+    "_",
+    "'''",
+    '"""',
+    "[[",
+    "]]",
+    "\\u",
+    "\\ud800",
+    "0b",
+    "T",
+    "Z",
+    "+01:00",
+    "\ud800",
+]
+FORMATS = st.sampled_from(["json", "yaml", "toml", "csv"])
+
+
+@settings(max_examples=1500, deadline=None)
+@given(document=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), source=FORMATS, target=FORMATS)
+def test_nothing_else_comes_of_any_text(document: str, source: Any, target: Any) -> None:
+    """But a text, which is one of the other format, or a reason."""
+    try:
+        written = convert_format(document, source, target)
+    except ToolError:  # the reason
+        pass
+    else:
+        assert convert_format(written, target, target) == written
+        assert validate_format(document, source).valid
+
+
+def test_a_replica_serves_the_pack(start_server: StartServer) -> None:
+    """Its log has nothing of what callers convert."""
+    url = (replica := start_server(MCP_COMPONENTS="tests.sample,examples.utilities", LOG_LEVEL="DEBUG")).url
+    document = {"text": "private: [1, 2]", "source": "yaml", "target": "toml"}
+    assert call(url, "convert_format", document)["structuredContent"] == {"result": "private = [1, 2]\n"}
+    checked = {"text": "192.0.2.1", "kind": "ipv4"}
+    assert call(url, "validate_format", checked)["structuredContent"] == {"valid": True, "reason": None}
+    for wrong, why in (
+        ({"source": "xml"}, "source"),
+        ({"text": "x" * (MOST + 1)}, "text"),
+        ({"text": "private: !Ref private"}, "tags such as '!Ref' aren't followed"),
+        ({"text": "[" * MOST}, "nested deeper than 50"),
+    ):
+        reply = call(url, "convert_format", {**document, **wrong})
+        assert reply["isError"]
+        assert why in text(reply)
+    replica.stop()
+    assert "private" not in replica.output
+    assert "Traceback" not in replica.output

@@ -1,0 +1,13 @@
+"""A job that is done at once, whatever number it is given."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_swarm import job
+
+
+@job(retention=1)
+async def counted(rows: Annotated[int, Field(ge=1)], form: Literal["short", "long"] = "short") -> str:
+    """Say how many rows there would be."""
+    return f"{rows % 1000}" if form == "short" else f"{rows % 1000} rows"

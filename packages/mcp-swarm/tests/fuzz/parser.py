@@ -1,0 +1,84 @@
+"""Let atheris, which sees which lines each input reaches, look for bytes that a reader stumbles over.
+
+python -m tests.fuzz.parser --seconds 60
+
+atheris is no dependency of the project: install it beside it (pip install atheris).
+"""
+
+import argparse
+import importlib
+import logging
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_swarm.loadtest.arguments import positive
+
+READERS = ["message", "envelope", "http", "submission", "keys", "signature", "digest", "token", "audit"]
+"""Of `tests.fuzz.targets`, which is imported late: only what atheris sees imported can it look into."""
+
+_SEEN = ["mcp_swarm", "http_sf", "http_message_signatures", "mcp.shared", "fastmcp.utilities.auth", "json", "ipaddress"]
+_LONGEST = 4096
+"""Bytes of an input; depth and length beyond that are `tests.fuzz`'s."""
+
+EXIT_FOUND = 1
+EXIT_WRONG = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        atheris = importlib.import_module("atheris")
+    except ImportError:
+        sys.stderr.write("atheris is not installed; pip install atheris does it (it has wheels for Linux).\n")
+        return EXIT_WRONG
+    readers = options.reader or READERS
+    if options.here:
+        return _fuzz(atheris, readers[0], options.seconds)
+    each = max(1, options.seconds // len(readers))
+    codes = []
+    for reader in readers:  # in a process of its own, since atheris ends it
+        sys.stdout.write(f"{reader}: {each} s\n")
+        sys.stdout.flush()
+        command = [sys.executable, "-m", "tests.fuzz.parser", "--here", "--seconds", str(each), reader]
+        codes.append(subprocess.run(command, check=False).returncode)
+    return EXIT_FOUND if any(codes) else 0
+
+
+def _fuzz(atheris: Any, reader: str, seconds: int) -> int:
+    with atheris.instrument_imports(include=_SEEN):
+        from tests.fuzz.targets import TARGETS
+    logging.disable()
+    target = TARGETS[reader]
+    folder = Path(tempfile.mkdtemp(prefix=f"fuzz-{reader}-"))
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for number, data in enumerate(target.seeds):
+        (corpus / str(number)).write_bytes(data)
+    limits = [f"-max_total_time={seconds}", f"-max_len={_LONGEST}", "-timeout=10", f"-artifact_prefix={folder}/"]
+    atheris.Setup([sys.argv[0], *limits, "-print_final_stats=1", "-verbosity=0", str(corpus)], target.try_out)
+    atheris.Fuzz()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.parser",
+        description="Look for bytes that a reader stumbles over, guided by which lines they reach (atheris).",
+        epilog="Exit codes: 0 nothing was found; 1 something was, and atheris says in which file its bytes are; "
+        "2 wrong arguments, or no atheris.",
+    )
+    parser.add_argument("reader", nargs="*", choices=READERS, help="which (default: all in turn)")
+    parser.add_argument(
+        "--seconds", type=positive, default=60, metavar="N", help="for all of them together (default: %(default)s)"
+    )
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Calls at once are bounded, and one too many is told so at once."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import StartServer
+from tests.calls import ENVELOPE, HEADERS, VERSION, request
+
+WAITING = {"MCP_COMPONENTS": "tests.sample,tests.packs.waiting", "MAX_IN_FLIGHT": "3"}
+
+
+def message(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, Any]:
+    """A call of a tool."""
+    return request("tools/call", {"name": tool, "arguments": arguments}, number)
+
+
+@pytest.mark.parametrize("mode", ["auto", "false"])
+@pytest.mark.parametrize("tool", ["wait", "report_and_wait"])
+def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
+    """503 with Retry-After and the call's id at once, on both paths; as soon as one has ended, the next is served."""
+    server = start_server(JSON_RESPONSE=mode, **WAITING)
+    both = {**HEADERS, "Accept": "application/json, text/event-stream"}
+
+    async def conversation() -> None:
+        limits = httpx.Limits(max_connections=20)
+        async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits, headers=both) as client:
+
+            async def admitted(key: str) -> httpx.Response:
+                """A call's answer; one that is refused because somebody else asks just then comes again."""
+                while (answer := await client.post("/mcp", json=message(tool, {"key": key}))).status_code == 503:
+                    pass
+                return answer
+
+            sent = [asyncio.create_task(admitted(f"k{number}")) for number in range(3)]
+            while True:
+                refused = await client.post("/mcp", json=message("echo", {"message": "hi"}, 7))
+                if refused.status_code == 503:
+                    break
+            assert refused.headers["Retry-After"] == "1"
+            assert "X-Served-By" in refused.headers
+            error = refused.json()
+            assert (error["id"], error["error"]["code"]) == (7, -32000)
+            assert "3 calls in flight (MAX_IN_FLIGHT)" in error["error"]["message"]
+            sent.pop().cancel()  # its caller goes away
+            for key, answer in zip(("k0", "k1"), sent, strict=True):
+                while (await client.post("/mcp", json=message("release", {"key": key}))).status_code == 503:
+                    pass
+                assert key in (await answer).text
+            assert (await client.get("/healthz")).status_code == 200
+
+    asyncio.run(conversation())
+
+
+def test_subscriptions_do_not_count(start_server: StartServer) -> None:
+    """They wait for events, for days, and take nothing that a call needs."""
+    server = start_server(MAX_IN_FLIGHT="1")
+    params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": VERSION,
+        "Mcp-Method": "subscriptions/listen",
+    }
+    listen = request("subscriptions/listen", params, 9)
+    with (
+        httpx.Client(base_url=server.url, timeout=10) as client,
+        client.stream("POST", "/mcp", json=listen, headers=headers) as stream,
+    ):
+        assert stream.status_code == 200
+        assert next(stream.iter_lines())
+        reply = client.post("/mcp", json=message("echo", {"message": "hi"}), headers=HEADERS)
+        assert reply.status_code == 200

@@ -1,0 +1,259 @@
+"""How connections end: when they are to, with a response that says so."""
+
+import contextlib
+import re
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, run, until
+from tests.calls import HEADERS, request
+from tests.http.test_protocol import post, read
+
+CLOSE = b"\r\nconnection: close\r\n"
+
+
+@contextlib.contextmanager
+def connected(server: Server) -> Iterator[socket.socket]:
+    """A connection."""
+    with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
+        yield connection
+
+
+def rest(connection: socket.socket) -> bytes:
+    """What comes until the server closes the connection; fails if it resets it."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def replies_until_closed(server: Server) -> int:
+    """How many calls a connection carries."""
+    with connected(server) as connection:
+        for number in range(1, 1000):
+            connection.sendall(post(number, b"again"))
+            if CLOSE in read(connection, 1):
+                assert rest(connection) == b""
+                return number
+    return 0
+
+
+def test_a_connection_carries_its_share_of_requests(start_server: StartServer) -> None:
+    """Give or take a quarter, and not the same for each; its client sees no failure."""
+    server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
+    counts = [replies_until_closed(server) for _ in range(30)]
+    assert all(15 <= count <= 25 for count in counts)
+    assert len(set(counts)) > 3
+    with httpx.Client(base_url=server.url) as client:
+        call = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+        assert all(client.post("/mcp", json=call, headers=HEADERS).status_code == 200 for _ in range(100))
+
+
+def test_a_connection_lives_for_its_time(start_server: StartServer) -> None:
+    """Its first response after that ends it; while nothing is asked it stays."""
+    server = start_server(MAX_CONNECTION_AGE_SECONDS="1", MAX_REQUESTS_PER_CONNECTION="0")
+    with connected(server) as connection:
+        began = time.monotonic()
+        number = 0
+        answer = b""
+        while CLOSE not in answer:
+            number += 1
+            connection.sendall(post(number, b"again"))
+            answer = read(connection, 1)
+        assert 0.5 < time.monotonic() - began < 10
+        assert number > 10
+
+
+def test_neither_is_asked_for(start_server: StartServer) -> None:
+    """0 means: for ever."""
+    server = start_server(MAX_CONNECTION_AGE_SECONDS="0", MAX_REQUESTS_PER_CONNECTION="0")
+    assert replies_until_closed(server) == 0
+
+
+def test_a_share_of_requests_holds_for_a_pipeline(start_server: StartServer) -> None:
+    """The response that ends the connection says so, and nothing comes behind it."""
+    server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
+    with connected(server) as connection:
+        connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(50)))
+        answer = rest(connection)
+    answered = re.findall(rb'"id":(\d+),', answer)
+    assert answered == [b"%d" % number for number in range(len(answered))]
+    assert 15 <= len(answered) <= 25
+    assert answer.count(CLOSE) == 1
+    assert answer.index(CLOSE) > answer.index(b'"id":%d,' % (len(answered) - 2))
+
+
+def test_a_drain_ends_connections_with_their_next_response(start_server: StartServer) -> None:
+    """Old ones and new ones; all are served."""
+    server = start_server(DRAIN_SECONDS="3")
+    with connected(server) as connection, connected(server) as idle:
+        connection.sendall(post(1, b"before"))
+        assert CLOSE not in read(connection, 1)
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: httpx.get(f"{server.url}/readyz").status_code == 503, "the drain shows")
+        connection.sendall(post(2, b"during"))
+        answer = rest(connection)
+        assert CLOSE in answer
+        assert b'"text":"during"' in answer
+        with connected(server) as new:
+            new.sendall(post(3, b"new"))
+            answer = rest(new)
+            assert CLOSE in answer
+            assert b'"text":"new"' in answer
+        assert rest(idle) == b""
+    assert server.process.wait(10) == 0
+
+
+def test_a_process_with_few_files_asks_for_those_that_its_connections_take(start_server: StartServer) -> None:
+    """Or connections beyond them would wait for ever."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))
+    try:
+        server = start_server(MAX_CONNECTIONS="300", ready=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    server.wait_ready()
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connected(server)) for _ in range(200)]
+        for connection in connections:
+            connection.sendall(post(1, b"here"))
+            assert b"here" in read(connection, 1)
+
+
+def test_a_process_that_gets_too_few_files_says_so() -> None:
+    """It starts all the same: callers are fewer than may come, mostly."""
+    imports = "from mcp_swarm.http.uvicorn.connections import allow_files; import logging"
+    program = f"{imports}; logging.basicConfig(); allow_files(1000)"
+    done = run("sh", "-c", f"ulimit -n 500; exec {sys.executable} -c '{program}'")
+    assert "MAX_CONNECTIONS=1000 takes 1256 open files, and this process may have 500 (ulimit -n)" in done.stderr
+
+
+def test_one_connection_too_many_takes_the_place_of_an_idle_one(start_server: StartServer) -> None:
+    """Of the one that has been idle for longest; where all are busy it is told so."""
+    server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="tests.sample,tests.packs.waiting")
+
+    def wait(connection: socket.socket, key: str) -> None:
+        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"key":"%s"}}}'
+        written = body % key.encode()
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % len(written) + written)
+
+    with contextlib.ExitStack() as stack:
+        first, second, third = (stack.enter_context(connected(server)) for _ in range(3))
+        for connection in (second, first, third):  # so second has waited for longest
+            connection.sendall(post(1, b"here"))
+            read(connection, 1)
+            later = time.monotonic() + 0.02
+            until(lambda: time.monotonic() > later, "the loop's clock shows another time")  # noqa: B023
+        fourth = stack.enter_context(connected(server))
+        assert rest(second) == b""
+        for connection in (first, third, fourth):
+            connection.sendall(post(5, b"still"))
+            read(connection, 1)
+        for number, connection in enumerate((first, third, fourth)):
+            wait(connection, f"busy-{number}")
+
+        def refused() -> bool:
+            with connected(server) as fifth, contextlib.suppress(ConnectionResetError):
+                fifth.settimeout(0.2)
+                with contextlib.suppress(TimeoutError):
+                    answer = rest(fifth)
+                    return (
+                        answer.startswith(b"HTTP/1.1 503 ") and b"\r\nretry-after: 1\r\n" in answer and CLOSE in answer
+                    )
+            return False
+
+        until(refused, "a fifth connection is refused")
+
+
+@pytest.mark.parametrize("said", [b"P", b"POST /mcp HTTP/1.1\r\nHost: local"])
+def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> None:
+    """On a new connection and on one that has been used."""
+    server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
+    with connected(server) as new, connected(server) as used:
+        used.sendall(post(1, b"first"))
+        read(used, 1)
+        for connection in (new, used):
+            connection.sendall(said)
+        for connection in (new, used):
+            answer = rest(connection)
+            assert answer.startswith(b"HTTP/1.1 408 ")
+            assert CLOSE in answer
+
+
+@pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
+@pytest.mark.parametrize("sent", [0, 20])
+def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
+    """A JSON-RPC error, also where nothing of the body has come; nothing else is said to be wrong."""
+    server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
+    head, body = post(1, b"slow").split(b"\r\n\r\n")
+    with connected(server) as connection:
+        connection.sendall(head + b"\r\n" + expected + b"\r\n" + body[:sent])
+        answer = rest(connection).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"The body did not arrive within 1 s." in answer
+    assert CLOSE in answer
+
+
+@pytest.mark.parametrize("step", [1, 100, 100_000])
+def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
+    """However it is cut, and before its end has come; one that is just short enough is fine, whatever its body."""
+    server = start_server(MAX_HEAD_BYTES="2048")
+    with connected(server) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(post(1, b"x" * 5000))
+        assert b'"text":"xxx' in read(connection, 1)
+        connection.sendall(post(1, b"fine", b"X-Fill: " + b"x" * 1700))
+        assert b'"text":"fine"' in read(connection, 1)
+        head = b"POST /mcp HTTP/1.1\r\nX-Fill: " + b"x" * 10_000
+        with contextlib.suppress(BrokenPipeError):
+            for start in range(0, len(head), step):
+                connection.sendall(head[start : start + step])
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert CLOSE in answer
+
+
+@pytest.mark.parametrize("pipelined", [0, 1])
+def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int) -> None:
+    """It is no shorter for having come in one piece; requests before it are answered."""
+    server = start_server(MAX_HEAD_BYTES="2048")
+    with connected(server) as connection:
+        connection.sendall(post(1, b"fine") * pipelined + post(2, b"long", b"X-Fill: " + b"x" * 2048))
+        answer = rest(connection)
+    assert b"long" not in answer.partition(b"The request's head is too long.")[0]
+    assert answer.count(b'"text":"fine"') == pipelined
+    assert pipelined or answer.startswith(b"HTTP/1.1 431 ")
+    assert CLOSE in answer
+
+
+def test_a_refusal_is_readable_while_the_body_is_still_sent(start_server: StartServer) -> None:
+    """A server that closed at once would reset the connection, and the caller never learn why."""
+    server = start_server(MAX_BODY_BYTES="100000")
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with connected(server) as connection:
+        connection.sendall(head % 20_000_000)
+
+        def send() -> None:
+            with contextlib.suppress(OSError):
+                for _ in range(200):
+                    connection.sendall(b" " * 100_000)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        while b"larger than 100000 bytes" not in answer:
+            part = connection.recv(65536)
+            assert part
+            answer += part
+        connection.close()
+        sender.join()
+    with connected(server) as connection:
+        connection.sendall(post(1, b"well"))
+        assert b'"text":"well"' in read(connection, 1)

@@ -1,0 +1,84 @@
+"""The app under ASGI servers, each run by its own command line."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from conftest import Server, free_port, until
+from tests.calls import ENVELOPE, HEADERS, VERSION, request, text
+
+pytestmark = pytest.mark.slow
+
+APP = "tests.sample.server:create_app"
+CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+
+
+def command(name: str, port: int) -> list[str]:
+    """How each server is told to serve the app."""
+    if name == "uvicorn":
+        return ["-m", "uvicorn", "--factory", APP, "--port", str(port)]
+    if name == "hypercorn":
+        return ["-m", "hypercorn", f"{APP}()", "--bind", f"127.0.0.1:{port}"]
+    return ["-m", "granian", "--factory", APP, "--interface", "asgi", "--port", str(port)]
+
+
+@pytest.fixture(scope="module", params=["uvicorn", "hypercorn", "granian"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica under each."""
+    port = free_port()
+    replica = Server(
+        tmp_path_factory.mktemp(request.param) / "log", command=command(request.param, port), MCP_PORT=str(port)
+    )
+    replica.wait_ready()
+    yield replica
+    replica.process.send_signal(signal.SIGTERM)
+    until(lambda: replica.process.poll() is not None, f"{request.param} has ended; it printed:\n{replica.output}")
+    until(lambda: "Stopped" in replica.output, "its lifespan has ended")
+    assert "Traceback" not in replica.output
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_calls_in_both_eras(server: Server, http2: bool) -> None:
+    """Over HTTP/1.1, and over HTTP/2 without TLS where the server speaks it."""
+    if http2 and "uvicorn" in server.log.parent.name:
+        return
+    with httpx.Client(base_url=server.url, http1=not http2, http2=http2) as client:
+        answer = client.post("/mcp", json=CALL, headers=HEADERS)
+        assert answer.http_version == ("HTTP/2" if http2 else "HTTP/1.1")
+        assert answer.json()["result"]["content"][0]["text"] == "hi"
+        assert answer.headers["x-served-by"]
+        modern = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}, "_meta": ENVELOPE})
+        headers = {**HEADERS, "MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
+        assert client.post("/mcp", json=modern, headers=headers).json()["result"]["resultType"] == "complete"
+        notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert client.post("/mcp", json=notification, headers=HEADERS).status_code == 202
+        assert client.get("/mcp").status_code == 405
+        assert client.post("/mcp", content=b"{", headers=HEADERS).status_code == 400
+        assert client.get("/nowhere").status_code == 404
+
+
+def test_all_of_a_large_body_and_no_more(server: Server) -> None:
+    """In both directions."""
+    with httpx.Client(base_url=server.url) as client:
+        long = request("tools/call", {"name": "echo", "arguments": {"message": "ä" * 500_000}})
+        assert client.post("/mcp", json=long, headers=HEADERS).json()["result"]["content"][0]["text"] == "ä" * 500_000
+        assert client.post("/mcp", content=b"x" * 5_000_000, headers=HEADERS).status_code == 413
+
+
+def test_calls_side_by_side(server: Server) -> None:
+    """A hundred."""
+
+    async def calls() -> list[str]:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+
+            async def call(number: int) -> str:
+                params = {"name": "echo", "arguments": {"message": str(number)}}
+                answer = await client.post("/mcp", json=request("tools/call", params), headers=HEADERS)
+                return text(answer.json()["result"])
+
+            return await asyncio.gather(*map(call, range(100)))
+
+    assert asyncio.run(calls()) == [str(number) for number in range(100)]

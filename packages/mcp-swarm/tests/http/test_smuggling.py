@@ -1,0 +1,68 @@
+"""Requests whose end a proxy and a replica might see in different places."""
+
+import socket
+from contextlib import suppress
+
+import pytest
+
+from conftest import Server
+from tests.calls import legacy
+
+INNER = (
+    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 46\r\n"
+    b'Connection: close\r\n\r\n{"jsonrpc":"2.0","id":"smuggled","method":"x"}'
+)
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+PING = b'{"jsonrpc":"2.0","id":"first","method":"ping"}'
+
+
+def sent(server: Server, data: bytes) -> bytes:
+    """All that comes back on a connection that sends this and no more, until the server ends it."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=3) as connection:
+        connection.sendall(data)
+        said = b""
+        with suppress(ConnectionResetError, TimeoutError):  # it waits for more of the body
+            while part := connection.recv(65536):
+                said += part
+        return said
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: 5, 6\r\n",
+        b"Content-Length: +5\r\n",
+        b"Content-Length: 0x5\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length : 5\r\n",
+        b"Content-Length: 99999999999999999999999\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding:\x0bchunked\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n",
+        b" Transfer-Encoding: chunked\r\n",
+        b"X: y\x00z\r\n",
+        b"X: y\rContent-Length: 5\r\n",
+    ],
+)
+def test_no_second_request_is_read_out_of_the_first(local_replicas: Server, framing: bytes) -> None:
+    """What could be framed in two ways is refused, and its connection ended: the rest of it is no request.
+
+    RFC 9112, sections 6.3 and 11.2.
+    """
+    for body in (INNER, b"0\r\n\r\n" + INNER, b"5\r\nhello\r\n0\r\n\r\n" + INNER):
+        said = sent(local_replicas, HEAD + framing + b"\r\n" + body)
+        assert b'"id":"smuggled"' not in said
+        assert said == b"" or said.startswith(b"HTTP/1.1 4"), said[:200]
+        assert said.count(b"HTTP/1.1 ") <= 1
+    assert legacy(local_replicas.url, "tools/list").status_code == 200
+
+
+def test_what_is_pipelined_rightly_is_read(local_replicas: Server) -> None:
+    """So the test above would see it."""
+    said = sent(local_replicas, HEAD + b"Content-Length: %d\r\n\r\n" % len(PING) + PING + INNER)
+    assert b'"id":"first"' in said
+    assert b'"id":"smuggled"' in said

@@ -1,0 +1,85 @@
+"""What this package uses of uvicorn beyond its documented interface. An upgrade that moves a name fails here."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+from uvicorn.config import Config
+from uvicorn.protocols.http import flow_control, httptools_impl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.server import ServerState
+
+from conftest import SOURCE
+from mcp_swarm.http.uvicorn.cycle import Cycle
+
+_IMPORTED = {
+    "uvicorn._types": {"ASGIVersions"},
+    "uvicorn.config": {"Config"},
+    "uvicorn.protocols.http.flow_control": {"FlowControl", "HIGH_WATER_LIMIT"},
+    "uvicorn.protocols.http.httptools_impl": {"STATUS_LINE", "RequestResponseCycle"},
+    "uvicorn.protocols.utils": {"get_local_addr", "get_remote_addr", "is_ssl"},
+    "uvicorn.server": {"ServerState"},
+    "uvicorn.supervisors": {"Multiprocess"},
+}
+"""By module. All but the last are used in `mcp_swarm/http/uvicorn` only."""
+
+
+def test_nothing_else_is_imported() -> None:
+    """Each name that the package imports from uvicorn is in the list, and in the one folder."""
+    found: dict[str, set[str]] = {}
+    for file in SOURCE.rglob("*.py"):
+        for module, name in _imports(file):
+            found.setdefault(module, set()).add(name)
+            if module != "uvicorn.supervisors":
+                assert file.parent.name == "uvicorn", f"{file}: {module}.{name}"
+    assert found == _IMPORTED
+
+
+def _imports(file: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("uvicorn"):
+            yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+def test_a_cycle_has_the_attributes_of_uvicorns() -> None:
+    """`Cycle` sets them itself, since uvicorn's `__init__` would take longer; each of uvicorn's must be there."""
+    uvicorns = _assigned(RequestResponseCycle) - {"access_logger"}  # used with an access log only, which is off
+    assert uvicorns <= _assigned(Cycle) | set(vars(Cycle))
+    for name in ("run_asgi", "send", "receive"):
+        assert callable(getattr(RequestResponseCycle, name))
+
+
+def _assigned(cls: type) -> set[str]:
+    """The attributes that `__init__` sets."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))  # type: ignore[misc]
+    targets = [
+        target
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return {each.attr for each in targets if isinstance(each, ast.Attribute)}
+
+
+def test_what_a_connection_uses() -> None:
+    """Attributes of the server's state, the configuration and the flow control, and what the protocol is made with."""
+    state = ServerState()
+    for name in ("connections", "tasks", "default_headers", "total_requests"):
+        assert hasattr(state, name)
+    config = Config(lambda *_: None, lifespan="off", log_config=None)
+    for name in ("loaded_app", "timeout_keep_alive"):
+        assert hasattr(config, name) or name in Config.load.__code__.co_names
+    flow = flow_control.FlowControl(None)  # type: ignore[arg-type]
+    for name in ("read_paused", "write_paused", "drain", "pause_reading", "resume_reading", "resume_writing"):
+        assert hasattr(flow, name)
+    made_with = list(inspect.signature(httptools_impl.HttpToolsProtocol.__init__).parameters)
+    assert made_with == ["self", "config", "server_state", "app_state", "_loop"]
+
+
+def test_what_the_server_uses() -> None:
+    """`mcp_swarm.process.listening` listens with more handles than uvicorn."""
+    assert "self.servers" in inspect.getsource(uvicorn.Server.startup)
+    assert "app_state=self.lifespan.state" in inspect.getsource(uvicorn.Server.startup).replace(" ", "")

@@ -1,0 +1,35 @@
+"""The queue that all tests of jobs share which leave its processes as they were."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.queue import Jobs, Queue, queue
+from tests.replicas import RedisServer
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+    """A Redis and two workers."""
+    folder = tmp_path_factory.mktemp("jobs")
+    with (
+        RedisServer(folder / "redis.log") as redis,
+        queue(folder, redis, JOBS_WAIT_SECONDS="1", JOBS_MAX_RESULT_BYTES="1000") as made,
+    ):
+        made.start([("worker",)] * 2)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def replicas(shared: Queue) -> tuple[Jobs, Jobs]:
+    """Two replicas that share the queue."""
+    one, other = shared.replicas(2)
+    return one, other
+
+
+@pytest.fixture
+def jobs_queue(tmp_path: Path, redis_server: RedisServer) -> Iterator[Queue]:
+    """A queue of a test's own, whose lost workers are noticed soon."""
+    with queue(tmp_path, redis_server, JOBS_REDELIVERY_SECONDS="2", SHUTDOWN_GRACE_SECONDS="1") as made:
+        yield made

@@ -1,0 +1,72 @@
+"""How jobs end: in time, by their caller, by what they raise or return."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import until
+from tests.jobs.queue import Jobs, Queue, lines
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+
+
+def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Its code as well."""
+    mark = tmp_path / "mark"
+    jobs, _ = replicas
+    status = jobs.wait(jobs.submit("overlong", mark=str(mark)))
+    assert (status["status"], status["error"]) == ("failed", "timeout: it did not finish within 0.5 s")
+    assert lines(mark) == ["stopped"]
+
+
+def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """From another replica, and stops; cancelling it again changes nothing."""
+    mark = tmp_path / "mark"
+    jobs, other = replicas
+    identity = jobs.submit("nap", seconds=60, mark=str(mark))
+    jobs.wait(identity, "running")
+    assert other.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
+    until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
+    assert jobs.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
+    reply = jobs.client.get(f"/jobs/{identity}/result")
+    assert (reply.status_code, reply.json()["status"]) == (409, "cancelled")
+
+
+def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Queue, tmp_path: Path) -> None:
+    """As often as its author allows; its text is in the log, and no caller's."""
+    jobs, _ = replicas
+    status = jobs.wait(jobs.submit("fails_at_first", times=1, mark=str(tmp_path / "one")))
+    assert (status["status"], status["attempts"]) == ("completed", 2)
+    status = jobs.wait(jobs.submit("fails_at_first", times=9, mark=str(tmp_path / "two")))
+    assert (status["status"], status["attempts"], status["error"]) == ("failed", 3, "it failed")
+    assert any("hunter2" in server.output for server in shared.started)
+
+
+@pytest.mark.parametrize(
+    ("job", "params", "error"),
+    [
+        ("tells", {"why": "no such table"}, "no such table"),
+        ("exits", {}, "it failed"),
+        ("unsayable", {}, "no file ?" + 491 * "x"),
+        ("cancels_itself", {}, "it was cancelled from within"),
+        ("infinity", {}, "its result can't be carried by JSON"),
+        ("text_of", {"length": 2000}, "its result has 2002 bytes; JOBS_MAX_RESULT_BYTES allows 1000"),
+    ],
+)
+def test_a_job_that_fails_says_why(
+    replicas: tuple[Jobs, Jobs], job: str, params: dict[str, object], error: str
+) -> None:
+    """As far as its author wants callers to know; the worker goes on."""
+    jobs, _ = replicas
+    status = jobs.wait(jobs.submit(job, **params))
+    assert (status["status"], status["error"]) == ("failed", error)
+    assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
+
+
+def test_a_finished_job_is_gone_after_its_time(replicas: tuple[Jobs, Jobs]) -> None:
+    """Its author's, here; also from the list."""
+    jobs, _ = replicas
+    identity = jobs.submit("briefly_kept")
+    jobs.wait(identity)
+    until(lambda: jobs.client.get(f"/jobs/{identity}/status").status_code == 404, "it is gone")
+    assert identity not in jobs.client.get("/jobs").text

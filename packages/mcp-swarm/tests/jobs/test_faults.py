@@ -1,0 +1,271 @@
+"""What may go wrong with jobs, and what becomes of them."""
+
+import os
+import signal
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conftest import until
+from tests.calls import call, text
+from tests.jobs.queue import Queue, lines, wait_for_death
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+
+
+def test_another_worker_takes_over_from_one_that_was_killed(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Within the redelivery time and a third of it; the attempts are counted, the result is right and there once."""
+    mark = tmp_path / "mark"
+    jobs, first = jobs_queue.replica(), jobs_queue.worker()
+    identity = jobs.submit("nap", seconds=3, mark=str(mark))
+    jobs.wait(identity, "running")
+    os.killpg(first.process.pid, signal.SIGKILL)
+    jobs_queue.worker()
+    status = jobs.wait(identity)
+    assert (status["status"], status["attempts"]) == ("completed", 2)
+    assert jobs.result(identity) == "slept"
+    assert lines(mark) == ["begun", "begun", "ended"]
+
+
+def test_a_worker_that_was_taken_for_dead_reports_nothing(jobs_queue: Queue, tmp_path: Path) -> None:
+    """It stood still, another ran its job meanwhile: what it does when it goes on changes nothing."""
+    mark = tmp_path / "mark"
+    jobs, first = jobs_queue.replica(), jobs_queue.worker()
+    identity = jobs.submit("nap", seconds=4, mark=str(mark))
+    jobs.wait(identity, "running")
+    first.process.send_signal(signal.SIGSTOP)
+    jobs_queue.worker()
+    done = jobs.wait(identity)
+    first.process.send_signal(signal.SIGCONT)
+    until(lambda: lines(mark) == ["begun", "begun", "ended", "cancelled"], "the first has noticed")
+    assert jobs.status(identity) == done
+    assert (done["status"], done["attempts"]) == ("completed", 2)
+
+
+def test_a_worker_runs_so_many_at_once(jobs_queue: Queue, tmp_path: Path) -> None:
+    """As JOBS_CONCURRENCY says, and takes the next when one is done."""
+    jobs = jobs_queue.replica()
+    jobs_queue.worker(JOBS_CONCURRENCY="2")
+    made = [jobs.submit("nap", seconds=2, mark=str(tmp_path / "mark")) for _ in range(3)]
+    for identity in made[:2]:
+        jobs.wait(identity, "running")
+    assert jobs.status(made[2])["status"] == "pending"
+    assert jobs.wait(made[2])["status"] == "completed"
+
+
+def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_path: Path) -> None:
+    """After JOBS_MAX_ATTEMPTS, and says so."""
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    identity = jobs.submit("kills_its_worker", times=9, mark=str(mark))
+    for _ in range(3):
+        (worker,) = jobs_queue.start([("worker",)], False)
+        wait_for_death(worker)
+    jobs_queue.worker()
+    status = jobs.wait(identity)
+    assert (status["status"], status["attempts"]) == ("failed", 3)
+    assert status["error"] == "given up after 3 attempts: its worker was lost too often"
+    assert lines(mark) == ["begun"] * 3
+
+
+def test_a_job_outlives_workers_that_it_killed(jobs_queue: Queue, tmp_path: Path) -> None:
+    """If fewer of them than JOBS_MAX_ATTEMPTS."""
+    jobs = jobs_queue.replica()
+    identity = jobs.submit("kills_its_worker", times=1, mark=str(tmp_path / "mark"))
+    (worker,) = jobs_queue.start([("worker",)], False)
+    wait_for_death(worker)
+    jobs_queue.worker()
+    assert jobs.wait(identity)["attempts"] == 2
+    assert jobs.result(identity) == 2
+
+
+def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(jobs_queue: Queue, tmp_path: Path) -> None:
+    """And takes nothing new meanwhile; it exits with 0."""
+    jobs, worker = jobs_queue.replica(), jobs_queue.worker(SHUTDOWN_GRACE_SECONDS="20", DRAIN_SECONDS="0.1")
+    running = jobs.submit("nap", seconds=3, mark=str(tmp_path / "mark"))
+    jobs.wait(running, "running")
+    worker.process.send_signal(signal.SIGTERM)
+    until(lambda: "SIGTERM" in worker.output, "it has heard")
+    waiting = jobs.submit("text_of", length=3)
+    assert worker.process.wait(30) == 0, worker.output
+    assert jobs.status(running)["status"] == "completed"
+    assert jobs.status(waiting)["status"] == "pending"
+    jobs_queue.worker()
+    assert jobs.wait(waiting)["status"] == "completed"
+
+
+def test_a_job_that_outlasts_the_grace_goes_to_another_worker_at_once(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Without a wait for redelivery, and without an attempt that would count against it."""
+    mark = tmp_path / "mark"
+    jobs, worker = jobs_queue.replica(), jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
+    identity = jobs.submit("nap", seconds=4, mark=str(mark))
+    jobs.wait(identity, "running")
+    assert worker.stop() == 0, worker.output
+    assert jobs.status(identity)["status"] == "pending"
+    jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
+    status = jobs.wait(identity)
+    assert (status["status"], status["attempts"]) == ("completed", 1)
+    assert lines(mark) == ["begun", "cancelled", "begun", "ended"]
+
+
+def test_redis_may_go_away_for_a_while(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Submissions are refused with 503, what runs finishes and its result arrives, tools never notice."""
+    jobs_queue.redis.keep()
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica(MCP_COMPONENTS="tests.sample,tests.packs.working")
+    jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")  # what isn't begun at once waits for longer than the test
+    running = jobs.submit("nap", seconds=2, mark=str(mark))
+    jobs.wait(running, "running")
+    jobs_queue.redis.kill()
+    for _ in range(20):
+        assert text(call(str(jobs.client.base_url), "echo", {"message": "hi"})) == "hi"
+    refused = jobs.post("text_of", {"length": 1})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
+    assert refused.json()["error"] == "unavailable"
+    assert jobs.client.get(f"/jobs/{running}/status").status_code == 503
+    until(lambda: "ended" in lines(mark), "the body has ended, without Redis")
+    jobs_queue.redis.start()
+    assert jobs.wait(running)["status"] == "completed"
+    assert jobs.result(running) == "slept"
+    assert lines(mark) == ["begun", "ended"]
+    assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
+
+
+def test_a_short_outage_disturbs_no_job_that_runs(jobs_queue: Queue, tmp_path: Path) -> None:
+    """It isn't taken for lost, though it runs for longer than that takes; and others are begun beside it."""
+    jobs_queue.redis.keep()
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    jobs_queue.start([("worker",)] * 2, JOBS_REDELIVERY_SECONDS="4")
+    running = jobs.submit("nap", seconds=10, mark=str(mark))
+    jobs.wait(running, "running")
+    jobs_queue.redis.kill()
+    assert jobs.post("text_of", {"length": 1}).status_code == 503
+    jobs_queue.redis.start()
+    for _ in range(10):
+        assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
+    assert jobs.status(running)["status"] == "running", "still, or the test shows nothing"
+    status = jobs.wait(running)
+    assert (status["status"], status["attempts"]) == ("completed", 1)
+    assert lines(mark) == ["begun", "ended"]
+
+
+def test_a_job_is_stopped_whose_cancellation_nobody_heard(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Its worker looks at the record from time to time."""
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    jobs_queue.worker()
+    identity = jobs.submit("silent_nap", mark=str(mark))
+    jobs.wait(identity, "running")
+    jobs_queue.redis.ask("hset", f"template-mcp:jobs:job:{identity}", "state", "cancelled")
+    until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
+
+
+def test_a_worker_ends_while_redis_is_away(jobs_queue: Queue) -> None:
+    """In time, and with 0."""
+    worker = jobs_queue.worker()
+    jobs_queue.redis.kill()
+    assert worker.stop() == 0, worker.output
+
+
+def test_redis_may_hang(jobs_queue: Queue) -> None:
+    """Callers hear so in time, rather than waiting with it."""
+    jobs = jobs_queue.replica()
+    jobs.submit("text_of", length=1)
+    assert jobs_queue.redis.process is not None
+    jobs_queue.redis.process.send_signal(signal.SIGSTOP)
+    try:
+        assert jobs.post("text_of", {"length": 1}).status_code == 503
+    finally:
+        jobs_queue.redis.process.send_signal(signal.SIGCONT)
+    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "jobs are taken again")
+
+
+def test_accepted_jobs_outlive_a_restart_of_redis(jobs_queue: Queue) -> None:
+    """Which keeps what it has on disk."""
+    jobs_queue.redis.keep()
+    jobs = jobs_queue.replica()
+    identities = [jobs.submit("text_of", length=number) for number in range(20)]
+    jobs_queue.redis.kill()
+    jobs_queue.redis.start()
+    jobs_queue.worker()
+    assert [len(jobs.result(each)) for each in identities if jobs.wait(each)] == list(range(20))
+
+
+def test_a_waiting_job_is_cancelled(jobs_queue: Queue, tmp_path: Path) -> None:
+    """And never runs."""
+    mark = tmp_path / "mark"
+    jobs = jobs_queue.replica()
+    identity = jobs.submit("nap", seconds=1, mark=str(mark))
+    assert jobs.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
+    jobs_queue.worker()
+    jobs.wait(jobs.submit("text_of", length=1))
+    assert lines(mark) == []
+
+
+def test_no_more_jobs_are_taken_than_the_queue_has_room_for(jobs_queue: Queue) -> None:
+    """However many are submitted at the same time."""
+    jobs = jobs_queue.replica(JOBS_MAX_PENDING="3")
+    with ThreadPoolExecutor(20) as callers:
+        replies = list(callers.map(lambda _: jobs.post("text_of", {"length": 1}).status_code, range(60)))
+    assert Counter(replies) == {202: 3, 429: 57}
+
+
+def test_nothing_piles_up_in_redis(jobs_queue: Queue) -> None:
+    """When jobs have finished and their time is over, also with keys, and without anybody who looks."""
+    jobs = jobs_queue.replica()
+    jobs_queue.worker()
+    for number in range(30):
+        jobs.post("briefly_kept", key=f"key-{number}")
+    until(lambda: jobs_queue.redis.ask("zcard", "template-mcp:jobs:unfinished") == "0", "all are done")
+    until(lambda: jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:job:*") == "", "all are gone")
+    assert jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:idempotency:*") == ""
+    before = int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody"))
+    for _ in range(4):
+        jobs.submit("briefly_kept")
+    assert int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody")) <= max(4, before - 30)
+    first = jobs.post("briefly_kept", key="key-0")
+    assert first.status_code == 202, "the key is free again"
+
+
+def test_a_full_queue_takes_no_more(jobs_queue: Queue) -> None:
+    """429, with a time after which to try again; a repeat of what it has is still answered."""
+    jobs = jobs_queue.replica(JOBS_MAX_PENDING="3")
+    replies = [jobs.post("text_of", {"length": 1}, key=f"key-{n}") for n in range(5)]
+    assert [reply.status_code for reply in replies] == [202, 202, 202, 429, 429]
+    assert replies[4].headers["Retry-After"] == "5"
+    assert jobs.post("text_of", {"length": 1}, key="key-0").json() == replies[0].json()
+    jobs_queue.worker()
+    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "there is room again")
+
+
+THE_QUEUE_ITSELF = ("stream", "queue", "workers", "task-workers:", "strikes")
+"""What Docket has one of, however many jobs there are and were."""
+
+
+def test_no_key_of_a_job_is_without_an_end(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Waiting, running, finished, cancelled, given back: Redis forgets all of it in time."""
+    jobs = jobs_queue.replica()
+    prefix = "template-mcp:jobs:"
+
+    def eternal() -> list[str]:
+        keys = jobs_queue.redis.ask("--scan").splitlines()
+        assert all(key.startswith(prefix) for key in keys), keys
+        own = [key for key in keys if not key.removeprefix(prefix).startswith(THE_QUEUE_ITSELF)]
+        assert len(own) > 3
+        return [key for key in own if jobs_queue.redis.ask("ttl", key) == "-1"]
+
+    for number in range(3):
+        jobs.post("text_of", {"length": 1}, key=f"key-{number}")
+    cancelled = jobs.submit("text_of", length=1)
+    jobs.client.delete(f"/jobs/{cancelled}")
+    failing = jobs.submit("fails_at_first", times=9, mark=str(tmp_path / "one"))
+    running = jobs.submit("nap", seconds=20, mark=str(tmp_path / "two"))
+    assert eternal() == []
+    jobs_queue.worker()
+    jobs.wait(running, "running")
+    assert eternal() == []
+    jobs.wait(failing)
+    assert eternal() == []

@@ -1,0 +1,56 @@
+"""Callers that close their connection while their job runs: nothing goes wrong, and the job goes on."""
+
+import json
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+
+from conftest import StartServer, until
+from tests.calls import get, request
+from tests.replicas import BOTH
+
+pytestmark = pytest.mark.slow
+
+RESET = struct.pack("ii", 1, 0)
+"""Ends a connection with RST rather than FIN."""
+
+
+def http(method: str, path: str, body: object = None) -> bytes:
+    """A request as bytes."""
+    content = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Accept: {BOTH}", f"Content-Length: {len(content)}"]
+    return "\r\n".join([*lines, "Content-Type: application/json", "", ""]).encode() + content
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+@pytest.mark.parametrize("more", [b"", http("GET", "/version")], ids=["alone", "with another request behind it"])
+@pytest.mark.parametrize("way", ["tool", "submit_job", "POST /jobs"])
+def test_a_caller_that_goes_leaves_no_error_behind(
+    start_server: StartServer, tmp_path: Path, way: str, more: bytes, reset: bool
+) -> None:
+    """In the log of a replica that does the job itself; its first job keeps a caller waiting for a second."""
+    mark = tmp_path / "mark"
+    arguments = {"seconds": 0.5, "mark": str(mark)}
+    if way == "tool":
+        asked = http("POST", "/mcp", request("tools/call", {"name": "nap", "arguments": arguments}))
+    elif way == "submit_job":
+        call = {"name": "submit_job", "arguments": {"job": "nap", "arguments": arguments}}
+        asked = http("POST", "/mcp", request("tools/call", call))
+    else:
+        asked = http("POST", "/jobs", {"job": "nap", "params": arguments})
+    server = start_server(MCP_COMPONENTS="tests.packs.working")
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(asked + more)
+        if way == "tool":  # it waits for the job's end
+            until(mark.exists, "the job has begun")
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    until(lambda: "POST /mcp" in server.output or "POST /jobs" in server.output, "the request's line in the log")
+    if way == "tool":
+        until(lambda: mark.read_text().split() == ["begun", "ended"], "the job goes on to its end")
+    assert get(f"{server.url}/jobs").status_code == 200
+    server.stop()
+    assert "Unhandled error" not in server.output
+    assert "Traceback" not in server.output

@@ -1,0 +1,154 @@
+"""Jobs for MCP clients: as the protocol's tasks, as tools of their own, and by four plain tools."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp_tasks.client import call_tool_task
+
+from tests.calls import ENVELOPE, call, legacy, modern, post, request, text
+from tests.jobs.queue import Jobs, Queue
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+
+PLAIN = {"submit_job", "job_status", "job_result", "cancel_job"}
+DECLARED = {
+    **ENVELOPE,
+    "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+}
+
+
+def url_of(jobs: Jobs) -> str:
+    """Where a replica is."""
+    return str(jobs.client.base_url).rstrip("/")
+
+
+def tasked(jobs: Jobs, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """A request of a client that declares the extension; returns the whole JSON-RPC response."""
+    sent = {**params, "_meta": DECLARED}
+    routing = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Accept": "application/json"}
+    routing["Mcp-Name"] = params.get("name") or params["taskId"]
+    reply = post(url_of(jobs), json=request(method, sent), headers={**routing, **headers})
+    message: dict[str, Any] = reply.json()
+    return message
+
+
+def test_the_official_client_follows_a_task(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Without knowing of it, or step by step; a job that fails is an error, one that is cancelled ends."""
+
+    async def follow() -> None:
+        async with Client(f"{url_of(replicas[0])}/mcp", mode="2026-07-28") as client:
+            done = await client.call_tool("typed", {"count": 2, "names": ["a"]})
+            assert done.structured_content == {"a": 4.0}
+            task = await call_tool_task(client, "nap", {"seconds": 30, "mark": str(tmp_path / "mark")})
+            assert (await task.status()).status == "working"
+            await task.cancel()
+            assert (await task.status()).status == "cancelled"
+            task = await call_tool_task(client, "tells", {"why": "no such table"})
+            final = await task.wait()
+            assert final.error is not None
+            assert (final.status, final.error["message"]) == ("failed", "no such table")
+
+    asyncio.run(follow())
+
+
+def test_a_task_is_asked_for_on_another_replica(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """With its progress; its id is the job's, for REST as well."""
+    here, there = replicas
+    made = tasked(here, "tools/call", {"name": "nap", "arguments": {"seconds": 60, "mark": str(tmp_path / "m")}})
+    created = made["result"]
+    assert (created["resultType"], created["status"]) == ("task", "working")
+    identity = created["taskId"]
+    got: dict[str, Any] = {}
+    while "step" not in got.get("statusMessage", ""):
+        got = tasked(there, "tasks/get", {"taskId": identity})["result"]
+    assert (got["resultType"], got["status"]) == ("complete", "working")
+    assert tasked(there, "tasks/cancel", {"taskId": identity})["result"]["resultType"] == "complete"
+    assert tasked(here, "tasks/get", {"taskId": identity})["result"]["status"] == "cancelled"
+    made = tasked(here, "tools/call", {"name": "text_of", "arguments": {"length": 2}})
+    identity = made["result"]["taskId"]
+    there.wait(identity)
+    got = tasked(there, "tasks/get", {"taskId": identity})["result"]
+    assert got["status"] == "completed"
+    assert got["result"]["content"] == [{"type": "text", "text": "xx"}]
+    assert got["ttlMs"] == 3_600_000
+    assert tasked(there, "tasks/update", {"taskId": identity, "inputResponses": {}})["result"]["resultType"]
+    assert tasked(there, "tasks/cancel", {"taskId": identity})["result"]["resultType"] == "complete"
+    assert there.status(identity)["status"] == "completed", "what has finished stays so"
+
+
+def test_tasks_of_nobody_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:
+    """Invalid params, as the extension wants it."""
+    for method in ("tasks/get", "tasks/cancel"):
+        assert tasked(replicas[0], method, {"taskId": "none"})["error"]["code"] == -32602
+    wrong = tasked(replicas[0], "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})
+    assert wrong["error"]["code"] == -32020
+
+
+def test_who_does_not_declare_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]) -> None:
+    """And is told what to declare when asking for one; the handshake protocol has no such method."""
+    url = url_of(replicas[0])
+    undeclared = modern(url, "tasks/get", {"taskId": "x"}).json()["error"]
+    assert undeclared["code"] == -32021
+    assert undeclared["data"] == {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    assert legacy(url, "tasks/get", {"taskId": "x"}).json()["error"]["code"] == -32601
+    arguments = {"name": "text_of", "arguments": {"length": 2}}
+    for reply in (modern(url, "tools/call", arguments), legacy(url, "tools/call", arguments)):
+        assert text(reply.json()["result"]) == "xx"
+
+
+def test_arguments_are_checked_before_there_is_a_task(replicas: tuple[Jobs, Jobs]) -> None:
+    """By the schema that the tool has, in all ways to submit."""
+    url = url_of(replicas[0])
+    wrong = {"count": "many", "names": []}
+    answers = [
+        tasked(replicas[0], "tools/call", {"name": "typed", "arguments": wrong})["result"],
+        call(url, "typed", wrong),
+        call(url, "submit_job", {"job": "typed", "arguments": wrong}),
+    ]
+    for answer in answers:
+        assert answer["isError"]
+        assert "count: Input should be a valid integer" in text(answer)
+    tools = {tool["name"]: tool for tool in legacy(url, "tools/list").json()["result"]["tools"]}
+    assert tools["typed"]["inputSchema"]["required"] == ["count", "names"]
+    assert "progress" not in tools["nap"]["inputSchema"]["properties"]
+    assert tools.keys() >= PLAIN
+
+
+def test_a_job_s_own_tool_waits_a_moment(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """And then tells how to get the result."""
+    here, there = replicas
+    answer = call(url_of(here), "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
+    identity = answer["structuredContent"]["id"]
+    assert text(answer) == f"Still running after 1 s. Ask job_status and job_result for job_id {identity!r}."
+    there.wait(identity)
+    assert call(url_of(there), "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
+    failed = call(url_of(here), "tells", {"why": "no such table"})
+    assert (failed["isError"], text(failed)) == (True, "tells: no such table")
+
+
+def test_four_plain_tools_do_for_any_client(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Each step on another replica."""
+    here, there = map(url_of, replicas)
+    arguments = {"seconds": 30, "mark": str(tmp_path / "mark")}
+    submission = {"job": "nap", "arguments": arguments, "idempotency_key": "k"}
+    identity = call(here, "submit_job", submission)["structuredContent"]["id"]
+    assert call(there, "submit_job", submission)["structuredContent"]["id"] == identity
+    conflict = call(there, "submit_job", {**submission, "arguments": {**arguments, "seconds": 1}})
+    assert text(conflict) == "This Idempotency-Key was used for another submission."
+    assert call(there, "job_status", {"job_id": identity})["structuredContent"]["status"] in ("pending", "running")
+    assert "result" not in call(here, "job_result", {"job_id": identity})["structuredContent"]
+    assert call(there, "cancel_job", {"job_id": identity})["structuredContent"]["status"] == "cancelled"
+    gone = call(here, "job_result", {"job_id": identity})
+    assert (gone["isError"], text(gone)) == (True, "nap: cancelled")
+    assert "There is no such job" in text(call(here, "job_status", {"job_id": "none"}))
+
+
+def test_jobs_leave_other_tools_in_the_fast_lane(shared: Queue) -> None:
+    """And lists are remembered as before."""
+    jobs = shared.replica(MCP_COMPONENTS="tests.sample,tests.packs.working")
+    paths = jobs.client.get("/version").json()["paths"]
+    assert paths["echo"] == "fast"
+    assert paths["nap"].startswith("fastmcp")

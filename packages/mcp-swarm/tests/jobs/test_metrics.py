@@ -1,0 +1,57 @@
+"""The queue of long jobs, as `/metrics` tells it."""
+
+from functools import partial
+
+import pytest
+
+from conftest import StartServer, until
+from tests.calls import get
+from tests.jobs.queue import Jobs, Queue
+from tests.metrics.page import Scrape
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("redis")]
+
+DEPTH, AGE, RUNNING = "mcp_job_queue_depth", "mcp_job_queue_age_seconds", "mcp_jobs_running"
+
+
+def _url(jobs: Jobs) -> str:
+    return str(jobs.client.base_url).rstrip("/")
+
+
+def _has_ended(url: str) -> bool:
+    return Scrape(url).value("mcp_jobs_total", job="text_of", state="completed") == 1
+
+
+def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
+    """Jobs that wait without a worker; then run; then how they ended, from any replica."""
+    one, other = jobs_queue.replicas(2)
+    assert Scrape(_url(one)).series(DEPTH) == [0]
+    done, failing = one.submit("text_of", length=3), other.submit("tells", why="no")
+    until(lambda: Scrape(_url(other)).value(DEPTH) == 2, "two wait")
+    until(lambda: Scrape(_url(one)).value(AGE) > 0, "for some time")
+    jobs_queue.start([("worker",)])
+    one.wait(done)
+    one.wait(failing)
+    until(lambda: Scrape(_url(one)).series(DEPTH) == [0], "none waits")
+    for jobs in (one, other):
+        until(partial(_has_ended, _url(jobs)), "one ended")
+        assert Scrape(_url(jobs)).value("mcp_jobs_total", job="tells", state="failed") == 1
+        assert Scrape(_url(jobs)).value(RUNNING) == 0
+
+
+def test_a_queue_that_is_away(jobs_queue: Queue) -> None:
+    """Everything else is told."""
+    (one,) = jobs_queue.replicas(1)
+    assert Scrape(_url(one)).series(DEPTH) == [0]
+    jobs_queue.redis.kill()
+    until(lambda: not Scrape(_url(one)).series(DEPTH), "no old number is told")
+    assert Scrape(_url(one)).series("mcp_requests_in_flight")
+
+
+def test_a_queue_in_the_replica_is_not_started_by_a_look(start_server: StartServer) -> None:
+    """A replica without jobs pays nothing for them."""
+    server = start_server()
+    assert not Scrape(server.url).series(DEPTH)
+    reply = get(f"{server.url}/jobs")
+    assert reply.status_code == 200
+    until(lambda: Scrape(server.url).series(DEPTH) == [0], "it has been asked for")

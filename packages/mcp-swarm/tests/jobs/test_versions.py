@@ -1,0 +1,93 @@
+"""Jobs while an update goes on, and messages that nobody can read."""
+
+import pytest
+from redis import Redis
+
+from conftest import until
+from tests.jobs.queue import Queue
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+
+NEXT = "tests.packs.working_next"
+STREAM = "template-mcp:jobs:stream"
+
+
+def test_a_new_versions_job_waits_for_a_new_worker(jobs_queue: Queue) -> None:
+    """The old worker hands it back, and it counts as no attempt."""
+    jobs, old = jobs_queue.replica(MCP_COMPONENTS=NEXT), jobs_queue.worker()
+    identity = jobs.submit("brand_new")
+    until(lambda: not is_queued(jobs_queue, identity), "the old worker has seen it")
+    jobs_queue.worker(MCP_COMPONENTS=NEXT)
+    status = jobs.wait(identity)
+    assert (status["status"], status["attempts"]) == ("completed", 1)
+    assert old.process.poll() is None
+
+
+def test_an_old_versions_job_is_run_by_an_old_worker(jobs_queue: Queue) -> None:
+    """While there is one, and a replica of either version tells of it."""
+    old, new = jobs_queue.replica(), jobs_queue.replica(MCP_COMPONENTS=NEXT)
+    jobs_queue.worker(MCP_COMPONENTS=NEXT)
+    identity = old.submit("text_of", length=2)
+    until(lambda: not is_queued(jobs_queue, identity), "the new worker has seen it")
+    jobs_queue.worker()
+    assert new.wait(identity)["status"] == "completed"
+    assert new.result(identity) == "xx"
+
+
+def test_a_job_that_no_worker_knows_has_failed_in_the_end(jobs_queue: Queue) -> None:
+    """After JOBS_UNKNOWN_SECONDS, and says so."""
+    jobs = jobs_queue.replica()
+    jobs_queue.worker(MCP_COMPONENTS=NEXT, JOBS_UNKNOWN_SECONDS="1")
+    status = jobs.wait(jobs.submit("text_of", length=1))
+    assert (status["status"], status["error"]) == ("failed", "no worker knows a job named 'text_of'")
+
+
+def is_queued(jobs_queue: Queue, identity: str) -> bool:
+    """Whether a job's message is in the stream, rather than put back for later."""
+    with Redis(port=jobs_queue.redis.port) as redis:
+        return any(message[b"key"].decode() == identity for _, message in redis.xrange(STREAM))
+
+
+POISON = [
+    {"args": b"\x80\x05garbage"},
+    {"kwargs": b""},
+    {"attempt": b"x"},
+    {"when": b"yesterday"},
+    {"function": b"\xff"},
+    {"key": b"\xff"},
+]
+
+
+def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
+    """Their jobs fail, all others are run, and the worker lives."""
+    jobs = jobs_queue.replica()
+    spoilt = [jobs.submit("text_of", length=1) for _ in POISON]
+    other = jobs.submit("text_of", length=2)
+    with Redis(port=jobs_queue.redis.port) as redis:
+        for poison, (number, message) in zip(POISON, redis.xrange(STREAM), strict=False):
+            redis.xdel(STREAM, number)
+            redis.xadd(STREAM, {**message, **{name.encode(): value for name, value in poison.items()}})
+    worker = jobs_queue.worker()
+    assert jobs.wait(other)["status"] == "completed"
+    for identity, poison in zip(spoilt, POISON, strict=True):
+        if "key" not in poison:
+            status = jobs.wait(identity)
+            assert (status["status"], status["error"]) == ("failed", "its message in the queue can't be read"), poison
+    with Redis(port=jobs_queue.redis.port) as redis:
+        until(lambda: redis.xlen(STREAM) == 0, "nothing is left of them")
+    assert worker.output.count("Dropped from the queue") == len(POISON)
+    assert jobs.wait(jobs.submit("text_of", length=3))["status"] == "completed"
+
+
+def test_arguments_that_cannot_be_read_fail_their_job(jobs_queue: Queue) -> None:
+    """As when an update has changed what a job takes."""
+    jobs = jobs_queue.replica()
+    broken, misfit = jobs.submit("text_of", length=1), jobs.submit("text_of", length=1)
+    with Redis(port=jobs_queue.redis.port) as redis:
+        redis.set(f"template-mcp:jobs:arguments:{broken}", "{", keepttl=True)
+        redis.set(f"template-mcp:jobs:arguments:{misfit}", '{"width": 1}', keepttl=True)
+    jobs_queue.worker()
+    for identity in (broken, misfit):
+        status = jobs.wait(identity)
+        assert status["status"] == "failed"
+        assert status["error"].startswith("its arguments can't be read: ")

@@ -1,0 +1,74 @@
+"""The command line."""
+
+import pytest
+
+from conftest import SOURCE
+from mcp_swarm.loadtest.message import Family
+from mcp_swarm.loadtest.options import read
+from mcp_swarm.loadtest.pace import Ramp
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred calls of echo from twenty callers."""
+    monkeypatch.delenv("MCP_TOKEN", raising=False)
+    options = read([])
+    assert (options.requests, options.seconds, options.concurrent, options.ramp) == (100, None, 20, None)
+    assert (options.policy, options.families, options.what, options.headers) == ("keepalive", (Family.LEGACY,), {}, {})
+
+
+def test_times_and_rates() -> None:
+    """With and without units."""
+    options = read(["--duration", "1.5m", "--timeout", "500ms", "--rate", "20/s", "--warm-up", "2"])
+    assert (options.seconds, options.patience, options.warm_up) == (90, 0.5, 2)
+    assert options.ramp == Ramp(20, 20, 0)
+    assert options.requests is None
+
+
+def test_a_ramp_takes_its_own_time() -> None:
+    """Unless another one is given."""
+    assert read(["--ramp", "0:100/30s"]).seconds == 30
+    assert read(["--ramp", "0:100/30s", "--duration", "60s"]).seconds == 60
+    assert read(["--ramp", "0:100/30s", "--requests", "5"]).seconds is None
+
+
+def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it isn't in the shell's history."""
+    monkeypatch.setenv("MCP_TOKEN", "secret")
+    assert read([]).headers == {"Authorization": "Bearer secret"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--requests", "0"], "'0' is not a whole number above 0"),
+        (["--concurrent", "x"], "'x' is not a whole number"),
+        (["--duration", "soon"], "it looks like 500ms, 30s or 5m"),
+        (["--duration", "0"], "no time above 0"),
+        (["--rate", "0"], "it looks like 500/s"),
+        (["--rate", "inf"], "no number of 0 or more"),
+        (["--ramp", "0:0/1s"], "sends nothing"),
+        (["--ramp", "fast"], "it looks like 0:1000/30s"),
+        (["--rate", "5", "--ramp", "0:1/1s"], "give one of them"),
+        (["--connections", "recycle:0"], "none of keepalive, fresh, recycle:N"),
+        (["--args", "{}x", "--tool", "a"], "is no JSON"),
+        (["--args", "[]", "--tool", "a"], "is no JSON object"),
+        (["--args", '{"a": 1}'], "--args are for --tool or --method"),
+        (["--tool", "a", "--args", '{"a": "{random:9-1}"}'], "{random:1-100}"),
+        (["--tool", "a", "--session"], "not allowed with"),
+        (["--mix", "/nowhere.json"], "can't read"),
+        (["--header", "X"], "it looks like 'X-Tenant: blue'"),
+        (["--header", "X: a\r\nY: b"], "is no header"),
+        (["--threshold", "p99"], "it looks like 'p99<200ms'"),
+        (["--json", "/nowhere/at/all.json"], "there is no folder '/nowhere/at'"),
+        (["--era", "future"], "invalid choice"),
+        (["--compare", "/nowhere.json"], "can't read"),
+        (["--compare", "pyproject.toml"], "as JSON"),
+        (["--compare", str(SOURCE / "loadtest/report/schema.json")], "is no run that --json wrote"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With exit code 2, and what would be right."""
+    with pytest.raises(SystemExit) as ended:
+        read(arguments)
+    assert ended.value.code == 2
+    assert said in " ".join(capsys.readouterr().err.split())

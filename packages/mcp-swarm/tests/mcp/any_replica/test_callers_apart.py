@@ -1,0 +1,72 @@
+"""Nothing of one caller's is for another who shares nothing with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Server
+from tests.calls import FULL, call, legacy, text
+from tests.replicas import (
+    Fleet,
+    asking,
+    streaming,
+)
+
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+
+
+def test_a_log_level_silences_nobody_else(fleet: Fleet) -> None:
+    """FastMCP keeps one level for all who come without a session."""
+    for replica in fleet.replicas:
+        for level in ("emergency", "error"):
+            assert legacy(replica.url, "logging/setLevel", {"level": level}).json()["result"] == {}
+        with streaming(replica.url, asking("handshake", "tools/call", {"name": "test_tool_with_logging"})) as (_, seen):
+            assert len(list(seen)) == 4
+
+
+Send = Callable[[str, str, dict[str, Any]], str]
+
+
+def in_session(session: str, path: str) -> Send:
+    """What calls a tool with a session id of the caller's choice, and gives the text of its result."""
+    meta = FULL if path == "full" else {}
+
+    def send(url: str, tool: str, arguments: dict[str, Any]) -> str:
+        asked = asking("handshake", "tools/call", {"name": tool, "arguments": arguments}, **meta)
+        asked["headers"] |= {"Mcp-Session-Id": session}
+        with streaming(url, asked) as (reply, events):
+            if reply.headers["content-type"] == "text/event-stream":
+                return text(list(events)[-1]["result"])
+            return text(httpx.Response(200, content=reply.read()).json()["result"])
+
+    return send
+
+
+@pytest.mark.parametrize("path", ["fast", "full"])
+def test_a_session_id_reads_nobody_elses_state(fleet: Fleet, path: str) -> None:
+    """Who names another's session isn't that other: no replica has issued an id that could prove it."""
+    send = in_session("alice", path)
+    for replica in fleet.replicas:
+        assert send(replica.url, "remember", {"value": "secret"}) == "secret"
+        assert send(replica.url, "recall", {}) == "None"
+        assert in_session("bob", path)(replica.url, "recall", {}) == "None"
+        assert text(call(replica.url, "recall")) == "None"
+
+
+def test_nor_does_it_in_the_sdks_own_mode(alone: dict[str, Server]) -> None:
+    """JSON_RESPONSE=false without sessions."""
+    server = alone["false"]
+    send = in_session("alice", "fast")
+    assert send(server.url, "remember", {"value": "secret"}) == "secret"
+    assert send(server.url, "recall", {}) == "None"
+
+
+def test_a_log_level_silences_nobody_else_in_the_sdks_own_mode(alone: dict[str, Server]) -> None:
+    """JSON_RESPONSE=false is no excuse."""
+    server = alone["false"]
+    with streaming(server.url, asking("handshake", "logging/setLevel", {"level": "emergency"})) as (reply, _):
+        assert reply.status_code == 200
+    with streaming(server.url, asking("handshake", "tools/call", {"name": "test_tool_with_logging"})) as (_, seen):
+        assert len(list(seen)) == 4

@@ -1,0 +1,139 @@
+"""The clients that people use hold a conversation with a fleet."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import Client as FastMCPClient
+from fastmcp.client.transports import StreamableHttpTransport
+from mcp import Client, MCPError
+from mcp.client.context import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ListRootsResult,
+    LoggingMessageNotificationParams,
+    PromptReference,
+    Root,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import FileUrl
+
+from tests.mcp.any_replica.rounds import ROUNDS
+from tests.replicas import (
+    Fleet,
+)
+
+
+async def _elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    """A user who answers every form with the same."""
+    return ElicitResult(action="accept", content={"name": "Ada", "color": "blue", "ok": True})
+
+
+async def _sample(context: ClientRequestContext, params: CreateMessageRequestParams) -> CreateMessageResult:
+    """A model that says the same to everything."""
+    return CreateMessageResult(role="assistant", content=TextContent(type="text", text="Paris"), model="test")
+
+
+async def _roots(context: ClientRequestContext) -> ListRootsResult:
+    """A client with one folder."""
+    return ListRootsResult(roots=[Root(uri=FileUrl("file:///work"))])
+
+
+def said(result: CallToolResult) -> str:
+    """The text of a tool's result."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
+    """Lists, calls, reads, prompts, completions, progress, log messages, questions: through all replicas."""
+    served: set[str] = set()
+    reports: list[float] = []
+    logged: list[LoggingMessageNotificationParams] = []
+
+    async def note(response: httpx2.Response) -> None:
+        served.add(response.headers["x-served-by"])
+
+    async def log(params: LoggingMessageNotificationParams) -> None:
+        logged.append(params)
+
+    async def reported(progress: float, total: float | None, message: str | None) -> None:
+        reports.append(progress)
+
+    async def converse() -> None:
+        async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=30) as http:
+            transport = streamable_http_client(f"{fleet.url}/mcp", http_client=http)
+            client = Client(
+                transport,
+                mode=mode,
+                cache=None,
+                logging_callback=log,
+                log_level="info",
+                elicitation_callback=_elicit,
+                sampling_callback=_sample,
+                list_roots_callback=_roots,
+            )
+            async with client:
+                assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
+                assert said(await client.call_tool("echo", {"message": "hällo 🌍"})) == "hällo 🌍"
+                (contents,) = (await client.read_resource("test://template/7/data")).contents
+                assert isinstance(contents, TextResourceContents)
+                assert '"id": "7"' in contents.text
+                (message,) = (await client.get_prompt("test_simple_prompt")).messages
+                assert isinstance(message.content, TextContent)
+                reference = PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
+                completion = await client.complete(reference, {"name": "arg1", "value": "par"})
+                assert completion.completion.values == ["paris", "park", "party"]
+                assert (await client.call_tool("no_such_tool")).is_error
+                with pytest.raises(MCPError, match="not found"):
+                    await client.read_resource("test://no-such-resource")
+                await client.call_tool("test_tool_with_progress", progress_callback=reported)
+                await client.call_tool("test_tool_with_logging")
+                if mode != "legacy":
+                    for tool, answer in ROUNDS.items():
+                        assert said(await client.call_tool(tool)) == answer
+
+    asyncio.run(converse())
+    assert served == {"replica-1", "replica-2", "replica-3"}
+    assert reports == [0, 50, 100]
+    assert len(logged) == 3
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+def test_fastmcps_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
+    """It is what most people write against."""
+    served: set[str] = set()
+
+    async def note(response: httpx2.Response) -> None:
+        served.add(response.headers["x-served-by"])
+
+    def http(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+        **options: Any,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(headers=headers, auth=auth, event_hooks={"response": [note]}, timeout=30)
+
+    async def converse() -> None:
+        transport = StreamableHttpTransport(f"{fleet.url}/mcp", httpx_client_factory=http)
+        async with FastMCPClient(transport, mode=mode, cache=False) as client:
+            assert "add" in [tool.name for tool in await client.list_tools()]
+            assert (await client.call_tool("add", {"a": 2, "b": 40})).data == 42
+            (contents,) = await client.read_resource("test://static-text")
+            assert isinstance(contents, TextResourceContents)
+            assert len((await client.get_prompt("test_simple_prompt")).messages) == 1
+            assert "test://watched-resource" in [str(each.uri) for each in await client.list_resources()]
+
+    asyncio.run(converse())
+    assert served == {"replica-1", "replica-2", "replica-3"}

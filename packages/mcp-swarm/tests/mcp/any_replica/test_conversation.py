@@ -1,0 +1,88 @@
+"""One conversation, each of its requests answered by another replica."""
+
+import itertools
+from collections.abc import Iterator
+from typing import get_args
+
+import httpx
+import pytest
+
+from tests.calls import HEADERS, legacy, modern, post
+from tests.replicas import (
+    Family,
+    Fleet,
+)
+
+FAMILIES = get_args(Family)
+VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def conversation(url: str, family: Family, **headers: str) -> Iterator[httpx.Response]:
+    """A request of each kind."""
+    send = legacy if family == "handshake" else modern
+    reference = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
+    for method, params in (
+        ("tools/list", {}),
+        ("tools/call", {"name": "echo", "arguments": {"message": "hello"}}),
+        ("tools/call", {"name": "test_logging_tool", "arguments": {}}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("resources/read", {"uri": "test://static-text"}),
+        ("resources/read", {"uri": "test://template/7/data"}),
+        ("prompts/list", {}),
+        ("prompts/get", {"name": "test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}}),
+        ("completion/complete", {"ref": reference, "argument": {"name": "arg1", "value": "par"}}),
+    ):
+        yield send(url, method, params, **headers)
+
+
+def check(replies: list[httpx.Response]) -> None:
+    """All are results, none names a session, and no two in a row are from the same replica."""
+    for reply in replies:
+        assert reply.status_code == 200, reply.text
+        assert "result" in reply.json()
+        assert "mcp-session-id" not in reply.headers
+    served = [reply.headers["x-served-by"] for reply in replies]
+    assert all(one != other for one, other in itertools.pairwise(served))
+    assert set(served) == {"replica-1", "replica-2", "replica-3"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_handshake_holds_on_every_replica(fleet: Fleet, version: str) -> None:
+    """The replica that shook hands isn't the one that is asked then."""
+    opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
+    assert opened.json()["result"]["protocolVersion"] == version
+    spoken = {"MCP-Protocol-Version": version}
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    done = post(fleet.url, json=initialized, headers={**HEADERS, **spoken})
+    assert done.status_code == 202
+    assert {opened.headers["x-served-by"], done.headers["x-served-by"]} < {"replica-1", "replica-2", "replica-3"}
+    check([opened, *conversation(fleet.url, "handshake", **spoken), legacy(fleet.url, "ping", {}, **spoken)])
+
+
+@pytest.mark.parametrize("version", ["2099-01-01", "2026-07-28", "1.0", ""])
+def test_another_version_is_answered_with_the_newest_of_the_era(fleet: Fleet, version: str) -> None:
+    """The client decides then whether it can live with it (lifecycle, "Version Negotiation")."""
+    opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
+    assert opened.json()["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_the_handshake_promises_no_notifications(fleet: Fleet) -> None:
+    """There is no stream on which the handshake protocol could hear of a change, since there is no session."""
+    opened = legacy(fleet.url, "initialize", {"protocolVersion": "2025-11-25", **CLIENT})
+    capabilities = opened.json()["result"]["capabilities"]
+    promised = {kind for kind in ("tools", "prompts", "resources") if capabilities[kind].get("listChanged")}
+    assert promised == set()
+    assert not capabilities["resources"].get("subscribe")
+
+
+@pytest.mark.parametrize("session", ["made-up", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "!", "x" * 4000])
+def test_a_session_id_of_another_server_is_not_refused(fleet: Fleet, session: str) -> None:
+    """Clients keep theirs when a server is replaced by this one."""
+    check(list(conversation(fleet.url, "handshake", **{"Mcp-Session-Id": session})))
+
+
+def test_the_stateless_era_needs_no_replica_twice(fleet: Fleet) -> None:
+    """Nor a first one."""
+    check([modern(fleet.url, "server/discover"), *conversation(fleet.url, "stateless")])

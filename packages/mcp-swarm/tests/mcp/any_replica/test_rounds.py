@@ -1,0 +1,32 @@
+"""A call of several rounds, each of which may come to another replica."""
+
+import pytest
+
+from tests.calls import text
+from tests.mcp.any_replica.rounds import ROUNDS, rounds
+from tests.replicas import (
+    Fleet,
+)
+
+
+@pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
+def test_a_tool_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet, tool: str, answer: str) -> None:
+    """Nothing of the first round is left on its replica."""
+    result, count = rounds(fleet.urls, "tools/call", {"name": tool, "arguments": {}})
+    assert text(result) == answer
+    assert count == (3 if tool.endswith("multi_round") else 2)
+
+
+@pytest.mark.needs("redis")
+@pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
+def test_so_it_does_with_redis(fleet_with_redis: Fleet, tool: str, answer: str) -> None:
+    """Where each state is good for one use."""
+    result, _ = rounds(fleet_with_redis.urls, "tools/call", {"name": tool, "arguments": {}})
+    assert text(result) == answer
+
+
+def test_a_prompt_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet) -> None:
+    """As a tool does."""
+    result, count = rounds(fleet.urls, "prompts/get", {"name": "test_input_required_result_prompt"})
+    assert result["messages"][0]["content"]["text"] == "Use this context: tea"
+    assert count == 2

@@ -1,0 +1,24 @@
+"""The two servers that answer each request."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.mcp.paths.both import Pair
+from tests.mcp.paths.looks import Looks
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    """Two servers without middleware of their own."""
+    made = Pair()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def pair_within() -> Iterator[Pair]:
+    """Two servers with registered middleware, which the fast path runs, too."""
+    made = Pair(Looks)
+    yield made
+    made.close()

@@ -1,0 +1,41 @@
+"""Whatever may come: requests and calls that hypothesis makes."""
+
+import os
+
+import pytest
+from hypothesis import given, note, settings
+
+from tests.mcp.paths.asked import WARNINGS
+from tests.mcp.paths.both import Pair
+from tests.mcp.paths.generated import calls, requests
+from tests.mcp.paths.wire import Sent
+
+pytestmark = [pytest.mark.slow, *WARNINGS]
+
+
+EXAMPLES = int(os.environ.get("PATHS_EXAMPLES", "500"))
+"""Requests that each of the generating tests makes."""
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(asked=requests())
+def test_any_request_gets_one_answer(pair: Pair, asked: Sent) -> None:
+    """Valid, invalid, odd."""
+    note(f"{asked.method} {asked.headers} {asked.body!r}")
+    assert pair.check(asked).status < 500
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(asked=calls())
+def test_any_arguments_get_one_answer(pair: Pair, asked: Sent) -> None:
+    """What a tool is given, and gives back."""
+    note(f"{asked.headers} {asked.body!r}")
+    assert pair.check(asked).status in (200, 400)
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(asked=calls())
+def test_any_arguments_get_one_answer_within_middleware(pair_within: Pair, asked: Sent) -> None:
+    """The same where the fast path runs registered middleware."""
+    note(f"{asked.headers} {asked.body!r}")
+    assert pair_within.check(asked).status in (200, 400)

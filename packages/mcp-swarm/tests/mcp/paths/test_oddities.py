@@ -1,0 +1,103 @@
+"""Each part of a request with each kind of value, and each header in each form."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from tests.calls import ENVELOPE, VERSION, request
+from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, sent
+from tests.mcp.paths.both import Pair
+from tests.mcp.paths.forms import FORMS, in_form
+from tests.mcp.paths.generated import META, OTHER_PARAMS
+from tests.mcp.paths.wire import Sent
+
+pytestmark = [pytest.mark.slow, *WARNINGS]
+
+
+_NAMES = [
+    "text",
+    "",
+    " text",
+    "text ",
+    "TEXT",
+    "ä",
+    "text\x00",
+    "=?base64?dGV4dA==?=",
+    "=?base64?",
+    "=?",
+    "no such",
+    "1",
+]
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("method", ["tools/call", "tools/list", "prompts/get", "no/such"])
+def test_each_form_of_a_header_gets_one_answer(pair: Pair, method: str, version: str) -> None:
+    """The short way through the headers must let nothing pass that the SDK refuses, nor refuse what it lets pass."""
+    for name in _NAMES if method == "tools/call" else ["text"]:
+        params = {"_meta": ENVELOPE, **({} if method == "tools/list" else {"name": name})}
+        body = json.dumps(request(method, params)).encode()
+        for odd in ("mcp-protocol-version", "mcp-method", "mcp-name"):
+            for form in ["right", *FORMS]:
+                routing = {"mcp-protocol-version": version, "mcp-method": method, "mcp-name": name}
+                headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+                for key, value in routing.items():
+                    headers += [(key.encode(), each) for each in in_form(value, form if key == odd else "right")]
+                pair.check(Sent(body, tuple(headers)))
+
+
+_ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    1.5,
+    -0.0,
+    10**30,
+    "",
+    "x",
+    "1.0",
+    "2.0",
+    [],
+    ["a"],
+    {},
+    {"a": None},
+    {"version": "1.0"},
+]
+_ODD += [
+    {"version": "2.0"},
+    {"version": 2},
+    {"name": "n", "version": "1"},
+    {"roots": {"listChanged": 1}},
+    "debug",
+    VERSION,
+]
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
+@pytest.mark.parametrize("name", ["text", "versioned", "context_at_large", "reports"])
+def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: str) -> None:
+    """Each part of `params` and of `_meta`, with each kind of value."""
+    envelope = ENVELOPE if version == VERSION else {}
+    for odd in _ODD:
+        for key in META:
+            pair.check(sent(request("tools/call", {"name": name, "_meta": {**envelope, key: odd}}), version))
+        for key in sorted({*OTHER_PARAMS, "arguments", "_meta"} - {"name"}):
+            pair.check(sent(request("tools/call", {"name": name, "_meta": envelope, key: odd}), version))
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
+@pytest.mark.parametrize("method", ["tools/list", "resources/templates/list", "server/discover", "ping"])
+def test_each_oddity_of_a_list_gets_one_answer(pair: Pair, method: str, version: str) -> None:
+    """A list is remembered for those who ask for all of it, rightly."""
+    envelope = ENVELOPE if version == VERSION else {}
+    pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method}, version))
+    pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method, "params": None}, version))
+    for odd in _ODD:
+        for key in META:
+            pair.check(sent(request(method, {"_meta": {**envelope, key: odd}}), version))
+        for key in ("cursor", "extra", "_meta"):
+            pair.check(sent(request(method, {"_meta": envelope, key: odd}), version))

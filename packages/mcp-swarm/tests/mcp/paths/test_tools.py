@@ -1,0 +1,185 @@
+"""Each tool, however it is called and whatever comes of it: one answer, from one run."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from tests.calls import ENVELOPE, VERSION, request
+from tests.mcp.paths.asked import HANDSHAKE, VERSIONS, WARNINGS, called, sent
+from tests.mcp.paths.both import Pair
+from tests.mcp.paths.looks import WISHES
+from tests.mcp.paths.tools import (
+    ARGUMENTS,
+    CONTEXTS,
+    FAILING,
+    NEVER_BEGUN,
+    PLAIN,
+    SHIPPED,
+    TOOLS,
+    UNUSUAL,
+    VALID,
+    WITHOUT_RESULT,
+)
+from tests.mcp.paths.wire import Sent
+from tests.packs.results import failing
+
+pytestmark = WARNINGS
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_each_tool_gets_one_answer(pair: Pair, pair_within: Pair, tool: str, version: str) -> None:
+    """With valid arguments, with and without middleware; nothing runs twice."""
+    for servers in (pair, pair_within):
+        answer = servers.check(called(tool, VALID.get(tool), version))
+        calls_others = tool.startswith("calls") or tool in ("injected_from_another", "injected_around_another")
+        assert all(times == 1 or calls_others for times in answer.runs.values())
+        if tool not in (*FAILING, *WITHOUT_RESULT):
+            assert not answer.message["result"].get("isError")
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, version: str) -> None:
+    """A tool that calls another one takes over its result or its failure."""
+    answer = pair.check(called("calls_another", {"name": tool, "arguments": VALID.get(tool, {})}, version))
+    assert answer.runs["tool 'calls_another'"] <= 2
+
+
+@pytest.mark.parametrize("wish", WISHES)
+@pytest.mark.parametrize("tool", [*SHIPPED, "picture", "result", "asks", *FAILING, *CONTEXTS])
+def test_each_wish_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
+    """Middleware may answer by itself, call something else, try again, or do something instead."""
+    answer = pair_within.check(called(tool, {**VALID.get(tool, {}), "wish": wish}))
+    ran = answer.runs.get(f"tool '{tool}'", 0) > 0
+    assert ran == (wish not in ("own answer", "another name") and tool not in NEVER_BEGUN)
+    pair_within.check(called(tool, {"wish": wish, "unknown": 1}))
+
+
+@pytest.mark.parametrize("depth", [2, 60, 120, 190, 197, 253, 254, 255, 300, 1000])
+@pytest.mark.parametrize("tool", ["gives_anything", "gives_items", "gives_undeclared"])
+def test_depth_gets_one_answer(pair: Pair, tool: str, depth: int) -> None:
+    """Readers and writers of JSON each have a depth at which they give up."""
+    usual = called(tool)
+    for value in (b"[" * depth + b"]" * depth, b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2)):
+        deep = usual.body.replace(b'"arguments": {}', b'"arguments": {"value": ' + value + b"}")
+        assert pair.check(Sent(deep, usual.headers)).status in (200, 400)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])
+@pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
+@pytest.mark.parametrize("tool", ["reports", "reports_without_parameter", "reports_and_fails", "reports_injected"])
+def test_reports_get_one_answer(pair: Pair, tool: str, version: str, accept: str) -> None:
+    """What is said before the end, to those who take an event stream."""
+    for token in (None, 0, "token"):
+        for level in (None, "debug", "info", "warning", "error"):
+            meta: dict[str, Any] = dict(ENVELOPE) if version == VERSION else {}
+            if token is not None:
+                meta["progressToken"] = token
+            if level is not None:
+                meta["io.modelcontextprotocol/logLevel"] = level
+            answer = pair.check(sent(request("tools/call", {"name": tool, "_meta": meta}), version, accept=accept))
+            if accept == "application/json":
+                assert len(answer.messages) == 1
+
+
+_PREFIX = "io.modelcontextprotocol/"
+_SHAPES: list[Callable[[Any], dict[str, Any]]] = [
+    lambda value: {f"{_PREFIX}clientCapabilities": {"roots": {"listChanged": value}}},
+    lambda value: {f"{_PREFIX}clientCapabilities": {"experimental": {"a": {"b": value}}}},
+    lambda value: {f"{_PREFIX}clientInfo": {"name": "n", "version": "1", "icons": value}},
+    lambda value: {f"{_PREFIX}clientInfo": {"name": "n", "version": "1", "title": value}},
+    lambda value: {"com.example/own": value},
+]
+
+
+@pytest.mark.parametrize("shape", _SHAPES)
+def test_an_envelope_is_known_by_more_than_its_like(pair: Pair, shape: Callable[[Any], dict[str, Any]]) -> None:
+    """Python takes 1 for True: what was found valid must not vouch for what isn't."""
+    for first in (True, 1, 1.0):
+        for then in (True, 1, 1.0, 0, False):
+            pair.fast.forget()
+            for value in (first, then):
+                asked = called("context_at_large", None, VERSION, **shape(value))
+                assert pair.fast_answer(asked)[0] == pair.full_answer(asked)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "tool", ["text_unicode", "number_huge", "mapping", "town", "nothing", "linked", "sound", "fails"]
+)
+def test_each_version_gets_one_answer(pair: Pair, tool: str, version: str | None) -> None:
+    """Versions differ in what a result may hold."""
+    pair.check(called(tool, None, version))
+
+
+def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
+    """Every tool of it, in the path that this test is about; else it would compare the FastMCP path with itself."""
+    fast = pair.fast.paths.plans.paths
+    assert sorted(fast) == sorted(TOOLS)
+    assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *ARGUMENTS]} == {"fast"}
+    assert {fast[tool] for tool in CONTEXTS} == {"fast", "fast, with Context or dependencies"}
+    assert set(pair_within.fast.paths.plans.paths.values()) == {"fast, within Looks"}
+    assert pair.fast.paths.plans.cacheable
+    assert not pair.full.paths.plans.tools
+    assert not pair.full.paths.plans.cacheable
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("tool", [*SHIPPED, *PLAIN, *ARGUMENTS, *sorted(set(CONTEXTS) - {"calls_another"})])
+def test_a_usual_result_is_the_fast_lanes_alone(pair: Pair, tool: str, version: str) -> None:
+    """The FastMCP path has no part in it, and the other server's has it all."""
+    _, took = pair.fast_answer(called(tool, VALID.get(tool), version))
+    assert took == 0
+    if tool not in VALID:
+        for given in ({"arguments": None}, {}):
+            meta = ENVELOPE if version == VERSION else {}
+            assert (
+                pair.fast_answer(sent(request("tools/call", {"name": tool, "_meta": meta, **given}), version))[1] == 0
+            )
+    before = pair.full.full_answers
+    pair.full_answer(called(tool, VALID.get(tool), version))
+    assert pair.full.full_answers == before + 1
+
+
+@pytest.mark.parametrize("tool", [*UNUSUAL, *FAILING])
+def test_an_unusual_end_is_handed_over_once(pair: Pair, tool: str) -> None:
+    """A call that the fast path began is answered by the FastMCP path at most once."""
+    _, took = pair.fast_answer(called(tool, VALID.get(tool)))
+    assert took <= 1
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping"])
+def test_a_list_is_made_once(pair: Pair, method: str) -> None:
+    """The second caller gets what was remembered."""
+    pair.fast.forget()
+    asked = request(method, {"_meta": ENVELOPE})
+    for version in (HANDSHAKE, VERSION) if method != "ping" else (HANDSHAKE,):
+        pair.fast_answer(sent(asked, version))
+        answer, took = pair.fast_answer(sent(asked, version))
+        assert took == 0
+        assert answer == pair.full_answer(sent(asked, version))
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("end", get_args(failing.End))
+@pytest.mark.parametrize("tool", ["counts", "counts_in_a_thread"])
+def test_a_body_runs_once_however_it_ends(pair: Pair, pair_within: Pair, tool: str, end: str, version: str) -> None:
+    """Counted by the tool itself."""
+    for servers in (pair, pair_within):
+        failing.RUNS.clear()
+        fast, _ = servers.fast_answer(called(tool, {"key": "fast", "end": end}, version))
+        full = servers.full_answer(called(tool, {"key": "full", "end": end}, version))
+        assert failing.RUNS == {"fast": 1, "full": 1}
+        assert fast == full
+
+
+def test_a_body_does_not_run_for_wrong_arguments(pair: Pair, pair_within: Pair) -> None:
+    """Nor when both paths look at them."""
+    for servers in (pair, pair_within):
+        failing.RUNS.clear()
+        answer = servers.check(called("counts", {"key": "key", "end": "no such end"}))
+        assert answer.message["result"]["isError"] is True
+        assert not failing.RUNS

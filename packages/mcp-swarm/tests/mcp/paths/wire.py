@@ -1,0 +1,103 @@
+"""A request as it comes from the wire, and all that a caller can tell of its reply."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from starlette.types import Message, Scope
+
+from mcp_swarm.http.access_log import FAILED
+from mcp_swarm.mcp.endpoint import McpEndpoint
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as it comes from the wire."""
+
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    method: str = "POST"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All of a reply that a caller can tell, and what it took."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    messages: tuple[str, ...]
+    """One JSON document, or the events of a stream, each with its keys in order and its numbers exact."""
+    failed: bool
+    """Whether the access log marks it."""
+    runs: Mapping[str, int]
+    """How often the body of each component ran, and each middleware."""
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The last message: the JSON-RPC response."""
+        found: dict[str, Any] = json.loads(self.messages[-1])
+        return found
+
+
+async def drive(exchange: McpEndpoint, sent: Sent) -> tuple[list[Message], bool]:
+    scope: Scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": sent.method,
+        "scheme": "http",
+        "path": "/mcp",
+        "raw_path": b"/mcp",
+        "root_path": "",
+        "query_string": b"",
+        "headers": list(sent.headers),
+        "client": ("127.0.0.1", 50000),
+        "server": ("127.0.0.1", 8000),
+        "state": {},
+    }
+    pending: list[Message] = [{"type": "http.request", "body": sent.body, "more_body": False}]
+    messages: list[Message] = []
+
+    async def receive() -> Message:
+        if pending:
+            return pending.pop()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody goes away")
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    await exchange(scope, receive, send)
+    return messages, FAILED in scope
+
+
+def events(body: bytes) -> list[bytes]:
+    """The data of an event stream's messages; comments, which keep it alive, come when they come."""
+    events = [event for event in body.split(b"\r\n\r\n") if event and not event.startswith(b":")]
+    head = b"event: message\r\ndata: "
+    assert all(event.startswith(head) and event.count(b"\n") == 1 for event in events)
+    return [event.removeprefix(head) for event in events]
+
+
+# How long a server is up, and what is sealed with a nonce, differ by nature.
+_UPTIME = re.compile(rb'(uptime_seconds\\?":)[\d.]+')
+_SEALED = re.compile(rb'("requestState":)"[^"]{20,}"')
+
+
+def canonical(document: bytes) -> str:
+    """JSON with its keys in order; integers stay exact, and 1 differs from 1.0, true and "1", 0.0 from -0.0."""
+    document = _SEALED.sub(rb'\1"sealed"', _UPTIME.sub(rb"\g<1>0", document))
+    return json.dumps(json.loads(document, parse_constant=_refuse, object_pairs_hook=_once), sort_keys=True)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise AssertionError(f"{name} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are each there once; others keep their order."""
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else {"keys that come twice": [list(pair) for pair in pairs]}

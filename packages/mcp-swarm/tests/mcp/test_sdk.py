@@ -1,0 +1,150 @@
+"""The private names of FastMCP and the SDK that `mcp/_sdk.py` touches are where it expects them.
+
+When an upgrade moves one, the test of that name fails, and its text says where it was and what for.
+"""
+
+import ast
+import importlib
+import inspect
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Context, FastMCP
+from fastmcp.server.dependencies import FastMCPRequestContext
+from mcp.server.runner import ServerRunner
+
+from conftest import SOURCE
+from mcp_swarm.mcp import _sdk
+
+NAMES = {
+    "fastmcp.server.context": {
+        "_current_context": "the Context of the running call",
+        "_current_transport": "which transport the call came over",
+    },
+    "fastmcp.server.dependencies": {
+        "_current_server": "the server of the running call",
+        "_CurrentContext": "what injects a Context",
+        "_OptionalCurrentContext": "what injects a Context if there is one",
+    },
+    "uncalled_for.resolution": {"_Depends": "the call's dependencies that are made and open"},
+    "fastmcp.tools.base": {"_serialize_to_jsonable": "a tool's value as plain data"},
+    "fastmcp.tools.function_tool": {"_ToolBodyError": "marks pydantic's errors that a tool's body raised"},
+    "mcp.server.runner": {"_extract_meta": "the typed _meta of a request"},
+    "mcp.server.runner.ServerRunner": {
+        "_serialize": "a handler's result as it is sent in a protocol version",
+        "_make_context": "the SDK's context of a request",
+    },
+}
+ATTRIBUTES = {
+    "_mcp_server": "the SDK's server beneath FastMCP's",
+    "_transforms": "the server's transforms",
+    "_extensions": "the server's protocol extensions",
+    "_shared_context_snapshot": "the app's Shared() dependencies",
+    "_FastMCP__state_store": "the store of session state",
+    "_state_store": "that store, made when it is first asked for",
+    "_mask_error_details": "whether callers read why a component failed",
+    "_on_duplicate": "what becomes of a second component of one name",
+    "_request_state_security": "how request states are sealed",
+}
+
+
+@pytest.mark.parametrize(("where", "name"), [(where, name) for where, names in NAMES.items() for name in names])
+def test_a_name_is_where_it_was(where: str, name: str) -> None:
+    """In its module or class."""
+    try:
+        home: Any = importlib.import_module(where)
+    except ModuleNotFoundError:
+        module, _, kind = where.rpartition(".")
+        home = getattr(importlib.import_module(module), kind)
+    assert hasattr(home, name), f"{where}.{name} has moved: {NAMES[where][name]} (mcp/_sdk.py needs it)"
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_of_the_server_is_there(name: str) -> None:
+    """On an instance, since FastMCP makes them when it is constructed."""
+    assert hasattr(FastMCP("test"), name), f"FastMCP.{name} has moved: {ATTRIBUTES[name]} (mcp/_sdk.py)"
+
+
+def test_a_method_of_the_sdks_server_can_be_withdrawn() -> None:
+    """The SDK looks into this dictionary for each request, and for the capabilities that it tells of."""
+    server = FastMCP("test")._mcp_server
+    assert server.get_request_handler("tools/list") is not None
+    del server._request_handlers["tools/list"]
+    assert server.get_request_handler("tools/list") is None
+    assert server.get_capabilities().tools is None
+
+
+def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() -> None:
+    """`Components` counts no other kind of change."""
+    provider = FastMCP("test").local_provider
+    assert type(provider._components) is dict
+    source = inspect.getsource(type(provider))
+    assert "self._components[component.key] = component" in source, "components are added in another way"
+    assert "del self._components[key]" in source, "components are removed in another way"
+    assert not any(f"_components.{way}(" in source for way in ("pop", "update", "clear", "setdefault", "popitem"))
+
+
+def test_a_context_has_the_parts_that_ours_makes_on_demand() -> None:
+    """A part more would be missing from `CallContext`."""
+    ours = {"_fastmcp", "_session", "_tokens", "_task_id", "_origin_request_id", "_request_state"}
+    ours |= {"_task_input_responses", "_task_request_state"}
+    assert set(vars(Context(FastMCP("test")))) == ours
+
+
+def test_a_request_context_has_the_fields_that_ours_has() -> None:
+    """A field more would be missing from `LazyRequestContext`."""
+    fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
+    assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
+    assert all(name in vars(_sdk.LazyRequestContext) for name in (*fields, "_srctx"))
+
+
+def test_an_exit_stack_tells_whether_it_is_empty() -> None:
+    """By a private name of the standard library's."""
+    assert not AsyncExitStack()._exit_callbacks  # type: ignore[attr-defined]
+
+
+def test_the_driver_takes_what_ours_gives() -> None:
+    """By position."""
+    assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == [
+        "dctx",
+        "method",
+        "params",
+        "meta",
+        "protocol_version",
+    ]
+    assert list(inspect.signature(ServerRunner._serialize).parameters)[1:] == ["method", "version", "result"]
+
+
+def test_no_other_module_touches_a_private_name() -> None:
+    """Imports of `_names`, and `_attributes` of FastMCP's and the SDK's objects."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path == Path(_sdk.__file__):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            library = isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0]
+            if library in ("fastmcp", "mcp", "mcp_types"):
+                assert isinstance(node, ast.ImportFrom)
+                private = "._" in f".{node.module}" or any(alias.name.startswith("_") for alias in node.names)
+                if private:
+                    found.append(f"{path.name}:{node.lineno}")
+            if isinstance(node, ast.Attribute) and node.attr in {*ATTRIBUTES, *NAMES["fastmcp.server.context"]}:
+                found.append(f"{path.name}:{node.lineno}")
+    assert not found, f"private names of FastMCP or the SDK: {found}"
+
+
+def test_every_private_name_that_is_touched_is_tested_here() -> None:
+    """Or an upgrade would break it unnamed."""
+    tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
+    tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(Path(_sdk.__file__).read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    }
+    assert used <= tested | {"_call", "_binding"}, used - tested

@@ -1,0 +1,38 @@
+"""Waiting for a call as long as its caller does."""
+
+import asyncio
+
+import pytest
+from starlette.types import Message
+
+from mcp_swarm.http.refusal import ClientGone
+from mcp_swarm.mcp.call import Call
+from mcp_swarm.mcp.message import Request
+
+
+def test_a_connection_that_is_closed_already_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's transport refuses to write before anybody is told of its end; the call is cancelled, as with any end."""
+    monkeypatch.setattr("mcp_swarm.mcp.call.PING_SECONDS", 0.01)
+    closed = False
+
+    async def send(_: Message) -> None:
+        if closed:
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def wait() -> None:
+        nonlocal closed
+        request = Request(1, "tools/call", None, size=0)
+        call = Call(request, "2025-11-25", False, {"type": "http"}, receive, send, may_stream=True)
+        await call.event(b"{}")
+        closed = True
+        task = asyncio.create_task(asyncio.sleep(60))
+        with pytest.raises(ClientGone):
+            await call.wait_for(task)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(wait())

@@ -1,0 +1,37 @@
+"""The page at `/metrics`, and who may see it."""
+
+import httpx
+import pytest
+
+from conftest import StartServer
+from tests.calls import get
+from tests.metrics.page import Scrape
+
+
+def test_the_page_s_forms(local_url: str) -> None:
+    """Prometheus asks for OpenMetrics; people get the classic one."""
+    assert get(f"{local_url}/metrics").headers["Content-Type"].startswith("text/plain")
+    asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    reply = get(f"{local_url}/metrics", headers=asked)
+    assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
+    assert reply.text.endswith("# EOF\n")
+    assert httpx.post(f"{local_url}/metrics").status_code == 405
+
+
+@pytest.mark.parametrize("shown", ["", "Bearer wrong", "Basic " + "m" * 20, "Bearer " + "k" * 40])
+def test_a_token_for_the_page(start_server: StartServer, shown: str) -> None:
+    """Its own: neither nothing nor a caller's key will do, and no caller's key is needed."""
+    settings = {"AUTH_ENABLED": "true", "AUTH_TOKEN": "k" * 40, "METRICS_TOKEN": "m" * 20}
+    server = start_server(**settings)
+    reply = get(f"{server.url}/metrics", headers={"Authorization": shown} if shown else {})
+    assert reply.status_code == 401
+    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="metrics"'
+    assert "mcp_" not in reply.text
+    assert Scrape(server.url, Authorization="Bearer " + "m" * 20).value("mcp_requests_in_flight_max") > 0
+
+
+def test_without_a_token_of_its_own_the_page_is_for_callers(start_server: StartServer) -> None:
+    """As everything else is, where callers have to say who they are."""
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="k" * 40)
+    assert get(f"{server.url}/metrics").status_code == 401
+    assert Scrape(server.url, Authorization="Bearer " + "k" * 40).samples

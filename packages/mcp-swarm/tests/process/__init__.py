@@ -1,0 +1,1 @@
+"""A replica as a process."""

@@ -1,0 +1,143 @@
+"""A replica that is told to stop: what is in flight is finished, what comes is served, and it exits with 0."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, until
+from tests.calls import ENVELOPE, HEADERS, VERSION, request
+
+pytestmark = pytest.mark.slow
+
+TIMED = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}
+STREAMS = "application/json, text/event-stream"
+
+
+def sent(tool: str, seconds: float, family: str) -> dict[str, Any]:
+    """What a client posts to call a tool that takes some time."""
+    params: dict[str, Any] = {"name": tool, "arguments": {"seconds": seconds}}
+    headers = {**HEADERS, "Accept": STREAMS if tool == "report_and_take" else HEADERS["Accept"]}
+    if tool == "report_and_take":
+        params["_meta"] = {"progressToken": 1}
+    if family == "modern":
+        params["_meta"] = {**ENVELOPE, **params.get("_meta", {})}
+        headers |= {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    return {"json": request("tools/call", params), "headers": headers}
+
+
+async def finish(server: Server, seconds: float) -> list[httpx.Response]:
+    """Calls of all kinds that are in flight when the replica is told to stop."""
+    calls = [sent(tool, seconds, family) for tool in ("take", "report_and_take") for family in ("legacy", "modern")]
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+        answers = [asyncio.create_task(client.post("/mcp", **call)) for call in calls]
+        await in_flight(client, len(calls))
+        server.process.send_signal(signal.SIGTERM)
+        return [await answer for answer in answers]
+
+
+async def in_flight(client: httpx.AsyncClient, count: int) -> None:
+    """Until so many calls have begun."""
+    call = request("tools/call", {"name": "begun", "arguments": {}})
+    while (await client.post("/mcp", json=call, headers=HEADERS)).json()["result"]["structuredContent"][
+        "result"
+    ] < count:
+        pass
+
+
+def test_calls_in_flight_are_finished(start_server: StartServer) -> None:
+    """In both families, as JSON and as event streams; longer than the drain lasts."""
+    server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED)
+    began = time.monotonic()
+    answers = asyncio.run(finish(server, 3))
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert all("took 3 s" in answer.text for answer in answers)
+    kinds = [answer.headers["Content-Type"].partition(";")[0] for answer in answers]
+    assert kinds == ["application/json"] * 2 + ["text/event-stream"] * 2
+    assert server.process.wait(10) == 0
+    assert 3 <= time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("mode", [{"JSON_RESPONSE": "false"}, {"STATELESS_HTTP": "false", "JSON_RESPONSE": "false"}])
+def test_the_sdks_own_streams_are_finished(start_server: StartServer, mode: dict[str, str]) -> None:
+    """Which its library would cut at SIGTERM."""
+    server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED, **mode)
+
+    async def conversation() -> httpx.Response:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60, headers={"Accept": STREAMS}) as client:
+            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+            begun = await client.post("/mcp", json=request("initialize", hello))
+            session = begun.headers.get("Mcp-Session-Id")
+            headers = {"Mcp-Session-Id": session} if session else {}
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await client.post("/mcp", json=ready, headers=headers)
+            params = {"name": "report_and_take", "arguments": {"seconds": 2}, "_meta": {"progressToken": 1}}
+            async with client.stream("POST", "/mcp", json=request("tools/call", params, 2), headers=headers) as answer:
+                lines = answer.aiter_lines()
+                seen = []
+                async for line in lines:
+                    seen.append(line)
+                    if "half of it" in line:
+                        break
+                server.process.send_signal(signal.SIGTERM)
+                seen += [line async for line in lines]
+            assert any("took 2 s" in line for line in seen), seen
+            return answer
+
+    assert asyncio.run(conversation()).status_code == 200
+    assert server.process.wait(15) == 0
+
+
+def test_what_takes_longer_than_the_grace_is_told_so(start_server: StartServer) -> None:
+    """503 with Retry-After, or an error as the last event; the process exits with 0."""
+    server = start_server(DRAIN_SECONDS="0", SHUTDOWN_GRACE_SECONDS="1", **TIMED)
+    answers = asyncio.run(finish(server, 30))
+    assert [answer.status_code for answer in answers] == [503] * 2 + [200] * 2
+    for answer in answers[:2]:
+        assert answer.headers["Retry-After"] == "1"
+        assert (answer.json()["id"], answer.json()["error"]["code"]) == (1, -32000)
+    for answer in answers[2:]:  # which had begun
+        assert '"error":{"code":-32000,"message":"The server is stopping' in answer.text
+    assert server.process.wait(10) == 0
+
+
+def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
+    """Whatever is in flight, and however long a drain was asked for."""
+    server = start_server(DRAIN_SECONDS="600", SHUTDOWN_GRACE_SECONDS="600", **TIMED)
+
+    async def conversation() -> None:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            answer = asyncio.create_task(client.post("/mcp", **sent("take", 50, "legacy")))
+            await in_flight(client, 1)
+            os.kill(server.process.pid, signal.SIGTERM)
+            await asyncio.to_thread(until, lambda: "draining for 600 s" in server.output, "the drain begins")
+            os.kill(server.process.pid, signal.SIGTERM)
+            began = time.monotonic()
+            with contextlib.suppress(httpx.HTTPError):  # it may be told so, if there is time
+                assert (await answer).status_code == 503
+            assert await asyncio.to_thread(server.process.wait, 10) == 0
+            assert time.monotonic() - began < 5
+
+    asyncio.run(conversation())
+    until(lambda: "again: stopping at once" in server.output, "the log says so")
+
+
+def test_a_sessions_own_stream_ends(start_server: StartServer) -> None:
+    """Properly, and without holding up the shutdown: it would go on for ever."""
+    server = start_server(DRAIN_SECONDS="0", SHUTDOWN_GRACE_SECONDS="60", STATELESS_HTTP="false")
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    with httpx.Client(base_url=server.url, timeout=30, headers={"Accept": STREAMS}) as client:
+        session = client.post("/mcp", json=request("initialize", hello)).headers["Mcp-Session-Id"]
+        headers = {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+        with client.stream("GET", "/mcp", headers=headers) as stream:
+            assert stream.status_code == 200
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            stream.read()
+            assert server.process.wait(20) == 0
+            assert time.monotonic() - began < 15

@@ -1,0 +1,185 @@
+"""Local replicas: real processes that share a port."""
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, free_port, run, until
+from tests.calls import call, get, legacy, modern, text
+
+pytestmark = pytest.mark.slow
+
+
+def served_by(url: str) -> str:
+    """Which replica answers a new connection."""
+    return get(f"{url}/version").headers["X-Served-By"]
+
+
+def pids(server: Server) -> list[int]:
+    """The replicas' processes, oldest first."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return [pid for pid in map(int, children) if b"spawn_main" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    """A process's command line; empty if it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (and is not only waiting to be collected)."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_three_names_and_an_even_spread(local_url: str) -> None:
+    """New connections go to each of three replicas, as even as a hash is.
+
+    1,500 connections rather than 300: the kernel spreads by hash, and of 300 a share outside of ±20 % would come
+    up once in 25 runs by chance alone; of 1,500 once in 2 million.
+    """
+    connections = 1500
+    served = Counter(served_by(local_url) for _ in range(connections))
+    assert len(served) == 3
+    assert all(re.fullmatch(r".+-[123]", name) for name in served)
+    assert all(abs(requests - connections / 3) <= 0.2 * connections / 3 for requests in served.values()), served
+
+
+def test_both_eras_from_every_replica(local_url: str) -> None:
+    """No handshake before, no session after, whichever replica it is."""
+    for family in (legacy, modern):
+        seen = set()
+        for _ in range(60):
+            reply = family(local_url, "tools/call", {"name": "echo", "arguments": {"message": "any"}})
+            assert text(reply.json()["result"]) == "any"
+            assert "mcp-session-id" not in reply.headers
+            seen.add(reply.headers["X-Served-By"])
+        assert len(seen) == 3
+
+
+def test_it_tells_how_to_connect(local_replicas: Server) -> None:
+    """The address, the JSON snippet, what was found."""
+    output = local_replicas.output
+    assert f"3 replicas on http://localhost:{local_replicas.port}/mcp" in output
+    snippet = (
+        f'{{"mcpServers": {{"template-mcp": {{"type": "http", "url": "http://localhost:{local_replicas.port}/mcp"}}}}}}'
+    )
+    assert snippet in output
+    assert re.search(r"tools      .*echo.*server_info", output)
+
+
+def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start_server: StartServer) -> None:
+    """Under load from eight callers, `kill -9` of one of three."""
+    server = start_server("--replicas", "3")
+    until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
+    stop = threading.Event()
+    failures: Counter[str] = Counter()
+    successes: Counter[str] = Counter()
+
+    def caller(number: int) -> None:
+        for index in count():
+            if stop.is_set():
+                return
+            message = f"{number} {index}"
+            try:
+                assert text(call(server.url, "echo", {"message": message})) == message
+                successes[f"caller {number}"] += 1
+            except httpx.HTTPError as error:
+                failures[type(error).__name__] += 1
+
+    callers = [threading.Thread(target=caller, args=(number,)) for number in range(8)]
+    for thread in callers:
+        thread.start()
+    try:
+        until(lambda: successes.total() > 100, "load")
+        victim = pids(server)[0]
+        before = successes.total()
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: len(pids(server)) == 3 and victim not in pids(server), "a new process in its place", 60)
+        until(lambda: successes.total() > before + 200, "load after the kill", 60)
+    finally:
+        stop.set()
+        for thread in callers:
+            thread.join()
+    assert failures.total() <= 8, failures  # one in flight per caller, at most
+    until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
+    assert "ended with exit code -9; started another" in server.output
+
+
+def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
+    """The whole group gets SIGINT, as from a terminal; every process ends and the port is free."""
+    server = start_server("--replicas", "3")
+    until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
+    replicas = pids(server)
+    assert len(replicas) == 3
+    os.killpg(server.process.pid, signal.SIGINT)
+    assert server.process.wait(15) == 0
+    until(lambda: not any(map(alive, replicas)), "all replicas are gone", 5)
+    assert "Traceback" not in server.output
+    start_server("--replicas", "1", MCP_PORT=str(server.port))
+
+
+def test_replicas_end_with_a_supervisor_that_was_killed(start_server: StartServer) -> None:
+    """Orphans would hold the port for ever."""
+    server = start_server("--replicas", "2")
+    until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
+    replicas = pids(server)
+    server.process.kill()
+    until(lambda: not any(map(alive, replicas)), "all replicas are gone", 10)
+
+
+def test_it_starts_again_at_once_beside_old_connections(start_server: StartServer) -> None:
+    """Those that the last run closed linger in the kernel for a minute."""
+    server = start_server("--replicas", "1")
+    with httpx.Client(base_url=server.url, verify=False) as client:
+        assert client.get("/healthz").status_code == 200
+        server.stop()
+    start_server("--replicas", "1", MCP_PORT=str(server.port))
+
+
+def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
+    """Rather than two servers that share its connections."""
+    done = run(sys.executable, "-m", "tests.sample", "--replicas", "3", MCP_PORT=str(local_replicas.port))
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
+        "choose another, like PORT=8151 make up.\n"
+    )
+
+
+def test_one_replica_refuses_a_taken_port_too(local_replicas: Server) -> None:
+    """`python -m server`, as a container runs it."""
+    done = run(sys.executable, "-m", "tests.sample", MCP_PORT=str(local_replicas.port))
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
+
+
+def test_a_tool_that_breaks_while_replicas_start_stops_them_all(tmp_path: Path) -> None:
+    """Refuse at start: one line, no restarts."""
+    pack = tmp_path / "broken_pack.py"
+    pack.write_text("import no_such_module\n")
+    done = run(
+        sys.executable,
+        "-m",
+        "tests.sample",
+        "--replicas",
+        "2",
+        MCP_PORT=str(free_port()),
+        MCP_COMPONENTS="broken_pack",
+        PYTHONPATH=str(tmp_path),
+    )
+    assert done.returncode == 3
+    assert done.stderr == f"{pack}:1: ModuleNotFoundError: No module named 'no_such_module'\n"

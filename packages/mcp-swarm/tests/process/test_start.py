@@ -1,0 +1,165 @@
+"""A start that fails: told in one line, and found by `check`."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from conftest import StartServer, free_port, run, until
+from mcp_swarm.process.start import StartReport, refusing
+from mcp_swarm.settings.errors import StartupError
+from tests.calls import call
+
+pytestmark = pytest.mark.slow
+
+serve = partial(run, sys.executable, "-m", "tests.sample")
+
+WAYS = [["check"], []]
+TASK = """from fastmcp.tools import tool
+
+@tool(task=True)
+async def count_slowly() -> int:
+    \"\"\"Count.\"\"\"
+    return 1
+"""
+FAILING = """from fastmcp.tools import Tool
+
+class Closed(Tool):
+    def __getattribute__(self, name):
+        if name == "auth":
+            raise LookupError("the vault\\nis closed")
+        return super().__getattribute__(name)
+
+closed = Closed(name="closed", description="Never starts.", parameters={"type": "object", "properties": {}})
+"""
+
+
+def fail(error: BaseException) -> None:
+    """Raise it."""
+    raise error
+
+
+def written(folder: Path, source: str) -> dict[str, str]:
+    """Settings for a server of one module, on a free port."""
+    (folder / "failing_pack.py").write_text(source)
+    return {"MCP_COMPONENTS": "tests.sample,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
+
+
+@pytest.mark.parametrize("arguments", [*WAYS, ["--replicas", "2"], ["worker"]])
+def test_a_tool_that_is_a_task_is_refused(tmp_path: Path, arguments: list[str]) -> None:
+    """By name, with what to use instead: FastMCP's tasks need an extension that this server has not."""
+    done = serve(*arguments, **written(tmp_path, TASK))
+    assert done.returncode == 3
+    assert done.stderr == (
+        f"{tmp_path}/failing_pack.py:3: count_slowly: task=True is not supported; "
+        "make it a job: `from mcp_swarm import job`, then `@job`\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", WAYS)
+def test_whatever_fails_is_told_in_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    """While the app starts, after all has been discovered."""
+    done = serve(*arguments, **written(tmp_path, FAILING))
+    assert done.returncode == 3
+    assert "fine" not in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
+    where = f"{tmp_path}/failing_pack.py:6"
+    assert line == f"Start failed: LookupError: the vault is closed ({where}; LOG_LEVEL=DEBUG shows the traceback)"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError(), "KeyError"),
+        (SystemExit(7), "SystemExit: 7"),
+        (OSError("red\n\x1b[31m"), r"'OSError: red \x1b[31m'"),
+        (ExceptionGroup("two", [ExceptionGroup("one", [OSError("first")]), OSError("second")]), "OSError: first"),
+    ],
+)
+def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error: BaseException, told: str) -> None:
+    """Of the first cause, whatever it is, without what a terminal would act on."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        fail(error)
+        yield
+
+    answers: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    asyncio.run(StartReport(Starlette(lifespan=lifespan))({"type": "lifespan"}, receive, send))
+    logging.getLogger("uvicorn.error").disabled = False
+    assert answers == [{"type": "lifespan.startup.failed", "message": ""}]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"Start failed: {told} ({__file__}:")
+
+
+@pytest.mark.parametrize("arguments", WAYS)
+def test_the_traceback_is_there_for_who_asks(tmp_path: Path, arguments: list[str]) -> None:
+    """Before the line."""
+    done = serve(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
+    assert done.returncode == 3
+    traceback, _, line = done.stderr.rstrip("\n").rpartition("\n")
+    assert line == f"Start failed: LookupError: the vault is closed ({tmp_path}/failing_pack.py:6)"
+    assert "Traceback (most recent call last)" in traceback
+    assert traceback.endswith("LookupError: the vault\nis closed")
+
+
+def test_a_check_needs_nothing_that_a_start_does_not() -> None:
+    """Redis, the queue, a collector of traces and an issuer of tokens may be away, as when a replica starts."""
+    nowhere = f"127.0.0.1:{free_port()}"
+    done = serve(
+        "check",
+        REDIS_URL=f"redis://{nowhere}/0",
+        JOBS_URL=f"redis://{nowhere}/0",
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{nowhere}",
+        AUTH_ENABLED="true",
+        AUTH_JWT_ISSUER="https://issuer.example.com",
+        AUTH_JWT_AUDIENCE="mcp",
+        AUTH_JWT_JWKS=f"http://{nowhere}/jwks",
+        PUBLIC_URL="https://mcp.example.com",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("template-mcp 0.2.0: settings and components are fine.\n")
+    assert "Redis can't be reached" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) -> None:
+    """Of the same settings, on the same port, with the same audit log."""
+    file = tmp_path / "audit.jsonl"
+    server = start_server(AUDIT_LOG=str(file))
+    until(lambda: '"begun"' in file.read_text(), "the audit log has begun")
+    before = file.read_text()
+    done = serve("check", AUDIT_LOG=str(file), MCP_PORT=str(server.port))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.read_text() == before
+    call(server.url, "echo", {"message": "here"})
+    server.stop()
+    assert '"ended"' in file.read_text()
+
+
+def test_a_check_of_a_worker_runs_no_job() -> None:
+    """It looks at the settings and the jobs; the queue may be away."""
+    done = serve("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("template-mcp 0.2.0: settings and jobs are fine.\njobs       export_data, generate_report\n")
+    assert serve("check", "--worker").returncode == 3
+
+
+def test_a_refusal_stays_as_it_is() -> None:
+    """Whose words are made for an operator."""
+    with pytest.raises(StartupError, match=r"^MCP_PORT: no$"), refusing():
+        raise StartupError("MCP_PORT: no")

@@ -1,0 +1,261 @@
+"""Replicas behind a balancer that takes turns by request, and the Redis that they share."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import subprocess
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import httpx
+import pytest
+
+from conftest import Server, free_port, until
+from tests.calls import ENVELOPE, HEADERS, VERSION, request
+
+KEYS = "the-key-that-all-of-these-replicas-share"
+COMPONENTS = "tests.sample,tests.conformance.pack"
+PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.waiting"
+BOTH = "application/json, text/event-stream"
+"""What a client that takes event streams accepts."""
+
+Family = Literal["handshake", "stateless"]
+
+
+class RoundRobin:
+    """An HTTP proxy that sends each request, on a connection of its own, to the next of its backends.
+
+    Bodies and responses pass as they come. Whoever hangs up, the connection to the other side is closed as well.
+    """
+
+    def __init__(self, ports: list[int]) -> None:
+        self.port = 0
+        self._next = itertools.cycle(ports)
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._transports: weakref.WeakSet[asyncio.WriteTransport] = weakref.WeakSet()
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+        self._thread.start()
+        assert self._started.wait(10)
+
+    @property
+    def url(self) -> str:
+        """Where it is reached."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        """End it, and all connections through it."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        self._started.set()
+        await self._stop.wait()
+        server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        for transport in self._transports:  # one whose reader doesn't read would stay open
+            transport.abort()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        self._transports.add(to_client.transport)
+        task = self._loop.create_task(self._pass(client, to_client))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        """Pass one request and its response; a client's second request is on a new connection."""
+        writers = [to_client]
+        try:
+            head = await client.readuntil(b"\r\n\r\n")
+            backend, to_backend = await asyncio.open_connection("127.0.0.1", next(self._next))
+            writers.append(to_backend)
+            self._transports.add(to_backend.transport)
+            to_backend.write(_closing(head))
+            pumps = {asyncio.ensure_future(_pump(client, to_backend)), asyncio.ensure_future(_pump(backend, to_client))}
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # nobody there, or gone already
+        finally:
+            for writer in writers:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+
+
+def _closing(head: bytes) -> bytes:
+    """A request's head that asks for the connection's end after the response."""
+    lines = [line for line in head.split(b"\r\n") if line and not line.lower().startswith(b"connection:")]
+    return b"\r\n".join([*lines, b"Connection: close", b"", b""])
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while part := await source.read(65536):
+            sink.write(part)
+            await sink.drain()
+
+
+class RedisServer:
+    """A `redis-server`, which runs within a `with`.
+
+    Started again, it is on the same port, and empty unless it was told to `keep`.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._kept = "no"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def keep(self) -> None:
+        """Write all that it has, and will have, to disk."""
+        self._kept = "yes"
+        for name, value in (("appendonly", "yes"), ("appendfsync", "always")):
+            assert self.ask("config", "set", name, value) == "OK"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", self._kept]
+        with self.log.open("ab") as stream:
+            self.process = subprocess.Popen(
+                [*command, "--bind", "127.0.0.1", "--dir", str(self.log.parent)],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        until(lambda: self.ask("ping") == "PONG", f"Redis answers; it printed:\n{self.log.read_text()}")
+
+    def ask(self, *command: str) -> str:
+        """The answer to a command; nothing if there is none."""
+        client = ["redis-cli", "-p", str(self.port), *command]
+        return subprocess.run(client, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@dataclass
+class Fleet:
+    """Replicas, and a balancer before them."""
+
+    replicas: list[Server]
+    url: str
+    """The balancer's."""
+
+    @property
+    def urls(self) -> list[str]:
+        """Where each replica is reached by itself."""
+        return [replica.url for replica in self.replicas]
+
+    def named(self, served_by: str) -> Server:
+        """The replica that a reply's X-Served-By names."""
+        return self.replicas[int(served_by.rpartition("-")[2]) - 1]
+
+
+@contextlib.contextmanager
+def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
+    """Run replicas that serve the conformance pack, each with a port of its own, behind a balancer."""
+    common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
+    replicas: list[Server] = []
+    try:
+        for number in range(1, count + 1):
+            named = {"REPLICA_NAME": f"replica-{number}", **common}
+            replicas.append(Server(folder / f"replica-{number}.log", **named))
+        for replica in replicas:
+            replica.wait_ready()
+        proxy = RoundRobin([replica.port for replica in replicas])
+        try:
+            yield Fleet(replicas, proxy.url)
+        finally:
+            proxy.close()
+    finally:
+        for replica in replicas:
+            replica.stop()
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of the test's own, which it may kill and start again."""
+    with RedisServer(tmp_path / "redis.log") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas without Redis, for tests that leave them as they were."""
+    with running(tmp_path_factory.mktemp("fleet"), MCP_COMPONENTS=PACKS) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas that share a Redis, for tests that leave them as they were."""
+    folder = tmp_path_factory.mktemp("fleet-with-redis")
+    with (
+        RedisServer(folder / "redis.log") as redis,
+        running(folder, MCP_COMPONENTS=PACKS, REDIS_URL=redis.url) as found,
+    ):
+        yield found
+
+
+def asking(family: Family, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
+    """The body and headers of a request, as keyword arguments of httpx; `meta` joins its `_meta`."""
+    params = dict(params or {})
+    headers = dict(HEADERS)
+    if family == "stateless":
+        params["_meta"] = {**ENVELOPE, **meta}
+        headers |= {"MCP-Protocol-Version": VERSION, "Mcp-Method": method}
+        if name := params.get("name") or params.get("uri"):
+            headers["Mcp-Name"] = name
+    elif meta:
+        params["_meta"] = meta
+    return {"json": request(method, params), "headers": headers}
+
+
+@contextlib.contextmanager
+def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
+    """Send a request whose sender takes event streams; gives the response and its messages as they come."""
+    headers = {**asked["headers"], "Accept": BOTH}
+    with (
+        httpx.Client(verify=False, timeout=30) as client,
+        client.stream("POST", f"{url}/mcp", json=asked["json"], headers=headers) as reply,
+    ):
+        yield reply, messages(reply)
+
+
+def messages(reply: httpx.Response) -> Iterator[dict[str, Any]]:
+    """The JSON-RPC messages of an event stream, as they come."""
+    for line in reply.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))

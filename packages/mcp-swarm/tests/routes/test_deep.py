@@ -1,0 +1,100 @@
+"""What tools need: is it there."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import StartServer, run, until
+from tests.calls import get
+from tests.replicas import RedisServer
+
+pytestmark = pytest.mark.slow
+
+PACK = """
+import asyncio
+from mcp_swarm.components.checks import check
+
+asked = 0
+
+@check
+async def database():
+    pass
+
+@check(name="billing", seconds=0.2)
+async def hangs():
+    await asyncio.sleep(60)
+
+@check
+async def secret():
+    raise OSError("password hunter2 is wrong")
+"""
+
+
+def pack(folder: Path, source: str) -> dict[str, str]:
+    """Settings that serve a module."""
+    (folder / "needing.py").write_text(source)
+    return {"MCP_COMPONENTS": "tests.sample,needing", "PYTHONPATH": str(folder)}
+
+
+def test_nothing_is_needed(local_url: str) -> None:
+    """Then nothing is missing."""
+    reply = get(f"{local_url}/health/deep")
+    assert (reply.status_code, reply.json()) == (200, {"status": "ok", "checks": {}})
+
+
+def test_what_tools_need(start_server: StartServer, tmp_path: Path) -> None:
+    """Each with its outcome and its time; what went wrong is for the log. Probes don't mind."""
+    server = start_server(**pack(tmp_path, PACK))
+    reply = get(f"{server.url}/health/deep")
+    assert reply.status_code == 503
+    told = reply.json()
+    assert told["status"] == "failing"
+    assert {name: each["status"] for name, each in told["checks"].items()} == {
+        "database": "ok",
+        "billing": "no answer within 0.2 s",
+        "secret": "failing",
+    }
+    assert all(each["ms"] >= 0 for each in told["checks"].values())
+    assert "hunter2" not in reply.text
+    until(lambda: "Check 'secret': OSError: password hunter2 is wrong" in server.output, "the log tells")
+    assert get(f"{server.url}/readyz").status_code == 200
+
+
+@pytest.mark.needs("redis")
+def test_redis(start_server: StartServer, redis_server: RedisServer) -> None:
+    """Where there is one; and the queue of jobs."""
+    server = start_server(REDIS_URL=redis_server.url, JOBS_URL=redis_server.url)
+    until(lambda: get(f"{server.url}/health/deep").status_code == 200, "both are there")
+    assert get(f"{server.url}/health/deep").json()["checks"].keys() == {"redis", "jobs"}
+    redis_server.kill()
+    until(lambda: get(f"{server.url}/health/deep").status_code == 503, "both are gone")
+    for path in ("/healthz", "/readyz"):
+        assert get(server.url + path).status_code == 200
+
+
+def test_it_is_not_for_everybody(start_server: StartServer) -> None:
+    """Where callers have to say who they are."""
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="t" * 40)
+    assert get(f"{server.url}/health/deep").status_code == 401
+    assert get(f"{server.url}/health/deep", headers={"Authorization": "Bearer " + "t" * 40}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("@check\ndef plain(): pass", "needing.py:3: TypeError: a check is an async function without arguments"),
+        ("@check\nasync def f(x): pass", "needing.py:3: TypeError: a check is an async function without arguments"),
+        (
+            "@check(name='a')\nasync def f(): pass\n@check(name='a')\nasync def g(): pass",
+            "needing.py:5: check 'a' is already defined at",
+        ),
+    ],
+)
+def test_a_check_that_is_none_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+    """In one line."""
+    import sys
+
+    settings = pack(tmp_path, f"from mcp_swarm.components.checks import check\n\n{source}\n")
+    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    assert done.returncode == 3
+    assert said in done.stderr

@@ -1,0 +1,46 @@
+"""`GET /version`."""
+
+import re
+
+import httpx
+
+from conftest import StartServer, until
+from tests.calls import get
+
+
+def test_version(local_url: str) -> None:
+    """What runs, and who answers."""
+    reply = httpx.get(f"{local_url}/version")
+    assert reply.json() == {
+        "name": "template-mcp",
+        "version": "0.2.0",
+        "hostname": reply.headers["X-Served-By"],
+        "status": "ready",
+        "protocol_versions": ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"],
+        "paths": {"add": "fast", "echo": "fast", "server_info": "fast"},
+    }
+
+
+def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
+    """By `/version` and by the log; to those who may call the tools."""
+    server = start_server(
+        MCP_COMPONENTS="tests.sample,tests.packs.hostile", AUTH_ENABLED="true", AUTH_TOKEN="let-me-in"
+    )
+    assert "paths" not in get(f"{server.url}/version").json()
+    paths = get(f"{server.url}/version", headers={"Authorization": "Bearer let-me-in"}).json()["paths"]
+    assert paths["echo"] == "fast"
+    assert paths["depends_on_an_exit"] == "fast, with Context or dependencies"
+    assert paths["made_by_hand"] == "fastmcp: not a plain function"
+    line = re.compile(r"Path of .*made_by_hand.*: fastmcp: not a plain function")
+    until(lambda: line.search(server.output) is not None, "the log has it")
+
+
+def test_the_sdk_answers_where_the_settings_ask_for_it(start_server: StartServer) -> None:
+    """And `/version` says so."""
+    server = start_server(JSON_RESPONSE="false")
+    assert get(f"{server.url}/version").json()["paths"]["echo"] == "the SDK's own: JSON_RESPONSE=false"
+
+
+def test_new_connections_reach_every_replica(local_url: str) -> None:
+    """What README's curl loop shows."""
+    assert len({get(f"{local_url}/version").json()["hostname"] for _ in range(60)}) == 3

@@ -1,0 +1,1 @@
+"""A server as an author writes it, which most tests call."""

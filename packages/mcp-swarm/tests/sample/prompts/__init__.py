@@ -1,0 +1,1 @@
+"""Prompts: every public function with `@prompt` in this folder is served."""

@@ -1,0 +1,20 @@
+"""The sample server's app."""
+
+from fastmcp import FastMCP
+
+from mcp_swarm import App, Settings, app_factory
+from mcp_swarm import create_app as create
+from mcp_swarm.settings.words import WordList
+
+
+class SampleSettings(Settings):
+    """The settings, but for one default."""
+
+    mcp_components: WordList = ("tests.sample",)
+
+
+@app_factory
+def create_app() -> App:
+    """The app of one replica."""
+    settings = SampleSettings.load()
+    return create(FastMCP(settings.mcp_name, version="0.1.0"), settings)

@@ -1,0 +1,220 @@
+"""Settings: where they come from, and what is refused."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from conftest import ROOT, SOURCE, environment
+from mcp_swarm.settings import Settings, doubts, misspelt
+from mcp_swarm.settings.errors import StartupError
+
+
+@pytest.fixture(autouse=True)
+def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No setting of this machine counts; secrets come from a folder of the test's own."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    (tmp_path / "secrets").mkdir()
+    monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "secrets"))
+
+
+def test_defaults_are_what_the_readme_says() -> None:
+    """The table in README is the one that the class makes."""
+    assert table() in (ROOT / "README.md").read_text()
+
+
+def table() -> str:
+    """All settings as README's Markdown table."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    for name, field in Settings.model_fields.items():
+        default = field.default
+        if isinstance(default, SecretStr):
+            default = default.get_secret_value()
+        if default in (None, "", ()):
+            shown = ""
+        elif isinstance(default, tuple):
+            shown = f"`{','.join(default)}`"
+        else:
+            shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        meaning = " ".join((field.description or "").split())
+        if get_origin(field.annotation) is Literal:
+            choices = ", ".join(f"`{value}`" for value in get_args(field.annotation))
+            meaning = f"{choices}. {meaning}"
+        rows.append(f"| `{name.upper()}` | {shown} | {meaning} |")
+    return "\n".join(rows)
+
+
+def test_every_setting_is_described() -> None:
+    """A variable without a meaning can't be operated."""
+    assert all(field.description for field in Settings.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "expected"),
+    [
+        ("MCP_PORT", "9000", "mcp_port", 9000),
+        ("MCP_NAME", "sales.mcp-1", "mcp_name", "sales.mcp-1"),
+        ("AUTO_DISCOVER", "no", "auto_discover", False),
+        ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
+        ("MCP_COMPONENTS", "server, examples.sales,", "mcp_components", ("server", "examples.sales")),
+        ("ALLOWED_HOSTS", "mcp.example.com,*.internal", "allowed_hosts", ("mcp.example.com", "*.internal")),
+        ("MCP_PORT", "", "mcp_port", 8000),
+    ],
+)
+def test_a_variable_sets_its_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, field: str, expected: object
+) -> None:
+    """By name in capitals; lists by commas; empty is as good as unset."""
+    monkeypatch.setenv(name, value)
+    assert getattr(Settings.load(), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("MCP_PORT", "http", "MCP_PORT=http: input should be a valid integer"),
+        ("MCP_PORT", "0", "MCP_PORT=0: input should be greater than or equal to 1"),
+        ("MCP_PORT", "65536", "MCP_PORT=65536: input should be less than or equal to 65535"),
+        ("MCP_NAME", "two words", "MCP_NAME=two words: string should match"),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL=LOUD: input should be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'"),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: input should be 'text' or 'json'"),
+        ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: input should be a valid boolean"),
+        ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not a package's name"),
+        ("AUTH_ENABLED", "true", "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"),
+        ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: input should be greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
+    """One line: the variable, what it was, what it should be."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(StartupError) as refusal:
+        Settings.load()
+    assert str(refusal.value).startswith(says)
+    assert "\n" not in str(refusal.value)
+
+
+def test_every_refusal_begins_with_a_variable_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own or, where it needs another beside it, that one's."""
+    variables = {name.upper() for name in Settings.model_fields}
+    named = {}
+    for name in variables:
+        for value in ("?", "-1", "0", "a,,b c", "x=y", "ü" * 200):
+            monkeypatch.setenv(name, value)
+            try:
+                Settings.load()
+            except StartupError as refusal:
+                named[name, value] = re.split("[=:]", str(refusal))[0]
+        monkeypatch.delenv(name)
+    assert set(named.values()) <= variables
+    assert len({name for name, _ in named}) > 50
+
+
+def test_no_text_of_the_server_misspells_a_setting() -> None:
+    """Each word in capitals is a variable's name, or nowhere near one."""
+    words = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words |= set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", node.value))
+    assert words > {"AUDIT_KEY", "MCP_PORT"}
+    assert (
+        misspelt(dict.fromkeys(words - {"AUTH_ENABLE"}, ""), Settings.model_construct()) == []
+    )  # that one is an example of it
+
+
+def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator fixes them in one go."""
+    monkeypatch.setenv("MCP_PORT", "x")
+    monkeypatch.setenv("LOG_FORMAT", "y")
+    with pytest.raises(StartupError) as refusal:
+        Settings.load()
+    assert [line.split("=")[0] for line in str(refusal.value).splitlines()] == ["MCP_PORT", "LOG_FORMAT"]
+
+
+@pytest.mark.parametrize("name", ["AUTH_TOKEN", "auth_token"])
+def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """As Docker mounts secrets; the newline at its end isn't part of it."""
+    (tmp_path / "secrets" / name).write_text("s3cret\n")
+    (tmp_path / "secrets" / "mcp_port").write_text("9000")
+    monkeypatch.setenv("AUTH_ENABLED", "true")
+    settings = Settings.load()
+    assert settings.auth_token is not None
+    assert settings.auth_token.get_secret_value() == "s3cret"
+    assert settings.mcp_port == 9000
+    assert "s3cret" not in repr(settings)
+
+
+def test_the_environment_wins_over_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that one can be overridden at once."""
+    (tmp_path / "secrets" / "mcp_port").write_text("9000")
+    monkeypatch.setenv("MCP_PORT", "9001")
+    assert Settings.load().mcp_port == 9001
+
+
+@pytest.mark.parametrize("token", ["two words", "ümlaut", "tab\there"])
+def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    """Nobody could ever send it; and it stays out of the log."""
+    monkeypatch.setenv("AUTH_TOKEN", token)
+    with pytest.raises(StartupError) as refusal:
+        Settings.load()
+    assert str(refusal.value).startswith("AUTH_TOKEN: one or more visible ASCII")
+    assert token not in str(refusal.value)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40))
+def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
+    """Never a traceback, whatever stands there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MCP_PORT", text)
+        try:
+            said = f"MCP_PORT={Settings.load().mcp_port}"
+        except StartupError as refusal:
+            said = str(refusal)
+        assert said.startswith("MCP_PORT=")
+        assert len(said.splitlines()) == 1
+
+
+def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """By folder and reason, not by traceback."""
+    (tmp_path / "secrets" / "auth_token").write_bytes(b"\xff\xfe")
+    with pytest.raises(StartupError) as refusal:
+        Settings.load()
+    assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret there can't be read as text: ")
+
+
+def test_a_folder_of_secrets_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named, so meant."""
+    monkeypatch.setenv("SECRETS_DIR", "/no/such/folder")
+    with pytest.raises(StartupError, match="SECRETS_DIR=/no/such/folder: no such folder"):
+        Settings.load()
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_a_time_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """A drain has to end."""
+    monkeypatch.setenv("DRAIN_SECONDS", value)
+    with pytest.raises(StartupError, match="DRAIN_SECONDS"):
+        Settings.load()
+
+
+def test_doubtful_combinations_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be meant; they are seldom."""
+    assert doubts(Settings(), 3) == []
+    assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")), 1)[0]
+    assert "STATELESS_HTTP=false" in doubts(Settings(stateless_http=False), 3)[0]
+    assert doubts(Settings(stateless_http=False), 1) == []
+
+
+def test_a_misspelt_variable_is_noticed() -> None:
+    """AUTH_ENABLE=true would silently leave the door open."""
+    names = environment(AUTH_ENABLE="true", MCP_POORT="1", HOME="/", MCP_PORT="1")
+    assert misspelt(names, Settings.model_construct()) == [
+        "AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?",
+        "MCP_POORT is no setting and has no effect; did you mean MCP_PORT?",
+    ]

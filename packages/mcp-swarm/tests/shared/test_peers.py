@@ -1,0 +1,130 @@
+"""A replica that isn't alone any more stops offering what other replicas don't know of."""
+
+import asyncio
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from conftest import Server, StartServer, until
+from mcp_swarm.settings import Settings
+from mcp_swarm.shared.peers import Peers, peers
+from tests.calls import legacy, modern
+from tests.replicas import RedisServer
+
+pytestmark = pytest.mark.slow
+
+JOBS = {"submit_job", "generate_report", "export_data"}
+
+
+def offered(server: Server) -> set[str]:
+    """What a replica offers of all that several have to share; by its lists, and by what it answers."""
+    tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
+    told = modern(server.url, "server/discover").json()["result"]["capabilities"]
+    found = {
+        "all tools of jobs": tools >= JOBS,
+        "a tool of jobs": bool(tools & JOBS),
+        "/jobs": httpx.get(f"{server.url}/jobs").status_code == 200,
+        "tasks": "io.modelcontextprotocol/tasks" in told.get("extensions", {}),
+        "subscriptions": bool(told["tools"].get("listChanged")),
+    }
+    return {what for what, offers in found.items() if offers}
+
+
+EVERYTHING = {"all tools of jobs", "a tool of jobs", "/jobs", "tasks", "subscriptions"}
+
+
+@pytest.mark.needs("redis")
+def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_server: RedisServer) -> None:
+    """Jobs wait in each replica's memory; subscriptions go through Redis."""
+    settings = {"REDIS_URL": redis_server.url}
+    one = start_server(REPLICA_NAME="one", **settings)
+    assert offered(one) == EVERYTHING
+    other = start_server(REPLICA_NAME="other", **settings)
+    assert offered(other) == {"subscriptions"}
+    until(lambda: offered(one) == {"subscriptions"}, "the first replica offers no jobs", 15)
+    assert one.output.count("There are 2 replicas now. This one no longer offers jobs (they need JOBS_URL") == 1
+    reply = httpx.post(f"{one.url}/jobs", json={"job": "generate_report"})
+    assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
+    other.stop()
+    until(lambda: offered(one) == EVERYTHING, "it is alone again", 15)
+    assert "mcp_replicas_seen 1.0" in httpx.get(f"{one.url}/metrics").text
+
+
+def hosts_can_be_replaced() -> bool:
+    """Whether this process may give another one an /etc/hosts of its own."""
+    command = ["unshare", "--mount", "true"]
+    return bool(shutil.which("unshare")) and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not hosts_can_be_replaced(), reason="only root may replace /etc/hosts of a process")
+def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartServer) -> None:
+    """As Swarm's DNS has it: an address for each replica. A subscription that is open ends."""
+    hosts = tmp_path / "hosts"
+    own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n"
+    hosts.write_text(own)
+    server = Server(
+        tmp_path / "log",
+        REPLICAS_DNS="tasks.mcp",
+        within=["unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts; exec "$@"', "sh"],
+    )
+    try:
+        server.wait_ready()
+        assert offered(server) == EVERYTHING
+        hosts.write_text(f"{own}127.0.0.2 tasks.mcp\n127.0.0.3 tasks.mcp\n")
+        until(lambda: not offered(server), "it offers neither", 15)
+        assert "There are 3 replicas now. This one no longer offers jobs" in server.output
+        assert "subscriptions (they need REDIS_URL)" in server.output
+        hosts.write_text(own)
+        until(lambda: offered(server) == EVERYTHING, "it is alone again", 15)
+    finally:
+        server.stop()
+
+
+def counted(looks: list[int | None], meant: int = 1) -> list[tuple[int, bool]]:
+    """What is known after each look; None for a look that fails."""
+    found: list[tuple[int, bool]] = []
+    left = iter(looks)
+
+    async def look() -> int:
+        seen = next(left)
+        if seen is None:
+            raise OSError
+        return seen
+
+    async def go() -> None:
+        known = Peers(meant, look)
+        for _ in looks:
+            await known._count(looks=2)
+            found.append((known.count, known.alone))
+
+    asyncio.run(go())
+    return found
+
+
+def test_an_update_is_no_second_replica() -> None:
+    """It takes two looks that agree; one that fails changes nothing."""
+    assert counted([1, 2, 1, 2, 2, 1]) == [(1, True), (2, True), (1, True), (2, True), (2, False), (1, False)]
+    assert counted([2, None, 2, None]) == [(2, True), (2, True), (2, False), (2, False)]
+    assert counted([1, 1, 1], meant=3) == [(1, False)] * 3
+
+
+@pytest.mark.needs("redis")
+def test_a_replica_that_has_gone_is_forgotten(redis_server: RedisServer) -> None:
+    """And so is all of it, when all have gone."""
+
+    async def go() -> tuple[int, int]:
+        redis: Any = Redis.from_url(redis_server.url)
+        settings = Settings(mcp_name="gone")
+        async with peers(settings, redis, "one").running(), peers(settings, redis, "two").running():
+            there = await redis.zcard("gone:replicas")
+            assert 0 < await redis.pttl("gone:replicas") <= 10_000
+        left = await redis.zcard("gone:replicas")
+        await redis.aclose()
+        return there, left
+
+    assert asyncio.run(go()) == (2, 0)

@@ -1,0 +1,310 @@
+"""What a multi-round tool remembers travels sealed: whoever shares the keys opens it, for its owner, for a while."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, until
+from tests.calls import modern, text
+from tests.replicas import PACKS, Fleet, RedisServer
+
+pytestmark = pytest.mark.slow
+
+OLD = "0ld-" + "a" * 40
+NEW = "n3w-" + "b" * 40
+ACCEPT = {"action": "accept", "content": {"sure": True}}
+REFUSED = {"code": -32602, "message": "Invalid or expired requestState", "data": {"reason": "invalid_request_state"}}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller was asked, by any replica."""
+
+    state: str
+    amount: int
+    headers: dict[str, str]
+
+    def answer(self, url: str, *, tool: str = "transfer", **changed: Any) -> httpx.Response:
+        """Answer it at any replica, with what is `changed` in the request."""
+        params = {
+            "name": tool,
+            "arguments": {"amount": self.amount},
+            "inputResponses": {"sure": ACCEPT},
+            "requestState": self.state,
+        }
+        headers = {**self.headers, **changed.pop("headers", {})}
+        return modern(url, "tools/call", {**params, **changed}, **headers)
+
+
+def ask(url: str, amount: int = 7, **headers: str) -> Asked:
+    """Begin a transfer, which asks whether the amount is right."""
+    reply = modern(url, "tools/call", {"name": "transfer", "arguments": {"amount": amount}}, **headers)
+    result = reply.json()["result"]
+    assert result["resultType"] == "input_required", result
+    return Asked(result["requestState"], amount, headers)
+
+
+def accepted(reply: httpx.Response) -> bool:
+    """Whether a round was taken; if not, it must be refused in the words that tell nothing."""
+    body = reply.json()
+    if "result" in body:
+        assert text(body["result"]).startswith("accept: "), body
+        return True
+    assert body["error"] == REFUSED
+    return False
+
+
+# --- Keys, and how they are changed ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
+    """Replicas with the rings of a rotation, by the ring; and one whose name is another's."""
+    folder = tmp_path_factory.mktemp("rings")
+    keys = {"old": OLD, "old,new": f"{OLD}\n{NEW}", "new,old": f"{NEW} {OLD}", "new": NEW}
+    servers = {
+        ring: Server(folder / f"log-{number}", MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=keys[ring])
+        for number, ring in enumerate(keys)
+    }
+    named = Server(folder / "named", MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, MCP_NAME="another")
+    try:
+        for server in (*servers.values(), named):
+            server.wait_ready()
+        yield {**servers, "another name": named}
+    finally:
+        for server in (*servers.values(), named):
+            server.stop()
+
+
+@pytest.mark.parametrize(
+    ("sealed_by", "opened_by", "refused_by"),
+    [
+        ("old", {"old", "old,new", "new,old"}, {"new"}),
+        ("old,new", {"old", "old,new", "new,old"}, {"new"}),
+        ("new,old", {"old,new", "new,old", "new"}, {"old"}),
+        ("new", {"old,new", "new,old", "new"}, {"old"}),
+    ],
+)
+def test_keys_are_changed_without_a_lost_round(
+    rings: dict[str, Server], sealed_by: str, opened_by: set[str], refused_by: set[str]
+) -> None:
+    """First every replica learns the new key, then each seals with it, and at last the old one goes."""
+    asked = ask(rings[sealed_by].url)
+    assert {ring for ring in opened_by | refused_by if accepted(asked.answer(rings[ring].url))} == opened_by
+
+
+def test_another_server_with_the_same_keys_is_another(rings: dict[str, Server]) -> None:
+    """Its states are for those of its name."""
+    assert not accepted(ask(rings["old"].url).answer(rings["another name"].url))
+    assert not accepted(ask(rings["another name"].url).answer(rings["old"].url))
+
+
+def test_keys_from_a_secret(start_server: StartServer, tmp_path: Path) -> None:
+    """A file with a key a line, as `docker secret create` takes it."""
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "request_state_keys").write_text(f"{NEW}\n{OLD}\n")
+    settings = {"MCP_COMPONENTS": PACKS, "MCP_REPLICAS": "3", "SECRETS_DIR": str(secrets)}
+    one, other = start_server(ready=False, **settings), start_server(ready=False, **settings)
+    one.wait_ready()
+    other.wait_ready()
+    assert accepted(ask(one.url).answer(other.url))
+    assert not accepted(ask(one.url).answer(other.url, requestState="v1.nonsense"))
+    for key in (OLD, NEW):
+        assert key not in one.output + other.output
+
+
+def test_local_replicas_share_a_key_of_their_own(start_server: StartServer) -> None:
+    """`make up` has nothing to set, and a tool still goes on wherever the kernel sends its caller."""
+    server = start_server("--replicas", "3", ready=False, MCP_COMPONENTS=PACKS)
+    until(lambda: "Ctrl-C stops them" in server.output, f"all replicas are ready:\n{server.output}")
+    pairs: set[bool] = set()
+
+    def crossed() -> bool:
+        begun = modern(server.url, "tools/call", {"name": "transfer", "arguments": {"amount": 1}})
+        asked = Asked(begun.json()["result"]["requestState"], 1, {})
+        ended = asked.answer(server.url)
+        assert accepted(ended)
+        pairs.add(begun.headers["x-served-by"] != ended.headers["x-served-by"])
+        return pairs == {True, False}
+
+    until(crossed, "a call begins on one replica and ends on another, and one doesn't")
+
+
+def test_a_key_of_ones_own_ends_with_its_replica(start_server: StartServer) -> None:
+    """A single replica without keys makes one; after a restart its callers begin again."""
+    keyless = start_server(MCP_COMPONENTS=PACKS)
+    asked = ask(keyless.url)
+    assert accepted(asked.answer(keyless.url))
+    keyless.stop()
+    again = start_server(MCP_COMPONENTS=PACKS)
+    assert not accepted(asked.answer(again.url))
+
+
+# --- What a state is bound to ----------------------------------------------------------------------------------------
+
+
+def test_a_state_is_for_one_call(fleet: Fleet) -> None:
+    """Other arguments, another tool, another kind of request: the user was asked something else."""
+    first, second, third = fleet.urls
+    asked = ask(first)
+    assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
+    assert not accepted(asked.answer(third, arguments={"amount": 7, "to": "me"}))
+    assert not accepted(asked.answer(second, arguments=None))
+    for tool in ("echo", "test_input_required_result_request_state"):
+        assert not accepted(asked.answer(third, tool=tool))
+    prompt = {"name": "test_input_required_result_prompt", "requestState": asked.state}
+    assert modern(second, "prompts/get", prompt).json()["error"] == REFUSED
+    assert accepted(asked.answer(third))
+
+
+@pytest.mark.parametrize("place", [0, 3, 10, 40, -20, -1])
+def test_a_state_that_was_changed_is_refused(fleet: Fleet, place: int) -> None:
+    """In its version, its key's name, its body or its tag."""
+    first, second, _ = fleet.urls
+    asked = ask(first)
+    place %= len(asked.state)
+    other = "A" if asked.state[place] != "A" else "Q"
+    assert not accepted(asked.answer(second, requestState=asked.state[:place] + other + asked.state[place + 1 :]))
+    assert accepted(asked.answer(second))
+
+
+@pytest.mark.parametrize("state", ["", "v1.", "asked about 7", "v1." + "A" * 60, "🌍", "\x00", "v2.AAAA"])
+def test_a_state_that_never_was_is_refused(fleet: Fleet, state: str) -> None:
+    """And tells nothing of why."""
+    assert not accepted(Asked(state, 7, {}).answer(fleet.urls[0]))
+
+
+@pytest.mark.parametrize("state", [5, 1.5, True, [], {}])
+def test_a_state_is_text(fleet: Fleet, state: Any) -> None:
+    """Anything else is an invalid parameter like any."""
+    reply = Asked(state, 7, {}).answer(fleet.urls[0])
+    assert reply.json()["error"]["code"] == -32602
+
+
+def test_a_state_is_its_callers(rings: dict[str, Server], start_server: StartServer) -> None:
+    """Whoever finds another's state in a log can't go on with it."""
+    common = {"MCP_COMPONENTS": PACKS, "REQUEST_STATE_KEYS": OLD, "AUTH_ENABLED": "true"}
+    alices, bobs = (start_server(ready=False, **common, AUTH_TOKEN=token) for token in ("alice", "bob"))
+    anybodys = rings["old"]
+    for server in (alices, bobs):
+        server.wait_ready()
+    hers = ask(alices.url, Authorization="Bearer alice")
+    assert not accepted(hers.answer(bobs.url, headers={"Authorization": "Bearer bob"}))
+    assert not accepted(hers.answer(anybodys.url))
+    assert not accepted(ask(anybodys.url).answer(bobs.url, headers={"Authorization": "Bearer bob"}))
+    assert accepted(hers.answer(alices.url))
+
+
+def test_a_state_expires(start_server: StartServer) -> None:
+    """After REQUEST_STATE_SECONDS; each round has its own."""
+    server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_SECONDS="1")
+    asked = ask(server.url)
+    assert accepted(asked.answer(server.url))
+    until(lambda: not accepted(asked.answer(server.url)), "the state has expired", 5)
+    assert accepted(ask(server.url).answer(server.url))
+
+
+# --- One use ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs("redis")
+def test_a_state_is_good_once(fleet_with_redis: Fleet) -> None:
+    """A transfer is confirmed once, whichever replica the confirmation is sent to again."""
+    first, second, third = fleet_with_redis.urls
+    asked, other = ask(first), ask(first)
+    assert accepted(asked.answer(second))
+    for url in fleet_with_redis.urls:
+        assert not accepted(asked.answer(url))
+    assert accepted(other.answer(third))
+
+
+@pytest.mark.needs("redis")
+def test_a_refused_attempt_does_not_use_it_up(fleet_with_redis: Fleet) -> None:
+    """Or whoever gets hold of a state could take its owner's round from him."""
+    first, second, third = fleet_with_redis.urls
+    asked = ask(first)
+    assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
+    assert not accepted(asked.answer(second, tool="echo"))
+    assert accepted(asked.answer(third))
+
+
+@pytest.mark.needs("redis")
+def test_what_redis_remembers_of_it_goes_by_itself(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A key for each state that was used, for as long as the state could be used again; junk leaves none."""
+    server = start_server(
+        MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, REDIS_URL=redis_server.url, REQUEST_STATE_SECONDS="2"
+    )
+
+    def remembered() -> list[str]:
+        return redis_server.ask("keys", "template-mcp:request_state:*").split()
+
+    assert not accepted(Asked("v1.junk", 7, {}).answer(server.url))
+    assert remembered() == []
+    assert accepted(ask(server.url).answer(server.url))
+    (key,) = remembered()
+    assert redis_server.ask("ttl", key) in ("2", "3")
+    until(lambda: not remembered(), "the key is gone", 10)
+
+
+def test_without_redis_it_is_good_while_it_lives(fleet: Fleet) -> None:
+    """No replica can know what another has seen."""
+    first, second, third = fleet.urls
+    asked = ask(first)
+    assert all(accepted(asked.answer(url)) for url in (second, third, second))
+
+
+@pytest.mark.needs("redis")
+def test_while_redis_is_gone_states_are_taken_unseen(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A tool that works is worth more than this protection, and the log says that it is missing."""
+    server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, REDIS_URL=redis_server.url)
+    asked = ask(server.url)
+    redis_server.kill()
+    assert accepted(asked.answer(server.url))
+    assert accepted(asked.answer(server.url))
+    until(lambda: "a requestState is taken without a look at its past" in server.output, "a warning")
+    redis_server.start()
+    asked = ask(server.url)
+    assert accepted(asked.answer(server.url))
+    until(lambda: not accepted(asked.answer(server.url)), "protection is back", 10)
+
+
+# --- What is refused at start ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"MCP_REPLICAS": "3"}, "REQUEST_STATE_KEYS: required by MCP_REPLICAS=3"),
+        ({"REQUEST_STATE_KEYS": "hunter2"}, "REQUEST_STATE_KEYS: a key is shorter than 32 characters"),
+        ({"REQUEST_STATE_KEYS": f"{OLD}\nhunter2"}, "REQUEST_STATE_KEYS: a key is shorter than 32 characters"),
+        ({"REQUEST_STATE_KEYS": f"hunter2{OLD},hunter2{OLD}"}, "REQUEST_STATE_KEYS: a key is there twice"),
+        ({"REQUEST_STATE_SECONDS": "0"}, "REQUEST_STATE_SECONDS=0"),
+        ({"MCP_REPLICAS": "0"}, "MCP_REPLICAS=0"),
+        ({"REDIS_URL": "http://:hunter2@localhost:6379"}, "REDIS_URL"),
+        ({"REDIS_URL": "hunter2"}, "REDIS_URL"),
+        ({"REDIS_URL": "redis://:hunter2@localhost:port/0"}, "REDIS_URL"),
+        ({"REDIS_URL": "redis://:hunter2@localhost:99999/0"}, "REDIS_URL"),
+        ({"REDIS_URL": "redis://:hunter2/3@localhost:6379/0"}, "REDIS_URL"),  # a / that should be written %2F
+        ({"REDIS_URL": "redis://:hunter2@localhost:6379/0?socket_timeout=soon"}, "REDIS_URL"),
+        ({"REDIS_URL": "redis://:hunter2@localhost:6379/0?no_such_option=1"}, "REDIS_URL"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_start(start_server: StartServer, settings: dict[str, str], names: str) -> None:
+    """In one line that names the variable and shows no secret; by `check` as well, which is there for that."""
+    servers = start_server(ready=False, **settings), start_server("check", ready=False, **settings)
+
+    def decided(server: Server) -> bool:
+        return server.process.poll() is not None or "Ready" in server.output
+
+    for server in servers:
+        until(lambda server=server: decided(server), "it refuses, or is ready")  # type: ignore[misc]
+        assert "hunter2" not in server.output
+        assert "Traceback" not in server.output
+        assert server.process.poll() == 3, server.output
+        (line,) = [line for line in server.output.splitlines() if names.partition(":")[0] in line]
+        assert line.startswith(names)

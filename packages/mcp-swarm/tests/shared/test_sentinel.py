@@ -1,0 +1,92 @@
+"""URLs of Sentinels. What they do when a node is lost: `tests/deploy/test_sentinel.py`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
+
+from conftest import StartServer, run, until
+from mcp_swarm.shared.redis import sentinel_client
+
+pytestmark = pytest.mark.slow
+
+
+def pool_of(url: str) -> SentinelConnectionPool:
+    """What a client of a URL takes its connections from."""
+    pool = sentinel_client(url, socket_timeout=1.0).connection_pool
+    assert isinstance(pool, SentinelConnectionPool)
+    return pool
+
+
+def test_all_of_a_url_arrives() -> None:
+    """Sentinels with their ports and password, the name, and what the connections to the master need."""
+    hosts = "s1,s2:4000,[::1],[fd00::2]:4001"
+    pool = pool_of(f"redis+sentinel://me:p%2Fw@{hosts}/jobs/3?sentinel_password=q&health_check_interval=7")
+    assert pool.service_name == "jobs"
+    wanted = {"username": "me", "password": "p/w", "db": 3, "health_check_interval": 7, "socket_timeout": 1.0}
+    assert {name: pool.connection_kwargs[name] for name in wanted} == wanted
+    sentinels = [each.connection_pool.connection_kwargs for each in pool.sentinel_manager.sentinels]
+    assert [(each["host"], each["port"]) for each in sentinels] == [
+        ("s1", 26379),
+        ("s2", 4000),
+        ("::1", 26379),
+        ("fd00::2", 4001),
+    ]
+    assert {each["password"] for each in sentinels} == {"q"}
+
+
+def test_tls_is_for_both() -> None:
+    """The Sentinels' connections and the master's, with a certificate of one's own."""
+    pool = pool_of("rediss+sentinel://s1/jobs?ssl_ca_certs=/ca.pem")
+    assert pool.connection_class is SentinelManagedSSLConnection
+    assert pool.connection_kwargs["ssl_ca_certs"] == "/ca.pem"
+    assert pool.sentinel_manager.sentinel_kwargs == {"ssl": True, "ssl_ca_certs": "/ca.pem"}
+
+
+@pytest.mark.needs("redis")
+def test_a_socket_of_the_machine_is_a_redis_too(tmp_path: Path, start_server: StartServer) -> None:
+    """`unix://…`, whose connections know no keepalive of TCP."""
+    at = tmp_path / "redis.sock"
+    with subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", at, "--save", ""], stdout=subprocess.DEVNULL, cwd=tmp_path
+    ) as redis:
+        try:
+            until(at.exists, "Redis listens")
+            url = f"unix://{at}"
+            server = start_server(MCP_COMPONENTS="tests.packs.working", REDIS_URL=url, JOBS_URL=url)
+            reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
+            assert reply.status_code == 202, reply.text
+            assert httpx.get(f"{server.url}/health/deep").status_code == 200
+        finally:
+            redis.terminate()
+
+
+def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
+    """Jobs in the memory of a replica have none."""
+    server = start_server(MCP_COMPONENTS="tests.packs.working", JOBS_COPIES="1")
+    reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
+    assert reply.status_code == 202, reply.text
+
+
+@pytest.mark.parametrize("variable", ["REDIS_URL", "JOBS_URL"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis+sentinel://",
+        "redis+sentinel:///jobs",
+        "redis+sentinel://s1",
+        "redis+sentinel://:secret@s1:x/jobs",
+        "redis+sentinel://s1/jobs/one",
+        "redis+sentinel://s1/jobs?socket_timeout=long",
+    ],
+)
+def test_a_url_that_is_none_is_told_at_the_start(variable: str, url: str) -> None:
+    """In one line, without its password."""
+    done = run(sys.executable, "-m", "tests.sample", **{variable: url, "MCP_COMPONENTS": "tests.packs.working"})
+    assert done.returncode != 0
+    (line,) = (done.stdout + done.stderr).strip().splitlines()
+    assert f"{variable}: no URL of Sentinels, like redis+sentinel://" in line
+    assert "secret" not in line

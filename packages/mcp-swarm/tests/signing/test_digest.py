@@ -1,0 +1,78 @@
+"""Content-Digest."""
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mcp_swarm.auth.refusal import BadSignature
+from mcp_swarm.auth.signatures.received import check_digest
+
+BODY = b'{"hello": "world"}'
+
+
+def of(name: str, body: bytes = BODY) -> str:
+    """A member of the field."""
+    digest = hashlib.new(name.replace("-", ""), body).digest()
+    return f"{name}=:{base64.b64encode(digest).decode()}:"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        of("sha-256"),
+        of("sha-512"),
+        f"{of('sha-256')}, {of('sha-512')}",
+        f"unixsum=7, md5=:AAAA:, {of('sha-256')}",
+        f"{of('sha-256')};note=1",
+        # of this very body by RFC 9421, section 2.4
+        "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
+    ],
+)
+def test_what_fits(value: str) -> None:
+    """One known hash is enough, and unknown ones don't count."""
+    check_digest(value, BODY)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (of("sha-256", b"other"), "is not that of the body"),
+        (f"{of('sha-256')}, {of('sha-512', b'other')}", "is not that of the body"),
+        (f"{of('sha-512', b'other')}, {of('sha-256')}", "is not that of the body"),
+        (of("sha-256").replace("256", "512"), "is not that of the body"),
+        ("sha-256=::", "is not that of the body"),
+        ("sha-256", "is not that of the body"),
+        ("sha-256=(:AAAA:)", "is not that of the body"),
+        (f"sha-256={of('sha-256').split(':')[1]!r}", "can't be read"),
+        (of("sha-256").upper(), "can't be read"),
+        ("", "must have a sha-256 or a sha-512"),
+        ("md5=:XrY7u+Ae7tCTyyK7j1rNww==:", "must have a sha-256 or a sha-512"),
+        ("sha-256=:é:", "can't be read"),
+    ],
+)
+def test_what_does_not(value: str, said: str) -> None:
+    """All known ones must fit."""
+    with pytest.raises(BadSignature, match=said):
+        check_digest(value, BODY)
+
+
+@given(st.text() | st.text(alphabet='sha-256=:,;()"? AQ', max_size=40), st.binary())
+@example("sha-256=:AAAA", b"")
+@example("(" * 500, b"")
+def test_whatever_it_says(value: str, body: bytes) -> None:
+    """It never fits by chance, nor breaks anything."""
+    with pytest.raises(BadSignature):
+        check_digest(value, body)
+
+
+@given(st.binary(), st.binary())
+def test_it_is_the_bodys_alone(body: bytes, other: bytes) -> None:
+    """Each hash by itself."""
+    for name in ("sha-256", "sha-512"):
+        check_digest(of(name, body), body)
+        if other != body:
+            with pytest.raises(BadSignature):
+                check_digest(of(name, body), other)

@@ -1,0 +1,123 @@
+"""The client's side, as others see it."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver
+from http_message_signatures.algorithms import ED25519
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from conftest import StartServer
+from mcp_swarm.signing.httpx_auth import Signed
+from mcp_swarm.signing.sign import signed_headers
+from tests.signing.asking import Asking, serving
+from tests.signing.calls import KEY, KEYS, NOW, OTHER_KEY, PATHS, QUERIES, Call, check
+
+VERIFIER = HTTPMessageVerifier(
+    signature_algorithm=ED25519, key_resolver=MappingKeyResolver(public_keys=KEYS, private_keys={})
+)
+
+
+@given(st.sampled_from(["GET", "POST"]), PATHS, QUERIES, st.binary())
+def test_the_library_takes_it(method: str, path: str, query: str, body: bytes) -> None:
+    """By its own rules, the digest included."""
+    url = f"https://swarm.example{path}" + (f"?{query}" if query else "")
+    headers = signed_headers(method, url, body, "ci", KEY)
+    message = SimpleNamespace(method=method, url=url, headers=headers)
+    covered = ["@method", "@path", "content-digest", *(["@query"] if query else [])]
+    (result,) = VERIFIER.verify(message, max_age=timedelta(minutes=1), require_components=covered, body=body)
+    assert result.body == body
+    assert result.parameters["keyid"] == "ci"
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "query"),
+    [
+        ("http://swarm.example", "/", ""),
+        ("http://swarm.example?a=1", "/", "a=1"),
+        ("http://swarm.example/mcp?", "/mcp", ""),
+        ("http://swarm.example/mcp?a=/&b=?#part", "/mcp", "a=/&b=?"),
+        ("http://[::1]:8150//mcp;x/../%2e", "//mcp;x/../%2e", ""),
+    ],
+)
+def test_the_target_of_a_url(url: str, path: str, query: str) -> None:
+    """As it goes over the wire."""
+    headers = signed_headers("post", url, b"", "ci", KEY, now=NOW)
+    call = replace(Call(body=b"").plus(**{name.lower(): value for name, value in headers.items()}), path=path)
+    assert check(replace(call, query=query)) == "ci"
+
+
+def test_each_is_signed_anew() -> None:
+    """Also at the same time."""
+    made = [signed_headers("POST", "http://h/", b"", "ci", KEY, now=NOW)["Signature"] for _ in range(100)]
+    assert len(set(made)) == 100
+
+
+@pytest.mark.parametrize("key_id", ["", 'a"b', "a\\b", "a\r\nX: y", "é"])
+def test_key_ids_that_can_not_be(key_id: str) -> None:
+    """Or one could write headers with them."""
+    with pytest.raises(ValueError, match=r"^A key id has printable ASCII"):
+        signed_headers("POST", "http://h/", b"", key_id, KEY)
+
+
+@pytest.mark.parametrize("url", ["http://h/é", "http://h/a\nb", "http://h/?a\r\nX: y"])
+def test_urls_that_can_not_be(url: str) -> None:
+    """They would be sent otherwise than signed."""
+    with pytest.raises(ValueError, match="must be percent-encoded"):
+        signed_headers("POST", url, b"", "ci", KEY)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_clients_of_both_libraries(library: Any) -> None:
+    """Whatever they send, and each time anew."""
+    with serving(Asking()) as url, library.Client(auth=Signed("ci", KEY), base_url=url, verify=False) as client:
+        answers = [
+            client.get("/é x?ü=1&y=%2F"),
+            client.post("/mcp", json={"hello": "wörld"}),
+            client.post("/mcp", json={"hello": "wörld"}),
+            client.post("/mcp", content=b"\x00\xff", params={"a": "b c"}),
+            client.delete("/mcp", headers={"X-Tenant": "blue"}),
+        ]
+        assert [answer.json() for answer in answers] == [{"signed_by": "ci"}] * 5
+        refused = client.get("/", auth=Signed("ci", OTHER_KEY))
+        assert refused.status_code == 401
+        assert "not that of the key" in refused.json()["refused"]
+        replayed = client.send(answers[1].request, auth=None)
+        assert "nonce was used before" in replayed.json()["refused"]
+
+
+def test_a_body_that_is_not_there_as_a_whole_is_told() -> None:
+    """And not sent as one without a signature."""
+    with (
+        serving(Asking()) as url,
+        httpx2.Client(auth=Signed("ci", KEY), verify=False) as client,
+        pytest.raises(httpx2.RequestNotRead),
+    ):
+        client.post(url, content=iter([b"a", b"b"]))
+
+
+def test_the_official_client(start_server: StartServer) -> None:
+    """Signs all that it sends, in both protocol families."""
+    server = start_server()
+
+    async def call(url: str, mode: Any) -> str:
+        async with httpx2.AsyncClient(auth=Signed("ci", KEY), verify=False) as http:
+            transport = streamable_http_client(f"{url}/mcp", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                result = await client.call_tool("echo", {"message": "signed"})
+                return str(result.content[0].text)  # type: ignore[union-attr]
+
+    asking = Asking(forward_to=server.url)
+    with serving(asking) as url:
+        for mode in ("legacy", "2026-07-28"):
+            assert asyncio.run(call(url, mode)) == "signed"
+    assert len(asking.bodies) >= 2

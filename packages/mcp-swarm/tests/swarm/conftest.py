@@ -1,0 +1,39 @@
+"""The stack that all tests of the Swarm share."""
+
+import logging
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import PACKAGE, ROOT
+from tests.swarm import nodes
+from tests.swarm.stack import IMAGE, Stack
+from tests.template.test_image import docker
+
+logger = logging.getLogger(__name__)
+
+
+@pytest.fixture(autouse=True)
+def whole_swarm() -> None:
+    """All nodes are there when a test begins. A crash of one is told."""
+    if os.environ.get("SWARM_NODES") and (gone := nodes.revive()):
+        logger.warning("Nodes that had crashed, and were started again: %s", gone)
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """The stack with its three replicas up, by `make deploy`.
+
+    Where the engine has the images of `tests/swarm/Dockerfile`, they are taken as they are; every node needs them.
+    """
+    if not docker("images", "--quiet", f"{IMAGE}:crashing"):
+        subprocess.run([PACKAGE / "tests" / "swarm" / "images.sh"], cwd=ROOT, check=True, capture_output=True)
+    deployed = Stack()
+    try:
+        deployed.deploy("good")
+        deployed.wait("3/3", 400)
+        yield deployed
+    finally:
+        deployed.make("undeploy")

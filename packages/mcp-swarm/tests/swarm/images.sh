@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the images that tests/swarm deploys from IMAGE (default mcp-swarm:latest), and prints their names: each with
+# a tag of its own, and with the tag of its content, by which make deploy deploys it.
+set -euo pipefail
+cd "$(dirname "$0")/../../../.."
+for target in good next sick crashing services; do
+  docker build --quiet --build-arg "IMAGE=${IMAGE:-mcp-swarm:latest}" --target "$target" \
+    -t "mcp-swarm-test:$target" -f packages/mcp-swarm/tests/swarm/Dockerfile packages/mcp-swarm/tests >&2
+  echo "mcp-swarm-test:$target"
+  python3 -m deploy.image "mcp-swarm-test:$target"
+done

@@ -1,0 +1,206 @@
+"""What an operator's events cost callers, over the mesh and through the proxy:  python -m tests.swarm.measure
+
+It needs a Swarm of three nodes and the variable SWARM_NODES (see tests/swarm/nodes.py). One run takes about a quarter
+of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. Of each
+half, one half uses kept connections and the other fresh ones.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from conftest import until
+from tests.process.test_drain import sent
+from tests.swarm import nodes
+from tests.swarm.stack import HALF_A_SECOND, IMAGE, NAME, Load, Stack, failures, load
+from tests.swarm.test_events import end
+from tests.template.test_image import docker
+
+RATE = 15
+"""Calls per second of each way."""
+MESH, EDGE = 8150, 8151
+SECONDS_BEFORE, SECONDS_AFTER = 5, 10
+
+Event = Callable[[], str]
+"""Lets something happen and waits until it is over; returns how long what took."""
+
+
+class Measure:
+    """A deployed stack, and what happens to it."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.stack = Stack(f"{NAME}-{EDGE}", PORT=str(MESH), EDGE_PORT=str(EDGE))
+        self.entrance = 1
+        """The node whose ports callers use."""
+
+    def deploy(self) -> None:
+        """Have three replicas and a proxy on each node."""
+        self.stack.deploy("good", "REPLICAS=3", "OVERLAYS=deploy/edge.yml")
+        self.whole()
+
+    def whole(self) -> None:
+        """Wait until all nodes have a replica, and all are there."""
+        docker("node", "ls")
+        self.stack.wait("3/3", 240)
+        if len(self.stack.nodes()) < 3:  # Swarm puts a new one where there is none, and takes away where there are two
+            self.stack.scale(4)
+            self.stack.scale(3)
+
+    def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
+        """Let an event happen under load, and note what it cost."""
+        with ExitStack() as stack:
+            loads: dict[str, Load] = {}
+            for way, port in (("mesh", MESH), ("proxy", EDGE)):
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                url = f"http://127.0.0.{self.entrance}:{port}"
+                loads[way] = stack.enter_context(load(url, folder, RATE, callers=callers, call=call))
+            first = next(iter(loads.values()))
+            first.wait_for(SECONDS_BEFORE * RATE)
+            took = event()
+            first.wait_for(int(RATE * (first.seconds + SECONDS_AFTER)))
+            for way, running in loads.items():
+                self.note(name, way, took, running, running.stop())
+
+    def note(self, name: str, way: str, took: str, running: Load, runs: list[dict[str, Any]]) -> None:
+        """Print a line, and keep it."""
+        slow = running.slower_than(0)
+        figures = {
+            "event": name,
+            "way": way,
+            "requests": sum(run["requests"] for run in runs),
+            "failed": sum(run["failed"] for run in runs),
+            "kinds": [{"kind": each["kind"], "count": each["count"]} for each in failures(runs)],
+            "longest failure": round(
+                max((ended - begun for kind in running.spans_of_failed() for begun, ended in kind), default=0), 2
+            ),
+            "over a second": sum(seconds > 1 for seconds in slow),
+            "longest": round(max(slow, default=0), 2),
+            "took": took,
+        }
+        line = json.dumps(figures)
+        print(line, flush=True)
+        with self.file.open("a") as lines:
+            lines.write(f"{line}\n")
+
+    def update(self) -> str:
+        """Replace all replicas while calls of 3 s and 20 s run."""
+        answers: list[int] = []
+
+        def call(port: int, tool: str, seconds: float, family: str) -> None:
+            reply = httpx.post(f"http://127.0.0.1:{port}/mcp", timeout=60, **sent(tool, seconds, family))
+            answers.append(reply.status_code if "took " in reply.text else 0)
+
+        calls = [
+            threading.Thread(target=call, args=(port, tool, seconds, family))
+            for port in (MESH, EDGE)
+            for tool in ("take", "report_and_take")
+            for seconds in (3, 20)
+            for family in ("legacy", "modern")
+        ]
+        for each in calls:
+            each.start()
+        began = time.monotonic()
+        self.stack.deploy("good" if self.stack.images() == {f"{IMAGE}:next"} else "next", "OVERLAYS=deploy/edge.yml")
+        took = time.monotonic() - began
+        for each in calls:
+            each.join()
+        return f"{took:.0f} s; {answers.count(200)} of {len(calls)} long calls finished"
+
+    def bad(self, tag: str) -> str:
+        """Deploy an image that is no good."""
+        began = time.monotonic()
+        self.stack.deploy(tag, "OVERLAYS=deploy/edge.yml", ok=False)
+        told = time.monotonic() - began
+        until(lambda: self.stack.update_state() == "rollback_completed", "the rollback is complete", 120)
+        self.stack.wait("3/3", 120)
+        return f"told after {told:.0f} s, all as before after {time.monotonic() - began:.0f} s"
+
+    def scale(self) -> str:
+        """Have five replicas, and then two, and then three again."""
+        self.stack.scale(5)
+        time.sleep(20)  # what is measured is what callers meet meanwhile
+        self.stack.scale(2)
+        time.sleep(10)
+        self.stack.scale(3)
+        return ""
+
+    def die(self) -> str:
+        """End one replica as SIGKILL does."""
+        began = time.monotonic()
+        end(f"http://127.0.0.{self.entrance}:{MESH}", 137)
+        until(lambda: self.stack.replicas() != "3/3", "it is missed", 60)
+        self.stack.wait("3/3", 120)
+        return f"3/3 after {time.monotonic() - began:.1f} s"
+
+    def lose(self, lost: int, how: Callable[[int], None], has_replica: bool = True) -> str:
+        """Lose a node."""
+        began = time.monotonic()
+        how(lost)
+        until(lambda: nodes.is_down(lost), "Swarm has given it up", 90)
+        missed = time.monotonic() - began
+        if not has_replica:
+            return f"given up after {missed:.1f} s"
+        until(lambda: self.stack.serving() == 3, "three replicas", 90)
+        return f"given up after {missed:.1f} s, 3/3 after {time.monotonic() - began:.1f} s"
+
+    def lost_node(self, name: str, how: Callable[[int], None], *, leads: bool = False, drained: bool = False) -> None:
+        """Measure the loss of a node, seen from another one; and have it again."""
+        self.whole()
+        engines = nodes.engines()
+        lost = next(node for node in engines if (node == nodes.leader()) is leads)
+        if drained:
+            docker("node", "update", "--availability", "drain", f"node{lost}")
+            until(lambda: len(self.stack.nodes()) == 2, "two nodes have all replicas", 120)
+            self.stack.wait("3/3", 120)
+        self.entrance = next(node for node in engines if node != lost)
+        os.environ["DOCKER_HOST"] = engines[self.entrance]
+        try:
+            self.measure(name, lambda: self.lose(lost, how, not drained))
+        finally:
+            nodes.plug_in(lost)
+            until(lambda: not nodes.is_down(lost), "it is back", 120)
+            if drained:
+                docker("node", "update", "--availability", "active", f"node{lost}")
+
+    def run(self) -> None:
+        """All events, once."""
+        self.measure("rolling update", self.update)
+        self.measure("an image that crashes at its start", lambda: self.bad("crashing"))
+        self.measure("an image that never gets healthy", lambda: self.bad("sick"))
+        self.measure("scale 3, 5, 2, 3", self.scale)
+        self.measure("a replica dies", self.die, *HALF_A_SECOND, callers=15)
+        self.lost_node("a node is unplugged", nodes.unplug)
+        self.lost_node("a node is cut off", lambda node: nodes.cut_off(node, 45))
+        self.lost_node("the leader is unplugged", nodes.unplug, leads=True)
+        self.lost_node("the leader, without a replica, is unplugged", nodes.unplug, leads=True, drained=True)
+
+
+def main() -> None:
+    """Measure, and print a line of JSON for each event and way."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3, help="how often each event happens (default 3)")
+    parser.add_argument("--file", type=Path, default=Path("measured.jsonl"), help="gets the lines, too")
+    options = parser.parse_args()
+    measure = Measure(options.file)
+    try:
+        measure.deploy()
+        for number in range(1, options.runs + 1):
+            print(f"Run {number} of {options.runs}", file=sys.stderr)
+            measure.run()
+    finally:
+        measure.stack.make("undeploy")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""`make deploy` beside a stack that runs in a Swarm."""
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.calls import legacy
+from tests.swarm import nodes
+from tests.swarm.stack import IMAGE, NAME, Stack
+from tests.swarm.test_keys import PROTECTION, keep
+from tests.template.test_image import docker
+
+pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[Stack]:
+    """A stack of its own, for tests that change it."""
+    stack = Stack(f"{NAME}-single", PORT="8153")
+    try:
+        yield stack
+    finally:
+        stack.make("undeploy")
+
+
+@pytest.fixture
+def single(deployed: Stack) -> Stack:
+    """It, with one replica, which needs nobody to share with."""
+    deployed.deploy("good", "REPLICAS=1", "OVERLAYS=")
+    return deployed
+
+
+def tasks(stack: Stack) -> set[str]:
+    """The ids of the tasks that run."""
+    return set(docker("service", "ps", "--quiet", "--filter", "desired-state=running", stack.service).split())
+
+
+def build_again(tag: str, name: str) -> None:
+    """Give a name to one of the images on all nodes, as a build and `docker save` and `load` of what it made do."""
+    content = docker("image", "inspect", "--format", "{{.Id}}", f"{IMAGE}:{tag}").removeprefix("sha256:")[:12]
+    for host in nodes.engines().values():
+        for new in (name, f"{name}-{content}"):
+            docker("--host", host, "image", "tag", f"{IMAGE}:{tag}", new)
+
+
+def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
+    """An image that is built again has another content, and that is deployed; the same again changes nothing."""
+    name = f"{IMAGE}:edited"
+    build_again("good", name)
+    said = single.deploy("edited", "OVERLAYS=")
+    first = tasks(single)
+    assert f"Deploying {name}-" in said
+    said = single.deploy("edited", "OVERLAYS=")
+    assert "No changes in image or files." in said
+    assert tasks(single) == first
+    build_again("next", name)
+    said = single.deploy("edited", "OVERLAYS=")
+    assert "Changes:\n  mcp.image: " in said
+    assert tasks(single).isdisjoint(first)
+    assert "could not be accessed on a registry" not in said
+
+
+@pytest.mark.long
+def test_progress_and_the_address_are_told(stack: Stack) -> None:
+    """As lines, since nobody looks at a terminal here; and how a client is told of the server."""
+    said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
+    assert "mcp: 1 of 3 new tasks run" in said
+    assert "mcp: 3 of 3 new tasks run" in said
+    assert f":{stack.port}/mcp\nAdd it to a client" in said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
+def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
+    """By the exit of the task that failed, and by its last lines."""
+    said = stack.deploy(tag, "OVERLAYS=", ok=False)
+    assert "The update of mcp failed, and Swarm went back to what ran before" in said
+    assert reason in said
+    if tag == "crashing":
+        assert "The last lines that it logged:\n    broken" in said
+    until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
+    stack.wait("3/3", 120)
+
+
+def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
+    """Jobs in the memory of one replica are lost to the others. `make deploy` keeps the number of replicas."""
+
+    def jobs_are_offered() -> bool | None:
+        with contextlib.suppress(httpx.HTTPError, KeyError):
+            tools = legacy(single.url, "tools/list").json()["result"]["tools"]
+            return "submit_job" in {tool["name"] for tool in tools}
+        return None
+
+    until(lambda: jobs_are_offered() is True, "one replica offers jobs", 60)
+    single.scale(3)
+    until(lambda: [jobs_are_offered() for _ in range(9)] == [False] * 9, "none of three replicas offers jobs", 60)
+    said = single.deploy("good")
+    assert "Keeping REPLICAS=3, as many as the stack has." in said
+    assert single.replicas() == "3/3"
+
+
+def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path) -> None:
+    """`make deploy` stays with its overlays; it drops keys only when it is told to."""
+    (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]
+    keep(tmp_path, name, "k" * 40)
+    single.settings["API_KEYS_SECRET"] = name
+    try:
+        single.deploy("good", "OVERLAYS=deploy/keys.yml")
+        assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
+        assert legacy(single.url, "tools/list").status_code == 401
+        said = single.deploy("good", "OVERLAYS=", ok=False)
+        assert f"This deployment would drop {PROTECTION}" in said
+        assert f'ALLOW_DROP="{PROTECTION}" make deploy' in said
+        assert legacy(single.url, "tools/list").status_code == 401
+        single.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
+        until(lambda: legacy(single.url, "tools/list").status_code == 200, "nobody is asked for a key", 60)
+    finally:
+        docker("secret", "rm", *names, check=False)

@@ -1,0 +1,145 @@
+"""The edge proxy in a Swarm, by its overlays: `make deploy OVERLAYS=deploy/edge.yml`.
+
+EDGE_IMAGE names an image with HAProxy that the nodes have, or can pull; its ports are taken to be at 127.0.0.1.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.calls import HEADERS, in_session, open_session, request
+from tests.swarm import nodes
+from tests.swarm.stack import HALF_A_SECOND, NAME, Stack, failures, load
+from tests.swarm.test_events import end
+
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+
+EDGE, STICKY = 8151, 8152
+"""Ports of two stacks, beside the one that other tests share."""
+
+RATE = 15
+"""Calls per second of each load."""
+READS = ("--tool", "add", "--args", '{"a": 1, "b": 2}')
+"""Calls of a tool that says of itself that it only reads."""
+CUT_OFF_SECONDS = 30
+WITHIN_SECONDS = 5.0
+"""In which a call that was lost with its node has failed."""
+NOTICED_SECONDS = 3.0
+"""In which the proxy sends a lost node no more calls: two checks that fail, a second apart."""
+
+
+@contextlib.contextmanager
+def running(port: int, *overlays: str) -> Iterator[Stack]:
+    """A stack with two replicas, and the edge proxy on a port of each node."""
+    stack = Stack(f"{NAME}-{port}", PORT=f"{port + 10}", EDGE_PORT=f"{port}")
+    try:
+        stack.deploy("good", "REPLICAS=2", f"OVERLAYS={' '.join(overlays)}")
+        yield stack
+    finally:
+        stack.make("undeploy")
+
+
+@contextlib.contextmanager
+def deployed(port: int, *overlays: str) -> Iterator[str]:
+    """The first node's proxy of such a stack."""
+    with running(port, *overlays):
+        yield f"http://127.0.0.1:{port}"
+
+
+def evenly(url: str) -> bool:
+    """Whether two replicas take turns in answering the requests of one connection."""
+    body = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+    with contextlib.suppress(httpx.HTTPError), httpx.Client(base_url=url, timeout=10) as client:
+        answers = [client.post("/mcp", json=body, headers=HEADERS) for _ in range(20)]
+        served = Counter(answer.headers.get("X-Served-By") for answer in answers if answer.status_code == 200)
+        return sorted(served.values()) == [10, 10]
+    return False
+
+
+def opened(url: str) -> dict[str, str]:
+    """Six sessions by their ids, and which replica has each; none while there is no replica that keeps sessions."""
+    with contextlib.suppress(httpx.HTTPError, KeyError):
+        return dict(open_session(url) for _ in range(6))
+    return {}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("stack")
+def test_each_request_of_a_connection_goes_to_another_replica() -> None:
+    """Through Swarm's own names of the replicas, and a health check of each."""
+    with deployed(EDGE, "deploy/edge.yml") as url:
+        until(lambda: evenly(url), "an even spread", 60)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("stack")
+def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path) -> None:
+    """Each call that fails was begun before the first of them ended, which is when the replica died."""
+    with deployed(EDGE, "deploy/edge.yml") as url:
+        until(lambda: evenly(url), "an even spread", 60)
+        with load(url, tmp_path, 30, callers=30, call=HALF_A_SECOND) as running:
+            running.wait_for(240)
+            end(url, 137)
+            until(lambda: evenly(url), "a new replica has its half", 120)
+            running.stop()
+    spans = running.spans_of_failed()
+    assert any(spans), "what was in flight"
+    for failed in filter(None, spans):
+        assert max(begun for begun, _ in failed) < min(ended for _, ended in failed)
+
+
+@pytest.mark.needs("nodes")
+def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen by another node's proxy: calls that may be sent again don't fail; those that may not fail within 5 s."""
+
+    def folder(name: str) -> Path:
+        (made := tmp_path / name).mkdir()
+        return made
+
+    with running(EDGE, "deploy/edge.yml") as stack:
+        engines = nodes.engines()
+        # Not the leader: the Swarm would do nothing for half a minute, the removal of this stack included.
+        lost = max({int(name[-1]) for name in stack.nodes()} - {nodes.leader()})
+        survivor = next(node for node in engines if node != lost)
+        monkeypatch.setenv("DOCKER_HOST", engines[survivor])
+        url = f"http://127.0.0.{survivor}:{EDGE}"
+        until(lambda: evenly(url), "an even spread", 60)
+        with (
+            load(url, folder("once"), RATE, callers=30, call=HALF_A_SECOND) as once,
+            load(url, folder("again"), RATE, call=READS) as again,
+        ):
+            once.wait_for(5 * RATE)
+            nodes.cut_off(lost, CUT_OFF_SECONDS)
+            at = once.seconds
+            once.wait_for(int(RATE * (at + CUT_OFF_SECONDS)))
+            ran_once, read = once.stop(), again.stop()
+        until(lambda: once.seconds > at + CUT_OFF_SECONDS + 2, "its network is back", 60)
+        nodes.plug_in(lost)
+    spans = [(begun, ended) for kind in once.spans_of_failed() for begun, ended in kind]
+    print(
+        f"may not be repeated: {len(spans)} of {sum(run['requests'] for run in ran_once)} failed,",
+        f"after {max((ended - begun for begun, ended in spans), default=0):.1f} s at most: {failures(ran_once)};",
+        f"may be repeated: {failures(read)} of {sum(run['requests'] for run in read)},",
+        f"the slowest took {max(again.slower_than(0)):.1f} s",
+    )
+    assert failures(read) == []
+    assert all(ended - begun < WITHIN_SECONDS for begun, ended in spans)
+    assert all(begun < at + NOTICED_SECONDS for begun, _ in spans), f"cut off at {at:.1f} s: {spans}"
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("stack")
+def test_a_session_stays_with_its_replica() -> None:
+    """With deploy/sticky.yml, whatever the connection."""
+    with deployed(STICKY, "deploy/edge.yml", "deploy/sticky.yml") as url:
+        until(lambda: len(set(opened(url).values())) == 2, "sessions on both replicas", 60)
+        sessions = opened(url)
+        for _ in range(3):
+            for session, replica in sessions.items():
+                reply = in_session(url, session)
+                assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)

@@ -1,0 +1,138 @@
+"""What happens to a deployment in its life, under load: nothing that a caller notices."""
+
+import contextlib
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.calls import get, legacy
+from tests.process.test_drain import sent
+from tests.swarm.stack import HALF_A_SECOND, IMAGE, SERVICE, Stack, failures, load
+from tests.template.test_image import docker
+
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+
+RATE = 30
+NOTICED_SECONDS = 5
+"""In which the mesh is told that a container has ended: some tenths of one on a machine that has time; 1.4 were seen on
+three virtual machines that had none. A health check would take 12, and the replica's place is taken after 8."""
+"""Requests per second: what replicas can hold that share a virtual machine's one CPU with the start of others."""
+
+
+def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
+    """Of all three replicas; not one request fails, over kept or over fresh connections, in either family."""
+    with load(stack.url, tmp_path, RATE) as running:
+        running.wait_for(5 * RATE)
+        said = stack.deploy("next")
+        assert f"{IMAGE}:next" in said
+        running.wait_for(int(RATE * (running.seconds + 5)))
+        runs = running.stop()
+    assert stack.images() == {f"{IMAGE}:next"}
+    assert failures(runs) == [], said
+    assert len({replica["name"] for run in runs for replica in run["replicas"]}) >= 6, "old ones and new ones"
+
+
+@pytest.mark.parametrize("tag", ["crashing", pytest.param("sick", marks=pytest.mark.long)])
+def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str) -> None:
+    """By itself; `make deploy` fails and says so, and no caller notices."""
+    before = stack.images()
+    with load(stack.url, tmp_path, RATE) as running:
+        running.wait_for(2 * RATE)
+        said = stack.deploy(tag, ok=False)
+        assert "The update of mcp failed, and Swarm went back to what ran before" in said
+        until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
+        stack.wait("3/3", 120)
+        runs = running.stop()
+    assert failures(runs) == [], said
+    assert stack.images() == before
+
+
+@pytest.mark.long
+def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> None:
+    """Clients that never close theirs: within a minute five replicas have equal shares, give or take 20 %.
+
+    A hundred of them, since of twelve a replica has two or three at a time, which are 17 % too few or 25 % too many.
+    """
+    stack.scale(3)
+    with load(stack.url, tmp_path, 40, ("keepalive",), callers=100) as running:
+        stack.scale(5)
+        there = running.seconds
+        running.wait_for(int(40 * (there + 80)))
+        stack.scale(2)
+        running.wait_for(int(40 * (running.seconds + 10)))
+        runs = running.stop()
+    stack.scale(3)
+    assert failures(runs) == []
+    served = running.served(there + 45, there + 80)
+    assert len(served) == 5
+    fair = sum(served.values()) / 5
+    assert all(0.8 * fair <= count <= 1.2 * fair for count in served.values()), served
+
+
+def serves(stack: Stack) -> bool:
+    """Whether a replica answers."""
+    with contextlib.suppress(httpx.HTTPError):
+        return get(f"{stack.url}/healthz").status_code == 200
+    return False
+
+
+def end(url: str, code: int) -> None:
+    """Let the replica that gets this call end at once."""
+    arguments = {"name": "end", "arguments": {"code": code}}
+    with contextlib.suppress(httpx.HTTPError):
+        legacy(url, "tools/call", arguments)
+
+
+def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Path) -> None:
+    """And what the mesh still sent to it in the moment after; then another replica takes its place.
+
+    Behind the edge proxy it is only what was in flight: `test_edge.py`.
+    """
+    with load(stack.url, tmp_path, RATE, callers=30, call=HALF_A_SECOND) as running:
+        running.wait_for(8 * RATE)
+        end(stack.url, 137)
+        until(lambda: stack.replicas() != "3/3", "it is missed", 60)
+        stack.wait("3/3", 120)
+        running.stop()
+    spans = running.spans_of_failed()
+    assert any(spans), "what was in flight"
+    for failed in filter(None, spans):
+        died = min(ended for _, ended in failed)
+        assert max(begun for begun, _ in failed) < died + NOTICED_SECONDS
+
+
+def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
+    """An exit with 0 is no job that was done, and the tenth crash in a row no reason to give up."""
+    for code in (0, *[1] * 10):
+        until(lambda: serves(stack), "somebody serves", 120)
+        end(stack.url, code)
+    stack.wait("3/3", 240)
+
+
+@pytest.mark.long
+def test_calls_in_flight_outlive_their_replica(stack: Stack) -> None:
+    """Of 3 s and of 20 s, in both protocols, as JSON and as event streams, through an update of all replicas."""
+    answers: list[httpx.Response] = []
+
+    def call(tool: str, seconds: float, family: str) -> None:
+        answers.append(httpx.post(f"{stack.url}/mcp", timeout=60, **sent(tool, seconds, family)))
+
+    calls = [
+        threading.Thread(target=call, args=(tool, seconds, family))
+        for tool in ("take", "report_and_take")
+        for seconds in (3, 20)
+        for family in ("legacy", "modern")
+    ]
+    for each in calls:
+        each.start()
+    replaced = docker("service", "ps", "--quiet", "--filter", "desired-state=running", SERVICE).split()
+    stack.deploy("good" if stack.images() == {f"{IMAGE}:next"} else "next")
+    for each in calls:
+        each.join()
+    assert [answer.status_code for answer in answers] == [200] * len(calls)
+    assert all("took " in answer.text for answer in answers)
+    codes = docker("inspect", "--format", "{{.Status.ContainerStatus.ExitCode}}", *replaced).split()
+    assert codes == ["0"] * 3

@@ -1,0 +1,72 @@
+"""The stack, in a real Swarm behind its routing mesh.
+
+It needs a docker that reaches a Swarm's manager whose nodes have the images of `tests/swarm/Dockerfile`, or can get
+them from it; the mesh's port is taken to be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in
+three virtual machines.
+"""
+
+from collections import Counter
+
+import pytest
+
+from conftest import until
+from tests.calls import get, modern
+from tests.swarm.stack import SERVICE, Stack
+from tests.template.test_image import docker
+from tests.template.test_scripts import script
+
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
+
+
+def spread(url: str) -> Counter[str]:
+    """Which replica answers each of thirty new connections."""
+    return Counter(get(f"{url}/version").headers["X-Served-By"] for _ in range(30))
+
+
+def test_the_mesh_spreads_new_connections_evenly(stack: Stack) -> None:
+    """In turn: ten of thirty each."""
+    until(lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "an even spread")
+
+
+def test_any_replica_answers_either_era(stack: Stack) -> None:
+    """One request each, on new connections."""
+    answers = [modern(stack.url, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) for _ in range(9)]
+    assert {answer.json()["result"]["structuredContent"]["result"] for answer in answers} == {3}
+    assert len({answer.headers["X-Served-By"] for answer in answers}) == 3
+
+
+def test_the_scripts_pass(stack: Stack) -> None:
+    """As README tells an operator to run them."""
+    for family in ("legacy", "modern"):
+        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--era", family, "--rapid", "12")
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = script("test_swarm_load.py", "--url", f"{stack.url}/mcp", "--requests", "300")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
+    """Swarm ignores what it doesn't know without a word."""
+    spec = docker("service", "inspect", SERVICE, "--format", "{{json .Spec}}")
+    for setting in (
+        '"ReadOnly":true',
+        '"CapabilityDrop":["ALL"]',
+        '"StopGracePeriod":35000000000',
+        '"Condition":"any"',
+        '"MaxAttempts":0',  # no limit
+        '"FailureAction":"rollback"',
+        '"Order":"start-first"',
+        '"MemoryBytes":536870912',
+        '"Name":"nofile"',
+    ):
+        assert setting in spec
+
+
+def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its images and secrets
+    """`make deploy` doesn't wait for ever, and shows why."""
+    broken = Stack("mcp-swarm-broken", PORT="8159")
+    try:
+        said = broken.deploy("crashing", "DEPLOY_SECONDS=15", ok=False)
+        assert "Not converged after 15 s (DEPLOY_SECONDS)" in said
+        assert "non-zero exit (1)" in said
+    finally:
+        broken.make("undeploy")

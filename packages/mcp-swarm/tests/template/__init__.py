@@ -1,0 +1,1 @@
+"""What a person gets: make, the image, README, a project and its updates."""

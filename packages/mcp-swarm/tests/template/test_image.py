@@ -1,0 +1,201 @@
+"""The image, on a real Docker engine."""
+
+import json
+import os
+import re
+import subprocess
+import uuid
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from packaging.utils import canonicalize_name
+
+from conftest import PACKAGE, ROOT, free_port, until
+from tests.calls import call, text
+from tests.template.test_scripts import script
+
+pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600), pytest.mark.alone]
+
+
+def docker(*arguments: str, check: bool = True) -> str:
+    """A docker command; returns what it prints."""
+    done = subprocess.run(["docker", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or not check, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The image, built by `make image`."""
+    name = "mcp-swarm:test"
+    done = subprocess.run(["make", "image", f"IMAGE={name}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return name
+
+
+@pytest.fixture(scope="module")
+def container(image: str) -> Iterator[tuple[str, str]]:
+    """A container as stack.yml runs it, with the sample's components, and where it is reached."""
+    name, port = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}", free_port()
+    docker(
+        *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
+        *("--volume", f"{PACKAGE}/tests/sample:/app/tests/sample:ro", "--env", "MCP_COMPONENTS=tests.sample"),
+        *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--memory", "512m", image),  # noqa: S108
+    )
+    yield name, f"http://127.0.0.1:{port}"
+    docker("rm", "--force", name)
+
+
+def health(name: str) -> str:
+    """What Docker thinks of a container."""
+    return docker("inspect", "--format", "{{.State.Health.Status}}", name)
+
+
+def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:
+    """Read-only, without capabilities; its name is the container's id."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    assert docker("inspect", "--format", "{{.Id}}", name).startswith(httpx.get(f"{url}/version").json()["hostname"])
+    assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
+
+
+def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
+    """As an operator would try it."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    done = script("test_mcp_client.py", "--url", f"{url}/mcp")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = script("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_holds_only_what_it_needs(image: str) -> None:
+    """Not root, no pip beside the server, no compiler, an exec-form command, a health check without a shell."""
+    inspected = json.loads(docker("inspect", image))[0]["Config"]
+    assert inspected["User"] == "10001:10001"
+    assert inspected["Cmd"] == ["python", "-m", "server"]
+    assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/probe.py"]
+    assert docker("run", "--rm", image, "id", "-u") == "10001"
+    assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
+    assert docker("run", "--rm", image, "ls", "/app").split() == ["examples", "probe.py", "server"]
+
+
+def test_it_is_small(image: str) -> None:
+    """The base image and less than 100 MB."""
+    base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")
+    sizes = docker("image", "inspect", "--format", "{{.Size}}", image, base).split()
+    added = int(sizes[0]) - int(sizes[1])
+    assert added < 100e6, f"{added / 1e6:.0f} MB"
+
+
+NOT_COMPILED = """
+import glob, sys
+import server.__main__, server.server, mcp_swarm.worker, mcp_swarm.jobs.backend, mcp_swarm.jobs.worker
+compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
+# Some packages are imported by a loader of beartype's, which adds its version to the name.
+print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])
+"""
+
+
+def test_nothing_is_compiled_at_a_start(image: str) -> None:
+    """A replica couldn't keep it, and each start would take twice as long."""
+    assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
+
+
+WHAT_IS_IN_IT = """
+import importlib.metadata, json, os, stat
+mine = ["/app", "/opt/venv"]
+files = [os.path.join(at, name) for root in mine for at, _, names in os.walk(root) for name in names]
+print(json.dumps({
+    "distributions": sorted(each.name for each in importlib.metadata.distributions()),
+    "writable": [path for path in files + mine if os.access(path, os.W_OK)],
+    "privileged": [file for file in files if os.lstat(file).st_mode & (stat.S_ISUID | stat.S_ISGID)],
+    "app": sorted({os.path.relpath(file, "/app").split("/")[0] for file in files if file.startswith("/app")}),
+    "left over": [path for path in ("/var/cache/pip", "/tmp") if os.path.isdir(path) and os.listdir(path)],
+}))
+"""
+
+
+def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
+    """Every package is one of the lock's; nothing that the server could change, no privileged file, no leftovers."""
+    found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
+    locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    known = {*map(canonicalize_name, locked), "mcp-swarm"}
+    assert {canonicalize_name(name) for name in found.pop("distributions")} <= known
+    assert found == {"writable": [], "privileged": [], "app": ["examples", "probe.py", "server"], "left over": []}
+
+
+def test_it_needs_no_shell(image: str) -> None:
+    """It gets healthy and serves with none in it: not for its command, nor its health check, nor anything at start."""
+    name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    nothing = [argument for shell in ("sh", "bash", "dash") for argument in ("-v", f"/dev/null:/usr/bin/{shell}")]
+    docker("run", "--detach", "--name", name, "--read-only", "--tmpfs", "/tmp", *nothing, image)  # noqa: S108
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+    finally:
+        docker("rm", "--force", name)
+
+
+def test_it_checks_itself(image: str) -> None:
+    """Settings and components, as at start."""
+    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    refused = subprocess.run(
+        ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 3
+    assert refused.stderr == "LOG_FORMAT=xml: input should be 'text' or 'json'\n"
+
+
+def test_docker_stop_is_a_clean_end(image: str) -> None:
+    """PID 1 gets the signal, drains and exits 0, long before it would be killed."""
+    name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+        docker("stop", "--time", "20", name)
+        assert docker("inspect", "--format", "{{.State.ExitCode}}", name) == "0"
+        logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=True).stderr
+        assert "SIGTERM: draining for 1 s, then stopping" in logs
+    finally:
+        docker("rm", "--force", name)
+
+
+def test_compose_serves_and_reloads() -> None:
+    """`docker compose up --build`, the development way."""
+    port, project = free_port(), f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
+    compose = ["docker", "compose", "--project-name", project]
+    environment = {"PORT": str(port)}
+    edited = ROOT / "server" / "tools" / "_edited_by_a_test.py"
+
+    def run_compose(*arguments: str) -> str:
+        done = subprocess.run(
+            ["env", *(f"{name}={value}" for name, value in environment.items()), *compose, *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    try:
+        run_compose("up", "--build", "--detach", "--wait")
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        edited.write_text("")
+        until(lambda: "Reloading" in run_compose("logs", "mcp"), "a reload")
+    finally:
+        edited.unlink(missing_ok=True)
+        run_compose("down", "--volumes", "--timeout", "5")
+
+
+def test_an_image_with_extras_serves_packs_and_traces() -> None:
+    """What `make image EXTRAS=…` adds is enough for both."""
+    name = "mcp-swarm:test-extras"
+    subprocess.run(["make", "image", f"IMAGE={name}", "EXTRAS=traces examples"], cwd=ROOT, check=True)
+    packs = ",".join(f"examples.{pack}" for pack in ("analytics", "devops", "utilities"))
+    settings = [f"MCP_COMPONENTS=server,{packs}", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"]
+    options = [option for setting in settings for option in ("--env", setting)]
+    told = docker("run", "--rm", *options, name, "python", "-m", "server", "check")
+    assert "get_sales_by_region" in told
+    assert "convert_format" in told

@@ -1,0 +1,116 @@
+"""make, as a person uses it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import ROOT, environment, free_port, run, until
+
+pytestmark = pytest.mark.slow
+
+READY = Path(sys.prefix, ".ready")
+HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
+"""This environment, which make must not make anew while tests run in it, as it would for a newer lock file."""
+
+made_by_make = pytest.mark.skipif(not READY.exists(), reason="this Python is not of an environment that make made")
+
+
+make = partial(run, "make")
+
+
+def test_help_is_the_default_and_lists_every_target() -> None:
+    """With what each is for."""
+    done = make()
+    assert done.returncode == 0
+    listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
+    assert listed == {
+        "help", "up", "dev", "check", "test", "test-all", "test-swarm", "test-attacks", "lint", "format", "image",
+        "deploy", "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "add", "lock",
+    }  # fmt: skip
+    assert make("help").stdout == done.stdout
+
+
+@made_by_make
+def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
+    """PORT and REPLICAS count; what it prints is what a person needs; Ctrl-C ends all of it."""
+    port = free_port()
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            ["make", "up", *HERE],
+            cwd=ROOT,
+            env=environment(PORT=str(port), REPLICAS="2"),
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: "Ctrl-C stops them" in log.read_text(), "all replicas are ready")
+        assert f"2 replicas on http://localhost:{port}/mcp" in log.read_text()
+        assert httpx.get(f"http://localhost:{port}/readyz").status_code == 200
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(15)
+
+    def gone() -> bool:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    until(gone, "no process of the group is left", 5)
+    assert "Traceback" not in log.read_text()
+
+
+@made_by_make
+def test_up_on_a_taken_port(local_url: str) -> None:
+    """One clear line, before anything else happens."""
+    done = make("up", *HERE, PORT=local_url.rpartition(":")[2])
+    assert done.returncode == 2
+    assert "Address already in use; choose another, like PORT=8151 make up." in done.stderr
+
+
+def test_an_old_python_is_told_so(tmp_path: Path) -> None:
+    """Before pip fails in a hundred lines."""
+    old = tmp_path / "python3.9"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')
+    old.chmod(0o755)
+    done = make("up", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
+    assert done.returncode != 0
+    assert f"This needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock", "requirements-examples.lock"]
+
+
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock"])
+def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
+    """No address of a registry, and nothing unpinned."""
+    for line in (ROOT / lock).read_text().splitlines():
+        assert re.fullmatch(
+            r"[a-z0-9][a-z0-9._-]*(\[[a-z, ]+\])?==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line
+        ), line
+
+
+def test_the_image_and_the_tests_have_the_same_versions() -> None:
+    """The other locks have all that requirements.lock has, and no package has two versions."""
+
+    def pins(lock: str) -> set[tuple[str, str]]:
+        return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+    locks = {
+        lock: pins(lock) for lock in (*LOCKS, "requirements-build.lock", "packages/mcp-swarm/requirements-dev.lock")
+    }
+    for lock in LOCKS:
+        assert locks["requirements.lock"] <= locks[lock], lock
+    every = set[tuple[str, str]]().union(*locks.values())
+    assert len({name for name, _ in every}) == len(every)

@@ -1,0 +1,198 @@
+"""A project made from the template, and its updates, with git and real tags."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+_MOST_FILES = 70
+_SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
+_TOOL = '''"""A sample tool."""
+
+from fastmcp.tools import tool
+
+
+@tool
+async def shout(text: str) -> str:
+    """Say it loudly."""
+    words = text.strip()
+    if not words:
+        return ""
+
+    return text.upper()
+'''
+"""Stands for the samples, which a clone may have deleted."""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git; returns what it prints."""
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments],
+        cwd=folder,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit all that is there."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def copier(*arguments: str) -> None:
+    """Run copier without questions."""
+    command = [sys.executable, "-m", "copier", *arguments, "--defaults", "--quiet"]
+    names = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = subprocess.run(
+        command, env={**os.environ, **names}, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a project."""
+    return subprocess.run(
+        ["make", f"PYTHON={sys.base_prefix}/bin/python3", *arguments],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    """Replace a text that is there once."""
+    text = file.read_text()
+    assert text.count(before) == 1, f"{file}: {text.count(before)} times {before!r}"
+    file.write_text(text.replace(before, after))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This repository as it stands, with the tag v0.2.0."""
+    folder = tmp_path_factory.mktemp("template")
+    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / "server/tools/shout.py").write_text(_TOOL)
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "A")
+    git(folder, "tag", "v0.2.0")
+    return folder
+
+
+def project(template: Path, folder: Path, *data: str) -> Path:
+    """A project of version A, committed."""
+    copier("copy", f"git+file://{template}", str(folder), "--vcs-ref=v0.2.0", *(f"--data={each}" for each in data))
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "From the template")
+    return folder
+
+
+def files(folder: Path) -> list[str]:
+    """What is in a project, without what the issue doesn't count."""
+    listed = git(folder, "ls-files").splitlines()
+    return [name for name in listed if not name.startswith(("deploy/", "packages/"))]
+
+
+def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
+    """No tests of the chassis, no studies; the answers are where they belong."""
+    made = project(template, tmp_path / "shop", "port=8222")
+    assert len(files(made)) <= _MOST_FILES
+    listed = git(made, "ls-files").splitlines()
+    odd = ("packages/mcp-swarm/tests", "benchmarks", "docs/", "examples", "copier.yml", ".ci/run", "CHANGELOG")
+    assert not [name for name in listed if name.startswith(odd) or name.endswith(".jinja")]
+    assert (made / "README.md").read_text().startswith("# shop\n")
+    shown = make(made, "help").stdout
+    assert "shop: an MCP server" in shown
+    assert "PORT=8222" in shown
+    assert "test-all" not in shown
+
+
+def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
+    """Edits survive, both sides' changes to one line are marked, a dependency is added, the tests pass."""
+    made = project(template, tmp_path / "shop")
+    done = make(made, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    # What a user does.
+    edit(made / "server/tools/shout.py", "Say it loudly.", "Say it very loudly.")
+    edit(made / "stack.yml", "services:\n", "# mine\nservices:\n")
+    edit(made / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
+    before = pins(made)
+    done = make(made, "add", "PACKAGE=nltk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = pins(made)
+    assert "nltk" in after
+    assert {name: version for name, version in after.items() if name in before} == before
+    commit(made, "Mine")
+
+    # What the template's next version brings.
+    git(template, "checkout", "-q", "-B", "next", "v0.2.0")
+    edit(template / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 700")
+    with (template / "stack.yml").open("a") as stack:
+        stack.write("# new\n")
+    edit(template / "packages/mcp-swarm/src/mcp_swarm/_version.py", "0.2.0", "0.3.0")
+    edit(template / "server/tools/shout.py", "text.upper()", "text.upper() + '!'")
+    commit(template, "B")
+    git(template, "tag", "--force", "v0.3.0")
+
+    copier("update", str(made))
+    shout = (made / "server/tools/shout.py").read_text()
+    assert "Say it very loudly." in shout
+    assert "text.upper() + '!'" in shout
+    assert "# mine" in (made / "stack.yml").read_text()
+    assert "# new" in (made / "stack.yml").read_text()
+    assert '"0.3.0"' in (made / "packages/mcp-swarm/src/mcp_swarm/_version.py").read_text()
+    assert '"nltk' in (made / "pyproject.toml").read_text()
+    conflict = (made / "Makefile").read_text()
+    assert "<<<<<<<" in conflict
+    assert "DEPLOY_SECONDS ?= 900" in conflict
+    assert "DEPLOY_SECONDS ?= 700" in conflict
+    kept = [line for line in conflict.splitlines() if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
+    (made / "Makefile").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
+
+    # Without the samples, too.
+    for folder in _SAMPLES:
+        for file in (made / folder).glob("*.py"):
+            if file.name != "__init__.py":
+                file.unlink()
+    done = make(made, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def pins(folder: Path) -> dict[str, str]:
+    """The pinned versions by name."""
+    return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
+
+
+def test_the_chassis_as_a_requirement(template: Path, tmp_path: Path) -> None:
+    """Without its source: from a wheel, here."""
+    wheels = tmp_path / "wheels"
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([*build, str(wheels), str(template / "packages/mcp-swarm")], check=True, timeout=120)
+    (wheel,) = wheels.glob("*.whl")
+    made = project(template, tmp_path / "shop", "chassis=requirement", f"requirement=mcp-swarm @ file://{wheel}")
+    assert not (made / "packages").exists()
+    done = make(made, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before = pins(made)
+    done = make(made, "add", "PACKAGE=nltk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: version for name, version in pins(made).items() if name in before} == before

@@ -1,0 +1,68 @@
+"""The package as a wheel, in an environment of its own."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from conftest import PACKAGE, ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+_COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and what it needs; nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    uv = str(Path(sys.executable).with_name("uv"))
+    build = [uv, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([*build, "--out-dir", str(folder), str(PACKAGE)], check=True, timeout=120)
+    (wheel,) = folder.glob("mcp_swarm-0.2.0-py3-none-any.whl")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True, timeout=400)
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=60)
+    subprocess.run([str(python), "-m", "pip", "check"], check=True, timeout=60)
+    return folder / "venv" / "bin"
+
+
+def test_the_command(installed: Path, tmp_path: Path) -> None:
+    """Each part of it says what it is for."""
+    environment = {**os.environ, "COLUMNS": "100"}
+    environment.pop("PYTHONPATH", None)
+
+    def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(installed / "mcp-swarm"), *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert ask("--version").stdout == "0.2.0\n"
+    overview = ask("--help")
+    assert overview.returncode == 0
+    for command in _COMMANDS:
+        assert f"    {command} " in overview.stdout
+        told = ask(command, "--help")
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.startswith(f"usage: mcp-swarm {command}")
+    assert ask("walk").returncode == 2
+    (tmp_path / "shop.py").write_text(
+        "import mcp_swarm\nfrom fastmcp import FastMCP\nfrom fastmcp.tools import tool\n\n\n@tool\n"
+        "def add(a: int, b: int) -> int:\n    return a + b\n\n\n@mcp_swarm.app_factory\ndef create_app():\n"
+        "    return mcp_swarm.create_app(FastMCP('shop'))\n"
+    )
+    environment["MCP_COMPONENTS"] = "shop"
+    checked = ask("check", "--app", "shop:create_app")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_types_are_there(installed: Path) -> None:
+    """Type checkers read the package's own (PEP 561)."""
+    look = "import mcp_swarm, pathlib; assert pathlib.Path(mcp_swarm.__file__).with_name('py.typed').is_file()"
+    subprocess.run([str(installed / "python"), "-I", "-c", look], check=True, timeout=60)

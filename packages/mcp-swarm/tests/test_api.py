@@ -1,0 +1,97 @@
+"""The public API: what `mcp_swarm` and `mcp_swarm.testing` export."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mcp_swarm
+import mcp_swarm.testing
+from conftest import PACKAGE, SOURCE, run
+
+_OF_OTHERS = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
+"""Classes of the MCP SDK's. `publish` shows how they are used."""
+_NAMES = [
+    (module, name)
+    for module in (mcp_swarm, mcp_swarm.testing)
+    for name in module.__all__
+    if name != "__version__" and name not in _OF_OTHERS
+]
+
+
+@pytest.mark.parametrize(("module", "name"), _NAMES, ids=[name for _, name in _NAMES])
+def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str, tmp_path: Path) -> None:
+    """And the example fits the API's types."""
+    text = inspect.getdoc(getattr(module, name)) or ""
+    assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line is a sentence"
+    _, found, example = text.partition("Example:\n")
+    assert found, "no example"
+    (tmp_path / "example.py").write_text(textwrap.dedent(re.split(r"\n(?=\S)", example.strip("\n"))[0]) + "\n")
+    ast.parse((tmp_path / "example.py").read_text())
+
+
+def test_examples_have_the_right_types(tmp_path: Path) -> None:
+    """Checked by mypy, all in one go."""
+    for module, name in _NAMES:
+        text = inspect.getdoc(getattr(module, name)) or ""
+        example = re.split(r"\n(?=\S)", text.partition("Example:\n")[2].strip("\n"))[0]
+        (tmp_path / f"example_{name.lower()}.py").write_text(textwrap.dedent(example) + "\n")
+    checked = run(sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(tmp_path))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_all_names_are_there() -> None:
+    """Each name that is exported can be imported; `dir` lists it."""
+    for name in mcp_swarm.__all__:
+        assert getattr(mcp_swarm, name) is not None
+        assert name in dir(mcp_swarm)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        mcp_swarm.nothing  # noqa: B018
+
+
+_LOOK = """
+import gc, logging, os, signal, sys, threading
+def state():
+    return (dict(os.environ), gc.get_threshold(), gc.get_freeze_count(), logging.getLogger().handlers[:],
+            signal.getsignal(signal.SIGTERM), threading.active_count(), list(sys.path))
+before = state()
+import mcp_swarm
+for name in mcp_swarm.__all__:
+    getattr(mcp_swarm, name)
+import mcp_swarm.testing
+after = state()
+assert before == after, [pair for pair in zip(before, after) if pair[0] != pair[1]]
+"""
+
+
+def test_an_import_has_no_side_effects() -> None:
+    """Environment, garbage collector, log handlers, signals and threads stay as they are."""
+    subprocess.run([sys.executable, "-c", _LOOK], env=os.environ, check=True, timeout=60)
+
+
+def test_no_two_things_have_one_name() -> None:
+    """Of public classes and constants, over all modules."""
+    homes: dict[str, list[str]] = {}
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            for name in _defined(node):
+                homes.setdefault(name, []).append(str(file.relative_to(SOURCE)))
+    assert not {name: files for name, files in homes.items() if len(files) > 1}
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The public classes and constants that a statement defines; not type variables, which have one letter."""
+    if isinstance(node, ast.ClassDef):
+        return [] if node.name.startswith("_") else [node.name]
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        return [name for name in names if name[0].isupper() and len(name) > 1]
+    return []

@@ -1,0 +1,101 @@
+"""What an author adds without a change of the package."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, run, until
+from tests.calls import call, legacy, text
+from tests.replicas import RedisServer
+
+_RUN = ("-m", "mcp_swarm", "run", "--app", "tests.extended:create_app")
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server of `tests.extended`."""
+    folder = tmp_path_factory.mktemp("extended")
+    (folder / "greeting_key").write_text("a secret")
+    settings = {"MCP_COMPONENTS": "tests.extended", "GREETING": "Hi", "SECRETS_DIR": str(folder)}
+    server = Server(folder / "log", command=_RUN, **settings)
+    server.wait_ready()
+    yield server
+    server.stop()
+
+
+def test_settings_lifespan_and_middleware(extended: Server) -> None:
+    """A variable, a secret file, what the lifespan opened, and FastMCP middleware around a call."""
+    assert text(call(extended.url, "greet", {"name": "Ada"})) == "Hi, dear Ada! ['pool'] a secret"
+
+
+def test_routes_and_asgi_middleware(extended: Server) -> None:
+    """A route of one's own; middleware around all of the routes meets standard ASGI messages."""
+    reply = httpx.get(f"{extended.url}/hello?name=Ada")
+    assert (reply.status_code, reply.text) == (200, "hello Ada")
+    for each in (reply, legacy(extended.url, "tools/list"), httpx.get(f"{extended.url}/version")):
+        assert float(each.headers["x-took"]) < 10
+        assert each.headers["x-served-by"]
+
+
+def test_a_job_finds_what_is_open(extended: Server) -> None:
+    """In a replica that runs its jobs itself."""
+    assert _result(extended.url) == ["pool"]
+
+
+@pytest.mark.needs("redis")
+def test_a_worker_opens_it_too(start_server: StartServer, redis_server: RedisServer) -> None:
+    """And closes it when it stops."""
+    shared = {"JOBS_URL": redis_server.url, "MCP_COMPONENTS": "tests.extended"}
+    worker = start_server(command=("-m", "mcp_swarm", "worker", "--app", "tests.extended:create_app"), **shared)
+    replica = start_server(command=_RUN, **shared)
+    assert _result(replica.url) == ["pool"]
+    assert "the pool is open" in worker.output
+    worker.stop()
+    assert "the pool is closed" in worker.output
+
+
+def test_a_wrong_setting_stops_the_start() -> None:
+    """One line names it; a variable that is nearly one of them is told."""
+    done = run(sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app", GREETING="x" * 21)
+    assert done.returncode == 3
+    assert done.stderr.startswith("GREETING=xxxxx")
+    assert len(done.stderr.splitlines()) == 1
+    command = (sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app")
+    done = run(*command, MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
+    assert "GREETINGS is no setting and has no effect; did you mean GREETING?" in done.stderr
+
+
+def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
+    """With what it raised."""
+    (tmp_path / "broken_pool.py").write_text(
+        "from mcp_swarm import lifespan\n\n\n@lifespan\nasync def pool():\n"
+        "    raise ConnectionError('no database at db:5432')\n    yield\n"
+    )
+    settings = {"MCP_COMPONENTS": "tests.extended,broken_pool", "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app", **settings)
+    assert done.returncode == 3, done.stderr
+    assert "no database at db:5432" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["def pool():\n    yield\n", "async def pool(size=1):\n    yield\n", "async def pool():\n    return None\n"],
+    ids=["not async", "with an argument", "without a yield"],
+)
+def test_what_is_no_lifespan(tmp_path: Path, body: str) -> None:
+    """The file and line are named."""
+    (tmp_path / "odd_pool.py").write_text(f"from mcp_swarm import lifespan\n\n\n@lifespan\n{body}")
+    settings = {"MCP_COMPONENTS": "odd_pool", "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    assert done.returncode == 3
+    assert "odd_pool.py:4: TypeError: a lifespan is an async function without arguments that yields once" in done.stderr
+
+
+def _result(url: str) -> object:
+    submitted = httpx.post(f"{url}/jobs", json={"job": "look"}).json()
+    done: Callable[[], httpx.Response] = lambda: httpx.get(f"{url}/jobs/{submitted['id']}/result")  # noqa: E731
+    until(lambda: done().status_code == 200, "the job is done")
+    return done().json()["result"]

@@ -1,0 +1,34 @@
+"""A collector of traces, and a replica that sends to it, which all tests share that leave them as they are."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import Server
+from tests.tracing.collector import Collector
+
+
+@pytest.fixture(scope="session")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    """A collector that runs."""
+    made = Collector(tmp_path_factory.mktemp("collector"))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
+    """A replica whose log is JSON."""
+    server = Server(
+        tmp_path_factory.mktemp("traced") / "log",
+        MCP_COMPONENTS="tests.sample,tests.packs.telling",
+        MCP_NAME="sparrow",
+        REPLICA_NAME="sparrow-1",
+        LOG_FORMAT="json",
+        OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20hush",
+        **collector.settings,
+    )
+    server.wait_ready()
+    yield server
+    server.stop()

@@ -1,0 +1,61 @@
+"""Spans of requests to other hosts, beneath the call that makes them."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from conftest import Server, free_port
+from tests.tracing.calls import Caller, call
+from tests.tracing.collector import Collector
+
+
+class _Mirror(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = (self.headers["traceparent"] or "").encode()
+        self.send_response(404 if "missing" in self.path else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def mirror() -> Iterator[str]:
+    """Where a server answers with the `traceparent` that it got."""
+    server = HTTPServer(("127.0.0.1", 0), _Mirror)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_the_other_host_is_told_of_the_trace(traced: Server, collector: Collector, mirror: str) -> None:
+    """It gets the span of the request to it, which tells nothing of the query."""
+    caller = Caller()
+    params = {"name": "ask", "arguments": {"url": f"{mirror}/rates?key=hush"}}
+    reply = call(traced.url, "stateless", "tools/call", params, header=caller.traceparent).json()
+    _, beneath, client = collector.trace(caller.trace)
+    assert (client["name"], client["kind"], client["status"]) == ("GET", "CLIENT", "UNSET")
+    assert client["parent"] == beneath["id"]
+    assert reply["result"]["content"][0]["text"] == f"00-{caller.trace}-{client['id']}-01"
+    assert client["attributes"]["url.full"] == f"{mirror}/rates"
+    assert client["attributes"]["http.response.status_code"] == 200
+
+
+@pytest.mark.parametrize("fault", ["404", "ConnectError"])
+def test_what_goes_wrong_there_is_marked(traced: Server, collector: Collector, mirror: str, fault: str) -> None:
+    """Beneath the call, which fails by it."""
+    caller = Caller()
+    url = f"{mirror}/missing" if fault == "404" else f"http://127.0.0.1:{free_port()}/"
+    params = {"name": "ask", "arguments": {"url": url}}
+    call(traced.url, "stateless", "tools/call", params, header=caller.traceparent)
+    _, beneath, client, *_ = collector.trace(caller.trace)
+    assert (client["status"], client["attributes"]["error.type"]) == ("ERROR", fault)
+    assert beneath["status"] == "ERROR"

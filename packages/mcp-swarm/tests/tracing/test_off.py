@@ -1,0 +1,80 @@
+"""Without a collector, or without the packages that traces need."""
+
+import re
+import sys
+
+import pytest
+
+from conftest import run
+from mcp_swarm.settings import Settings, misspelt
+from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.tracing import tracing
+
+_IMPORTS = """
+import sys
+from contextlib import nullcontext
+from mcp_swarm.process.lifecycle import Lifecycle
+from tests.sample.server import create_app
+create_app().compose(Lifecycle(0), nullcontext())
+print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter", "requests"))])
+"""
+
+
+def test_off_imports_nothing() -> None:
+    """The SDK takes 0.2 s of a start."""
+    ended = run(sys.executable, "-c", _IMPORTS)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "[]"
+
+
+def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says what to install."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    monkeypatch.delitem(sys.modules, "mcp_swarm.tracing.export", raising=False)
+    monkeypatch.delattr("mcp_swarm.tracing.export", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
+    with pytest.raises(StartupError, match=r"mcp-swarm\[traces\].*EXTRAS=traces") as caught:
+        tracing.check(Settings.load())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["collector:4318", "http://", "ftp://collector", "http://[::1"])
+def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Refused at the start, by name."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", value)
+    with pytest.raises(StartupError, match=f"^OTEL_EXPORTER_OTLP_ENDPOINT={re.escape(value)}: "):
+        Settings.load()
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("worker",)])
+def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
+    """Refused at the start of a replica and of a worker, in one line."""
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    ended = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    assert ended.returncode == 3
+    assert ended.stderr == "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: traces are sent by http/protobuf only\n"
+
+
+@pytest.mark.parametrize("given", ["hush", "a b=hush", "x=1,hush"])
+def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """There is a password in them."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
+    with pytest.raises(StartupError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: it isn't like name=value") as caught:
+        Settings.load()
+    assert "hush" not in str(caught.value)
+
+
+def test_headers_as_the_sdk_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Percent-encoded or not."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20a=b, X-Tenant=one two,")
+    assert Settings.load().otel_headers == {"authorization": "Basic a=b", "X-Tenant": "one two"}
+
+
+def test_the_sdks_own_variables_are_no_misspelt_ones() -> None:
+    """They look very much like ours."""
+    assert (
+        misspelt(
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_ENDPOINTS": "x"}, Settings.model_construct()
+        )
+        == []
+    )

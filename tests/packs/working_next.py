@@ -1,9 +1,0 @@
-"""As the next version of `tests.packs.working` might be: one job more, and all of the others gone."""
-
-from server.jobs import job
-
-
-@job
-async def brand_new() -> str:
-    """Do what only the next version does."""
-    return "new"

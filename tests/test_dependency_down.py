@@ -1,0 +1,44 @@
+"""How to test what callers read when something that a tool needs is down."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from mcp_swarm.testing import CallFailed, replica
+
+from server.server import create_app
+
+TOOL = '''
+from fastmcp.tools import tool
+
+from mcp_swarm import check, downstream
+
+URL = "http://127.0.0.1:{port}/price"
+
+
+@tool
+async def price() -> float:
+    """Ask the price service."""
+    return (await downstream.get(URL)).json()["price"]
+
+
+@check
+async def price_service() -> None:
+    """Is it there?"""
+    await downstream.get(URL)
+'''
+
+
+def test_a_service_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool's caller reads which host it is, other tools don't notice, and /health/deep says so."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        (tmp_path / "pricing.py").write_text(TOOL.format(port=unused.getsockname()[1]))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with replica(create_app, MCP_COMPONENTS="server,pricing") as client:
+        with pytest.raises(CallFailed, match=r"127\.0\.0\.1"):
+            client.call("price")
+        deep = client.http.get("/health/deep")
+        assert deep.status_code == 503
+        assert deep.json()["checks"]["price_service"]["status"] == "failing"

@@ -1,0 +1,42 @@
+"""How to test what a caller may do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp_swarm.testing import CallFailed, replica
+
+from server.server import create_app
+
+
+def new_key(file: Path, *options: str) -> str:
+    """Add a key to a file of keys; returns the key."""
+    command = [sys.executable, "-m", "mcp_swarm", "keys", "new", *options]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    with file.open("a") as keys:
+        keys.write(made.stdout)
+    return made.stderr.split()[-1]
+
+
+def test_a_caller_sees_its_own_tools(tmp_path: Path) -> None:
+    """A key may name the tools that its holder may use. The others don't exist for it."""
+    pytest.importorskip("server.tools.arithmetic")
+    keys = tmp_path / "api_keys"
+    limited = new_key(keys, "limited", "--tool", "add")
+    with replica(create_app, AUTH_ENABLED="true", API_KEYS_FILE=str(keys)) as anybody:
+        assert anybody.with_token(limited).tools() == ["add"]
+        with pytest.raises(CallFailed, match="Unknown tool"):
+            anybody.with_token(limited).call("server_info")
+
+
+def test_nobody_else_is_served(tmp_path: Path) -> None:
+    """A caller without a key gets 401."""
+    keys = tmp_path / "api_keys"
+    new_key(keys, "somebody")
+    with (
+        replica(create_app, AUTH_ENABLED="true", API_KEYS_FILE=str(keys)) as anybody,
+        pytest.raises(CallFailed) as refused,
+    ):
+        anybody.tools()
+    assert refused.value.status == 401
