@@ -14,14 +14,19 @@ from conftest import ROOT, environment
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 _MOST_FILES = 70
+_TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
+"""What the user deleted stays deleted; a new file of the next version comes."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
+_EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
+"""Tools of the template: the user edits one and deletes the other, and the next version changes both. They stand for
+the samples, which a clone may have deleted."""
 _TOOL = '''"""A sample tool."""
 
 from fastmcp.tools import tool
 
 
 @tool
-async def shout(text: str) -> str:
+async def {name}(text: str) -> str:
     """Say it loudly."""
     words = text.strip()
     if not words:
@@ -29,7 +34,6 @@ async def shout(text: str) -> str:
 
     return text.upper()
 '''
-"""Stands for the samples, which a clone may have deleted."""
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -90,7 +94,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-    (folder / "server/tools/shout.py").write_text(_TOOL)
+    for name in (_EDITED, _DELETED):
+        (folder / name).write_text(_TOOL.format(name=Path(name).stem))
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "A")
     git(folder, "tag", "v0.2.0")
@@ -131,8 +136,13 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     done = make(made, "test")
     assert done.returncode == 0, done.stdout + done.stderr
 
-    # What a user does.
-    edit(made / "server/tools/shout.py", "Say it loudly.", "Say it very loudly.")
+    # What a user does: edits, and deletes all samples.
+    for folder in _SAMPLES:
+        for file in (made / folder).glob("*.py"):
+            if file.name != "__init__.py" and file != made / _EDITED:
+                file.unlink()
+    assert not (made / _DELETED).exists()
+    edit(made / _EDITED, "Say it loudly.", "Say it very loudly.")
     edit(made / "stack.yml", "services:\n", "# mine\nservices:\n")
     edit(made / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
     before = pins(made)
@@ -149,12 +159,15 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     with (template / "stack.yml").open("a") as stack:
         stack.write("# new\n")
     edit(template / "packages/mcp-swarm/src/mcp_swarm/_version.py", "0.2.0", "0.3.0")
-    edit(template / "server/tools/shout.py", "text.upper()", "text.upper() + '!'")
+    for name in (_EDITED, _DELETED):
+        edit(template / name, "text.upper()", "text.upper() + '!'")
+    (template / "server/tools/whisper.py").write_text(_TOOL.format(name="whisper"))
     commit(template, "B")
     git(template, "tag", "--force", "v0.3.0")
 
     copier("update", str(made))
-    shout = (made / "server/tools/shout.py").read_text()
+    assert sorted(file.name for file in (made / "server/tools").glob("*.py")) == _TOOLS_AFTER
+    shout = (made / _EDITED).read_text()
     assert "Say it very loudly." in shout
     assert "text.upper() + '!'" in shout
     assert "# mine" in (made / "stack.yml").read_text()
@@ -167,12 +180,6 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     assert "DEPLOY_SECONDS ?= 700" in conflict
     kept = [line for line in conflict.splitlines() if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
     (made / "Makefile").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
-
-    # Without the samples, too.
-    for folder in _SAMPLES:
-        for file in (made / folder).glob("*.py"):
-            if file.name != "__init__.py":
-                file.unlink()
     done = make(made, "test")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 from mcp_swarm._version import __version__
-from mcp_swarm.process import garbage_collector
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.settings.errors import StartupError
 
@@ -49,7 +48,6 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
         _parser().parse_args(given)  # says that there is no such command
     if command in _OF_AN_APP:
         sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109  # as python -m has it
-        garbage_collector.collect_seldom()
         if not any(each.startswith("--app") for each in given):
             given += ["--app", app]
     try:
