@@ -16,7 +16,7 @@ class ServerInfo(BaseModel):
     """Which server and which replica answered."""
 
     name: str = Field(description="The server's name, the same on every replica")
-    version: str = Field(description="The server's version")
+    version: str = Field(description="The version of mcp-swarm")
     replica: str = Field(description="The replica that ran this call")
     uptime_seconds: float = Field(description="Seconds since that replica started")
 

@@ -1,5 +1,7 @@
 """A server that uses every extension point; `tests/test_extension_points.py` looks at each."""
 
+import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -35,6 +37,7 @@ async def pool() -> AsyncIterator[None]:
     opened.append("pool")
     print("the pool is open", flush=True)
     yield
+    await asyncio.sleep(float(os.environ.get("CLOSING_SECONDS", "0")))
     print("the pool is closed", flush=True)
 
 

@@ -40,6 +40,38 @@ def test_routes_and_asgi_middleware(extended: Server) -> None:
         assert each.headers["x-served-by"]
 
 
+def test_what_surrounds_own_middleware_knows_what_was_called(extended: Server) -> None:
+    """The access log and the metrics, although that middleware meets standard ASGI."""
+    call(extended.url, "greet", {"name": "Ada"})
+    until(lambda: "POST /mcp tools/call greet" in extended.output, "the call is logged")
+    counted = httpx.get(f"{extended.url}/metrics").text
+    assert 'outcome="ok",path="fast",protocol="handshake",tool="greet"} ' in counted
+
+
+def test_a_replica_waits_for_what_closes(start_server: StartServer) -> None:
+    """Longer than the second that tools' threads have at the end."""
+    server = start_server(command=_RUN, MCP_COMPONENTS="tests.extended", CLOSING_SECONDS="1.5")
+    server.stop()
+    assert "the pool is closed" in server.output
+
+
+_EMBEDDED = """
+import threading
+from starlette.testclient import TestClient
+from tests.extended import create_app
+with TestClient(create_app(), base_url="http://localhost") as client:
+    assert client.get("/hello").text == "hello you"
+ended = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+print("nothing ends the process" if not ended else ended)
+"""
+
+
+def test_the_process_of_somebody_else_goes_on() -> None:
+    """Served without a signal to end it: by a test client, or within another program."""
+    done = run(sys.executable, "-c", _EMBEDDED, MCP_COMPONENTS="tests.extended")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing ends the process"), done.stderr
+
+
 def test_a_job_finds_what_is_open(extended: Server) -> None:
     """In a replica that runs its jobs itself."""
     assert _result(extended.url) == ["pool"]

@@ -242,6 +242,7 @@ class App:
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             async with AsyncExitStack() as stack:
                 enter = stack.enter_async_context
+                stack.enter_context(lifecycle.ending())  # when all that follows is closed
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
@@ -270,7 +271,10 @@ class App:
             middleware=[Middleware(GZipMiddleware, least, 1)] if least else [],
         )
         inner.router.redirect_slashes = False  # it would send callers to whatever Host they named
-        at_mcp = _compressed(endpoint, least) if least else endpoint
+        at_mcp: ASGIApp = endpoint
+        if least:
+            whole = isinstance(endpoint, McpEndpoint)
+            at_mcp = _compressed(endpoint, least) if whole else GZipMiddleware(StandardOnly(endpoint), least, 1)
         app: ASGIApp = _by_path({"/mcp": at_mcp, "/mcp/": at_mcp}, inner)
         write = requests.counting(access_lines(settings, replica, buffer))
         app = self._surround(app, authentication, metrics, audit, write)

@@ -183,7 +183,8 @@ def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[C
         try:
             app = getattr(create_app, "__wrapped__", create_app)()
         finally:
-            own, root.handlers, root.level = root.handlers, handlers, level  # pytest's: a test may look at the log
+            own, root.handlers = root.handlers, handlers  # pytest's: a test may look at the log
+            root.setLevel(level)
         if not isinstance(app, App):
             raise TypeError(f"{create_app} returns {type(app).__name__}, and not what mcp_swarm.create_app makes")
         lifecycle = Lifecycle(0)

@@ -42,12 +42,13 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
 
         connections = Connections(settings)
         around, flushed = process_lifespan(settings, lifecycle), traced.running() if traced else nullcontext()
-        async with around, flushed, downstream.closing(), opened(), backend.opened(settings) as queue:
-            worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
-            # During the drain a worker goes on with what it has. It takes no more, and has nothing else to wait for.
-            lifecycle.at_drain.append(worker.take_no_more)
-            async with worker.running():
-                yield {KEY: connections}
+        with lifecycle.ending():
+            async with around, flushed, downstream.closing(), opened(), backend.opened(settings) as queue:
+                worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
+                # During the drain a worker goes on with the jobs that it has, and takes no others.
+                lifecycle.at_drain.append(worker.take_no_more)
+                async with worker.running():
+                    yield {KEY: connections}
 
     routes = Starlette(routes=health_routes(lifecycle), lifespan=lifespan)
     return AccessLog(StartReport(routes), name, access_lines(settings, name, buffer))

@@ -40,6 +40,16 @@ def test_some_connections_are_kept_for_others(attack: Attack) -> None:
         assert httpx.get(f"{replica.server.url}/healthz").status_code == 200
 
 
+def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
+    """The SDK's own bound is 1,024."""
+    replica = attack(MAX_SUBSCRIPTIONS="1100", MAX_CONNECTIONS="2000")
+    with contextlib.ExitStack() as stack:
+        listen(replica, stack, 1030)
+        with replica.connect() as connection:
+            connection.sendall(wire.listen())
+            assert b"text/event-stream" in connection.recv(65536)
+
+
 def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
     """MAX_SUBSCRIPTIONS, whatever the number of connections; an ended one makes room."""
     replica = attack(MAX_SUBSCRIPTIONS="3")

@@ -41,6 +41,17 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
+def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
+    """Of another origin: the call passes the CORS middleware."""
+    file = tmp_path / "audit.jsonl"
+    page = "https://app.example.com"
+    server = start_server(AUDIT_LOG=str(file), CORS_ORIGINS=page, JSON_RESPONSE=mode)
+    legacy(server.url, "tools/call", {"name": "echo", "arguments": {"message": "hi"}}, Origin=page, Accept=BOTH)
+    (line,) = lines(file, 1)
+    assert (line["name"], line["outcome"]) == ("echo", "ok")
+
+
+@pytest.mark.parametrize("mode", ["auto", "false"])
 def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
     """Who called what, and how it ended, in either path and family, over REST, and if it was refused; no probe is."""
     file = tmp_path / "audit.jsonl"

@@ -50,6 +50,43 @@ def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
     assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
 
 
+def test_a_module_that_the_app_lacks_is_told_with_its_place(tmp_path: Path) -> None:
+    """Not as if the app itself weren't there. Of an app that isn't there, its name is told."""
+    (tmp_path / "mine.py").write_text("import no_such_module\n")
+    check = partial(run, sys.executable, "-m", "mcp_swarm", "check", "--app", PYTHONPATH=str(tmp_path))
+    for app, told in (
+        ("mine:create_app", f"ModuleNotFoundError: No module named 'no_such_module' ({tmp_path}/mine.py:1"),
+        ("nowhere.mine:create_app", "--app nowhere.mine:create_app: No module named 'nowhere'"),
+        ("tests.sample:create", "--app tests.sample:create: there is no 'create' in tests.sample"),
+    ):
+        done = check(app)
+        assert done.returncode == 3
+        assert told in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_reload_of_a_package_that_is_not_there() -> None:
+    """One line."""
+    done = serve("--reload", MCP_COMPONENTS="nope.tools")
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+    assert "No module named 'nope'" in done.stderr
+
+
+def test_sessions_behind_a_balancer_are_a_warning() -> None:
+    """However many replicas this process is."""
+    done = serve("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
+    assert "STATELESS_HTTP=false with several replicas" in done.stderr
+
+
+def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
+    """One line that names it."""
+    job = "import mcp_swarm\n\n@mcp_swarm.job(name='job_status')\nasync def mine() -> int: return 1\n"
+    (tmp_path / "pack.py").write_text(job)
+    done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == "Job 'job_status': mcp-swarm has a tool of this name; give the job another one\n"
+
+
 def test_a_misspelt_variable_is_a_warning() -> None:
     """It may be somebody else's."""
     done = serve("check", AUTH_ENABLE="true")

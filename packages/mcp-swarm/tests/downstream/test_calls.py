@@ -266,4 +266,4 @@ def test_the_log_tells_of_changes_only(host: Misbehaving, client: Client, caplog
 
     client.run(call, breaker_failures=2)
     (record,) = caplog.records
-    assert f"{host.host} fails again and again" in record.getMessage()
+    assert f"{host.host} failed repeatedly" in record.getMessage()

@@ -19,7 +19,7 @@ def test_a_host_that_is_down_costs_next_to_nothing(host: Misbehaving, other: Mis
                 await downstream.get(host.url("/ok"))
         begin = time.monotonic()
         for _ in range(200):
-            with pytest.raises(CircuitOpen, match=f"{host.host} has failed again and again and is left alone; try"):
+            with pytest.raises(CircuitOpen, match=f"{host.host} failed repeatedly: circuit open; try"):
                 await downstream.get(host.url("/ok"))
         assert time.monotonic() - begin < 1
 
@@ -94,7 +94,7 @@ def test_one_call_at_a_time_finds_out(host: Misbehaving, client: Client) -> None
 
 
 def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
-    """Its caller is told what the host did, rather than that it is left alone now."""
+    """Its caller is told what the host did, rather than that the circuit is open now."""
 
     async def call(downstream: Downstream) -> None:
         host.stop()

@@ -71,7 +71,7 @@ def gateway() -> Iterator[Gateway]:
         patch.setenv("GATEWAY_APIS", f"{gateway.base}/, http://{gateway.upstream.host}/v1/open")
         patch.setenv("GATEWAY_TOKENS", f"{gateway.base}/ {TOKEN}")
         gateway.module = importlib.import_module("examples.gateway.tools")
-        # What is tried again, and when a host is left alone, is tested elsewhere.
+        # What is tried again, and when a circuit is open, is tested elsewhere.
         given = {"downstream_retries": 0, "downstream_breaker_failures": 1_000_000, "downstream_concurrency": 100}
         downstream.configure(DownstreamSettings.model_validate(given))
         yield gateway

@@ -45,6 +45,19 @@ def test_a_small_one_stays_as_it_is(local_replicas: Server) -> None:
     assert not {"content-encoding", "vary"} & small.headers.keys()
 
 
+_BEGIN = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def test_the_sdks_endpoint_has_it(start_server: StartServer) -> None:
+    """Its JSON is compressed; its event streams go as they are."""
+    headers = {**HEADERS, "Accept": "application/json, text/event-stream", "Accept-Encoding": "gzip"}
+    for settings, encoding in (({"STATELESS_HTTP": "false"}, "gzip"), ({"JSON_RESPONSE": "false"}, None)):
+        server = start_server(COMPRESS_MIN_BYTES="100", **settings)
+        begun = post(server.url, json=request("initialize", _BEGIN), headers=headers)
+        assert begun.headers.get("Content-Encoding") == encoding
+        assert '"protocolVersion":"2025-11-25"' in begun.text
+
+
 def test_other_routes_have_it_too(start_server: StartServer) -> None:
     """From the same size on; Prometheus asks for it."""
     server = start_server(COMPRESS_MIN_BYTES="100")

@@ -47,6 +47,13 @@ def test_a_replica_with_a_running_job_ends_in_time(start_server: StartServer, tm
     assert lines(tmp_path / "mark") == ["begun", "cancelled"]
 
 
+def test_a_call_that_ends_early_tells_the_jobs_id(start_server: StartServer, tmp_path: Path) -> None:
+    """With CALL_TIMEOUT_SECONDS below JOBS_WAIT_SECONDS."""
+    server = start_server(MCP_COMPONENTS=PACK, CALL_TIMEOUT_SECONDS="1", SHUTDOWN_GRACE_SECONDS="1")
+    result = call(server.url, "nap", {"seconds": 60, "mark": str(tmp_path / "mark")})
+    assert result["structuredContent"]["id"] in text(result)
+
+
 def test_several_replicas_need_a_redis(local_url: str, local_replicas: object) -> None:
     """They say which variable to set, at the start and to callers; and offer no tools that would fail."""
     reply = httpx.post(f"{local_url}/jobs", json={"job": "generate_report"}, verify=False)

@@ -156,7 +156,7 @@ def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
     assert done.returncode == 3
     assert done.stderr == (
         f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
-        "choose another, like PORT=8151 make up.\n"
+        "set MCP_PORT to another port (with make: PORT=8151 make up).\n"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from conftest import ROOT, SOURCE, environment
 from mcp_swarm.settings import Settings, doubts, misspelt
@@ -186,6 +186,22 @@ def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
     with pytest.raises(StartupError) as refusal:
         Settings.load()
     assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret there can't be read as text: ")
+
+
+class _More(Settings):
+    needed: str = Field(description="A setting without a default.")
+    other: int = Field(1, validation_alias="ANOTHER_NAME")
+
+
+def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pydantic's input of a missing one is all that was given, secrets as well. One may have an alias."""
+    monkeypatch.setenv("AUTH_TOKEN", "super-secret-token-of-forty-characters..")
+    monkeypatch.setenv("ANOTHER_NAME", "x")
+    with pytest.raises(StartupError) as refused:
+        _More.load()
+    first, second = str(refused.value).splitlines()
+    assert first == "NEEDED: field required"
+    assert second.startswith("ANOTHER_NAME: input should be a valid integer")
 
 
 def test_a_folder_of_secrets_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -50,6 +52,21 @@ def container(image: str) -> Iterator[tuple[str, str]]:
 def health(name: str) -> str:
     """What Docker thinks of a container."""
     return docker("inspect", "--format", "{{.State.Health.Status}}", name)
+
+
+def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
+    """As after somebody has deleted the samples."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        needed = name.startswith(("server/", "packages/mcp-swarm/", "requirements")) and "/tests/" not in name
+        sample = re.fullmatch(r"server/(tools|resources|prompts|jobs)/[a-z].*", name)
+        if needed and not sample and (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    docker("build", "--file", str(tmp_path / "server/Dockerfile"), "--tag", "mcp-swarm:no-jobs", str(tmp_path))
+    checked = docker("run", "--rm", "mcp-swarm:no-jobs", "python", "-m", "server", "check")
+    assert "no tools, resources, prompts or jobs" in checked
+    docker("rmi", "mcp-swarm:no-jobs")
 
 
 def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:

@@ -75,7 +75,7 @@ def test_up_on_a_taken_port(local_url: str) -> None:
     """One clear line, before anything else happens."""
     done = make("up", *HERE, PORT=local_url.rpartition(":")[2])
     assert done.returncode == 2
-    assert "Address already in use; choose another, like PORT=8151 make up." in done.stderr
+    assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
 def test_an_old_python_is_told_so(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ CALLER = "mcp_swarm.caller"
 Starlette and FastMCP look for it; middleware of others may replace that one."""
 
 ANYBODY = "anybody"
-"""Whose a thing is where nobody is asked who they are."""
+"""The owner of everything while authentication is off."""
 
 
 class Caller(AuthenticatedUser):
@@ -69,7 +69,7 @@ def current_caller() -> Caller | None:
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:
-    """Whose a thing is that a request makes: its sender's, or everybody's where nobody is asked who they are."""
+    """The owner of what this request creates: its caller, or `ANYBODY` while authentication is off."""
     caller: Caller | None = scope.get(CALLER)
     return ANYBODY if caller is None else caller.owner
 

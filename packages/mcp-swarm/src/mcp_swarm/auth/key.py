@@ -74,7 +74,7 @@ class KeyEntry(BaseModel):
     @classmethod
     def _hashed(cls, value: str | None) -> str | None:
         if value is not None and not _HASH.fullmatch(value):
-            raise ValueError("not sha256: and 64 hexadecimal digits; python -m server keys hash makes one of a key")
+            raise ValueError("not sha256: and 64 hexadecimal digits; mcp-swarm keys hash makes one of a key")
         return value
 
     @field_validator("rate")

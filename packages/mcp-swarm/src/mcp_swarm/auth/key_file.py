@@ -33,7 +33,7 @@ def read(path: Path) -> list[KeyEntry]:
             except ValueError as error:
                 raise KeyFileError(f"{path}, line {number}: {error}") from None
     if not entries:
-        raise KeyFileError(f"{path}: holds no key; python -m server keys new makes one")
+        raise KeyFileError(f"{path}: holds no key; mcp-swarm keys new makes one")
     for kind in ("id", "hash", "public_key"):
         of_value: dict[str, list[str]] = defaultdict(list)
         for entry in entries:
@@ -50,7 +50,7 @@ def _entry(line: str) -> KeyEntry:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("is no JSON object; python -m server keys new prints one") from None
+        raise ValueError("is no JSON object; mcp-swarm keys new prints one") from None
     try:
         entry = KeyEntry.model_validate(values)
         if entry.public_key is not None:

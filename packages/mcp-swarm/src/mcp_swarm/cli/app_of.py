@@ -19,12 +19,17 @@ def app_of(factory: str, replicas: int = 1) -> App:
     module, _, name = factory.partition(":")
     with refusing():
         try:
-            make = getattr(importlib.import_module(module), name)
-        except (ModuleNotFoundError, AttributeError) as error:
+            make = getattr(importlib.import_module(module), name, None)
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):  # another module, which this one imports
+                raise
             raise StartupError(f"--app {factory}: {error}") from error
+        if make is None:
+            raise StartupError(f"--app {factory}: there is no {name!r} in {module}")
         app = getattr(make, "__wrapped__", make)()
     if not isinstance(app, App):
         raise StartupError(f"--app {factory}: it returns {type(app).__name__}, and not what create_app makes")
+    replicas = max(replicas, app.settings.mcp_replicas)
     for sentence in (*misspelt(os.environ, app.settings), *doubts(app.settings, replicas)):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app

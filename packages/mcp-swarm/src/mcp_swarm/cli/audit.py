@@ -1,4 +1,4 @@
-"""`python -m server audit verify`: check an audit log."""
+"""`mcp-swarm audit verify`: check an audit log."""
 
 import argparse
 import os

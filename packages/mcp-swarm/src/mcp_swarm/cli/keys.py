@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     new = commands.add_parser(
         "new",
         help="make a key: its entry goes to stdout, the key itself, once, to stderr",
-        description="Make a key: python -m server keys new ci --expires 90d >> api_keys",
+        description="Make a key: mcp-swarm keys new ci --expires 90d >> api_keys",
     )
     new.add_argument("id", help="its name in logs: letters, digits, '.', '_', '-'")
     new.add_argument("--owner", help="whose jobs it sees; keys of one tenant share it (default: its id)")
@@ -96,7 +96,7 @@ def _new(options: argparse.Namespace) -> int:
 def _hash(_: argparse.Namespace) -> int:
     key = _given()
     if len(key) < LEAST:
-        raise ValueError(f"a key of fewer than {LEAST} characters can be guessed; python -m server keys new makes one")
+        raise ValueError(f"a key of fewer than {LEAST} characters can be guessed; mcp-swarm keys new makes one")
     print(hash_of(key))
     return 0
 

@@ -18,6 +18,7 @@ from mcp_swarm.process import local_replicas
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import Server, refuse_taken
 from mcp_swarm.process.replica import uvicorn_options
+from mcp_swarm.process.start import refusing
 from mcp_swarm.settings import Settings
 
 _MOST = 64
@@ -29,8 +30,10 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.reload:
         settings = Settings.load()
+        with refusing():
+            folders = _folders(options.app, settings)
         print(f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it.", flush=True)
-        return serve(settings, options.app, _folders(options.app, settings))
+        return serve(settings, options.app, folders)
     app = app_of(options.app, options.replicas or 1)
     if options.replicas is None:
         return serve(app.settings, app)

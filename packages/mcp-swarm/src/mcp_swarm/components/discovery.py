@@ -216,10 +216,10 @@ def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings,
     if isinstance(meta, ToolMeta):
         if (policy := policy_of(meta.meta)) is not None:
             if without_injected_parameters(contained) is not contained:
-                raise ValueError("a tool whose results are kept takes neither Context nor dependencies")
+                raise ValueError("a cached tool takes neither Context nor dependencies")
             seconds = meta.timeout or settings.call_timeout_seconds
             contained = CachedTool(contained, cache, policy, meta.name or name, meta.version, seconds).function()
-        meta = replace(meta, timeout=None)  # the call guard's, so that running out of it reads the same everywhere
+        meta = replace(meta, timeout=None)  # CallLimits has it, so that its error reads the same everywhere
     elif isinstance(meta, ResourceMeta):
         contained = tell_not_found(contained)
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:

@@ -1,4 +1,4 @@
-"""A circuit breaker: what has failed again and again is left alone, and tried by one call at a time.
+"""A circuit breaker: a host that failed repeatedly gets no calls for a while, then one at a time.
 
 The states are those of M. Nygard's "Release It!", chapter "Stability Patterns".
 """

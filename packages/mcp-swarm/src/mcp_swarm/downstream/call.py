@@ -102,7 +102,7 @@ class ApiCall:
                 return await self._judged(clock)
         except Open as opened:
             when = f"in {opened.seconds:.1f} s" if opened.seconds else "in a moment"
-            raise CircuitOpen(f"{host.name} has failed again and again and is left alone; try again {when}") from None
+            raise CircuitOpen(f"{host.name} failed repeatedly: circuit open; try again {when}") from None
 
     async def _judged(self, clock: asyncio.Timeout) -> httpx2.Response:
         """Send the request, and let the breaker know how it went."""

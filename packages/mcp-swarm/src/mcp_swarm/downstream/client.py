@@ -68,7 +68,7 @@ class Downstream:
         Raises:
             Unreachable: there was no connection, or it broke off.
             TimedOut: it took too long.
-            CircuitOpen: calls to the host have failed, and it is left alone.
+            CircuitOpen: calls to the host have failed; none is made for a while.
             Limited: there are as many calls to the host as may be.
             BadStatus: the answer has another status.
             Unusable: the answer is too large, or compressed; or `url` is no URL that can be called.

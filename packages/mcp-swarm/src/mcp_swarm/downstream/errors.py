@@ -34,7 +34,7 @@ class TimedOut(DownstreamError):
 
 
 class CircuitOpen(DownstreamError):
-    """The host is left alone for a while, since calls to it have failed."""
+    """The circuit of the host is open for a while, since calls to it have failed."""
 
     outcome = "open"
 

@@ -64,7 +64,7 @@ class Host:
         before = self.breaker.state
         self.breaker.leave(turn, good)
         if before == "closed" and self.breaker.state == "open":
-            logger.warning("%s fails again and again: it is left alone, but for a call now and then", self.name)
+            logger.warning("%s failed repeatedly: circuit open; one call at a time tries it again", self.name)
         elif before == "half-open" and self.breaker.state == "closed":
             logger.info("%s is back", self.name)
 

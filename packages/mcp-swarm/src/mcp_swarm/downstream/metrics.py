@@ -22,7 +22,7 @@ class DownstreamMetrics(Collector):
         retries = CounterMetricFamily("mcp_downstream_retries", "Tries beyond a call's first.", None, _BY_HOST)
         running = GaugeMetricFamily("mcp_downstream_in_flight", "Calls of APIs that run.", None, _BY_HOST)
         breaker = GaugeMetricFamily(
-            "mcp_downstream_breaker_state", "0 closed; 1 half-open; 2 open: the host is left alone.", None, _BY_HOST
+            "mcp_downstream_breaker_state", "0 closed; 1 half-open; 2 open: no calls are made.", None, _BY_HOST
         )
         for name, host in HOSTS.known.items():
             for outcome, count in host.outcomes.items():

@@ -1,4 +1,4 @@
-"""What the exchange refuses by itself, in JSON-RPC's form."""
+"""What is refused before a call, in JSON-RPC's form."""
 
 from collections.abc import Mapping
 from typing import Any

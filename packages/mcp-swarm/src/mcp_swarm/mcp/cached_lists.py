@@ -27,8 +27,8 @@ class CachedLists:
         self._known: dict[_Asked, bytes] = {}
 
     def forget(self) -> None:
-        """Ask anew: the components have changed."""
-        self._known.clear()
+        """Ask anew: the components have changed. What is being asked now goes into the old dictionary."""
+        self._known = {}
 
     def answer(self, call: Call) -> Awaitable[None]:
         """Answer a request for a list; one that isn't for the whole list, or isn't valid, by the FastMCP path."""
@@ -40,14 +40,15 @@ class CachedLists:
         return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
 
     async def _ask(self, call: Call) -> None:
+        known = self._known
         try:
             result = await self.full.result(call)
         except Exception:  # noqa: BLE001  # the FastMCP path's to tell
             await self.full.answer(call)
             return
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[_asked(call)] = encode(result)
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[_asked(call)] = encode(result)
         await self.answer(call)
 
     def _asks_for_all(self, call: Call) -> bool:

@@ -58,7 +58,7 @@ class Catalogue:
         return ", ".join(f"{kind} {len(entries)}" for kind, entries in self.kinds)
 
     def __str__(self) -> str:
-        """A line a kind, without what there is none of."""
+        """One line per kind; empty kinds are left out."""
         lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in self.kinds if entries]
         return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
@@ -93,6 +93,8 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
         if name in tools:
             raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job's tool")
+        if name in JOB_TOOLS and name in discovered.jobs:
+            raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool of this name; give the job another one")
     return discovered
 
 

@@ -1,5 +1,6 @@
 """Which path a request takes."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 from functools import partial
@@ -40,16 +41,21 @@ class CallPaths:
         handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.full
         envelopes = Envelopes()
         self.fast = FastPath(mcp, state, handed_over, envelopes)
-        self.catalogue = CachedLists(handed_over, envelopes)
+        self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self._stamp = _sdk.count_changes(mcp)
-        self._planned = self._stamp()
+        self._planned: object = None
+        self._planning = asyncio.Lock()
 
     async def plan(self) -> None:
         """Decide which tool takes which path; again when components have changed."""
-        self._planned = self._stamp()
-        self.catalogue.forget()
-        self.plans = await plan(self.mcp, self.seconds, self.timeouts)
+        async with self._planning:
+            stamp = self._stamp()
+            if stamp == self._planned:  # another call has done it meanwhile
+                return
+            self.plans = await plan(self.mcp, self.seconds, self.timeouts)
+            self._planned = stamp
+            self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):
             logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
@@ -68,8 +74,8 @@ class CallPaths:
                 return self.fast.answer(call, planned)
         elif method in CACHED_METHODS and self.plans.cacheable:
             if self.traced:
-                return in_span(self.mcp, call, partial(self.catalogue.answer, call))
-            return self.catalogue.answer(call)
+                return in_span(self.mcp, call, partial(self.lists.answer, call))
+            return self.lists.answer(call)
         return self.full.answer(call)
 
     async def _answer_anew(self, call: Call) -> None:

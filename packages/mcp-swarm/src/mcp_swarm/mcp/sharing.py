@@ -27,8 +27,8 @@ _METHOD = "subscriptions/listen"
 class Subscriptions(ListenHandler):
     """The method `subscriptions/listen`, which can be offered and withdrawn."""
 
-    def __init__(self, mcp: FastMCP, bus: SubscriptionBus) -> None:
-        super().__init__(bus)
+    def __init__(self, mcp: FastMCP, bus: SubscriptionBus, most: int) -> None:
+        super().__init__(bus, max_subscriptions=most)
         self._mcp = mcp
         self._closed = True
 
@@ -82,7 +82,7 @@ class Sharing:
             return
         bus = self._bus or InMemorySubscriptionBus()
         publish.use(bus)
-        self.subscriptions = Subscriptions(mcp, bus)
+        self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
         self.subscriptions.offer()
 
     @contextlib.asynccontextmanager

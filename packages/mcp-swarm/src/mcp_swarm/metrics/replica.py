@@ -44,7 +44,7 @@ class ReplicaMetrics(Collector):
         yield Gauge("mcp_replicas", "How many replicas there are to be, by MCP_REPLICAS.", self.peers.meant)
         yield Gauge("mcp_replicas_seen", "How many replicas there are, as far as this one knows.", self.peers.count)
         draining = self.lifecycle.state == "draining"
-        yield Gauge("mcp_replica_draining", "Whether the replica takes its leave.", draining)
+        yield Gauge("mcp_replica_draining", "1 while the replica drains.", draining)
         yield Gauge("mcp_requests_in_flight", "Requests that arrive or are answered.", self.in_flight.count)
         yield Gauge("mcp_requests_in_flight_max", "Calls at once, beyond which: 503.", self.in_flight.most)
         connections, closed = self.connections, sum(self._carried.counts)

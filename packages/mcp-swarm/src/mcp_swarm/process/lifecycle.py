@@ -48,6 +48,15 @@ class Lifecycle:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
 
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End the process behind the block if a signal has asked for it, although a tool's thread or task runs on."""
+        try:
+            yield
+        finally:
+            if self._received:
+                self.cut()
+
     def _hold_back(self, number: signal.Signals) -> "signal._HANDLER":
         held = signal.getsignal(number)
         stop_server: _Handler = held if callable(held) else lambda *_: None

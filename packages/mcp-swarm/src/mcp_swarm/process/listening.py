@@ -19,7 +19,7 @@ _HANDLES = 16
 burst of connections would delay each new client by as many turns as there are connections before it."""
 
 _HINTS = {
-    errno.EADDRINUSE: "choose another, like PORT=8151 make up",
+    errno.EADDRINUSE: "set MCP_PORT to another port (with make: PORT=8151 make up)",
     errno.EACCES: "a port below 1024 is root's, choose a higher one",
 }
 

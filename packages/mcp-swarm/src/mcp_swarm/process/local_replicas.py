@@ -55,6 +55,8 @@ class Replicas(Multiprocess):
             super().init_processes()
         if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
             self.ready()
+        else:
+            logger.warning("Not all replicas were ready after %d s; what they logged says why", _READY_SECONDS)
 
     def keep_subprocess_alive(self) -> None:
         # uvicorn would ask each for a sign of life, and wait half a minute if it ends or hangs meanwhile. One that

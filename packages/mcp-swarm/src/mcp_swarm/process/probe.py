@@ -1,4 +1,4 @@
-"""The container's health check: exit 0 if the replica answers /healthz. Run it as `python -I -S server/probe.py`.
+"""The container's health check: exit 0 if the replica answers /healthz. Run it as `python -I -S probe.py`.
 
 It runs every few seconds, so it starts in milliseconds: without `site`, and with nothing imported that is slow to
 import (as pathlib is).

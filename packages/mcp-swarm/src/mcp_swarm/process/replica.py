@@ -75,7 +75,6 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
                 yield
     finally:
         _flush()  # a server may end its process by a signal now
-        end_regardless()
 
 
 def end_regardless() -> None:

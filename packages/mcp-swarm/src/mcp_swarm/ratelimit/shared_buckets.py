@@ -93,7 +93,7 @@ class _Wish:
 class SharedBuckets:
     """Takes tokens for all replicas; `prefix` is that of their keys in Redis.
 
-    While Redis can't be reached, each replica goes on with its share: no door is opened or shut.
+    While Redis can't be reached, each replica goes on with its share of the rate.
     """
 
     def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers) -> None:

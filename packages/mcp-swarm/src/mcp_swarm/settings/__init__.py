@@ -92,9 +92,11 @@ def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
         return message
     field = str(problem["loc"][0])
     value = str(problem["input"])[:200]
-    annotation = settings.model_fields[field].annotation
-    secret = SecretStr in (annotation, *get_args(annotation))
-    shown = "" if secret else f"={value if value.isprintable() else ascii(value)}"
+    known = settings.model_fields.get(field)  # None: it has an alias
+    secret = known is None or SecretStr in (known.annotation, *get_args(known.annotation))
+    # The input of what is missing is all that was given.
+    hidden = secret or problem["type"] == "missing"
+    shown = "" if hidden else f"={value if value.isprintable() else ascii(value)}"
     return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
 
 

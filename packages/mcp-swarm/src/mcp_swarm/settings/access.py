@@ -26,7 +26,7 @@ class AccessSettings(SettingsGroup):
     """A single key, which may do everything."""
     api_keys_file: Path | None = None
     """File of many keys, hashed, each with its scopes, tools, rate and time; read again when it changes.
-    `python -m server keys new` makes one."""
+    `mcp-swarm keys new` makes one."""
     auth_jwt_issuer: str = ""
     """Who issues the tokens (JWT) that callers may show: `iss`."""
     auth_jwt_audience: WordList = ()

@@ -20,7 +20,7 @@ class DownstreamSettings(SettingsGroup):
     downstream_concurrency: int = Field(20, ge=1)
     """Calls at once to one host; as many more wait, and one more is refused."""
     downstream_breaker_failures: int = Field(5, ge=1)
-    """Failures in a row (no answer, or a 5xx) after which a host is left alone."""
+    """Failures in a row (no answer, or a 5xx) after which calls to a host are stopped for a while (circuit breaker)."""
     downstream_breaker_seconds: Seconds = Field(5, gt=0)
     """Time for which it is; then one call finds out whether it is back."""
     downstream_max_bytes: int = Field(10 * 1024 * 1024, ge=1)

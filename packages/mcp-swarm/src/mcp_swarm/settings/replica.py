@@ -36,7 +36,7 @@ class ReplicaSettings(SettingsGroup):
     """Packages to discover, comma-separated: their `tools`, `resources`, `prompts` and `jobs` folders, or all of a
     package that has none of these."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
-    """The least level that is logged."""
+    """Minimum log level."""
     log_format: Literal["text", "json"] = "text"
     """Log lines for people, or one JSON object a line."""
     debug_errors: bool = False
@@ -78,7 +78,7 @@ class ReplicaSettings(SettingsGroup):
     """Most bytes of all requests that are received or answered at the same time; one more gets 503. Also the most bytes
     of all replies that wait for their clients; beyond that, the slowest client's connection is closed."""
     cache_bytes: int = Field(32 * 1024 * 1024, ge=0)
-    """Memory of a replica for results of tools whose author lets them be kept, in bytes of JSON; with `REDIS_URL`
+    """Memory of a replica for results of cached tools, in bytes of JSON; with `REDIS_URL`
     replicas share them besides."""
     max_connections: int = Field(1000, ge=1)
     """Open connections. One more takes the place of the one that has been idle for longest; if none is, it is refused

@@ -109,7 +109,7 @@ def test_a_stale_result_is_given_while_a_new_one_is_made(server: Server, mark: s
     assert given(server, "stale", mark, fail_from=3) == 1
     until(lambda: given(server, "stale", mark, fail_from=3) == 2, "it was renewed")
     until(lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3, "it was tried again")
-    until(lambda: "tool 'stale': the result that is kept could not be renewed" in server.output, "the log tells")
+    until(lambda: "tool 'stale': the cached result could not be renewed" in server.output, "the log tells")
 
 
 def test_memory_is_bounded(server: Server, mark: str) -> None:

@@ -28,7 +28,7 @@ def test_a_policy() -> None:
         ('@tool(meta={"cache": {"ttl": 1, "scope": "all"}})\nasync def f() -> int: return 1', "cache.scope: Input"),
         ('@tool(meta={"cache": {"ttl": 1, "tll": 2}})\nasync def f() -> int: return 1', "cache.tll: Extra inputs"),
         ('@tool(meta={"cache": {"ttl": 1}})\nasync def f(ctx: Context) -> int: return 1', "takes neither Context nor"),
-        ('@tool(meta={"cache": {"ttl": 1}})\nasync def f() -> Image: ...', "a result that is kept must be JSON"),
+        ('@tool(meta={"cache": {"ttl": 1}})\nasync def f() -> Image: ...', "a cached result must be JSON"),
     ],
 )
 def test_what_cannot_be_kept_stops_the_start(tmp_path: Path, source: str, said: str) -> None:

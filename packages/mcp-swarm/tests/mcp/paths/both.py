@@ -106,7 +106,7 @@ class Side:
 
     @property
     def _known(self) -> list[dict[Any, Any]]:
-        return [self.paths.catalogue._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
+        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
 
     async def answer(self, sent: Sent) -> Answer:
         """Answer one request, in a context as a connection of uvicorn's would give it."""

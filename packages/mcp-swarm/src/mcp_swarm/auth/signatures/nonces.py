@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 1.0
 _PAUSE_SECONDS = 1.0
-"""How long a Redis that didn't answer is left alone: only then does a request wait for it again, and only one."""
+"""Time until a Redis that didn't answer is asked again, and then by one request only."""
 
 
 class Nonces:

@@ -1,1 +1,1 @@
-"""Results of tools that are asked for again and again, kept for a while: `@tool(meta={"cache": {"ttl": 60}})`."""
+"""Cached tools: their results are used again for a while: `@tool(meta={"cache": {"ttl": 60}})`."""

@@ -1,4 +1,4 @@
-"""A tool whose results are kept."""
+"""A cached tool."""
 
 import asyncio
 import functools
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 _Run = Callable[[], Awaitable[Any]]
 
 _REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
-"""Not kept: they may tell of an error, or ask the caller for something."""
+"""Not cached: they may tell of an error, or ask the caller for something."""
 
 
 class CachedTool:
     """A tool's function, run only when there is no result that is good.
 
-    Errors aren't kept. A run that several calls wait for goes on when the first of them has gone.
+    Errors aren't cached. A run that several calls wait for goes on when the first of them has gone.
 
     Args:
         fn: takes what callers give, and nothing else.
@@ -61,7 +61,7 @@ class CachedTool:
         try:
             self._adapter = TypeAdapter[Any](Any if returned is signature.empty else returned)
         except PydanticSchemaGenerationError:
-            raise ValueError("a result that is kept must be JSON") from None
+            raise ValueError("a cached result must be JSON") from None
         self._defaults = {
             name: each.default
             for name, each in signature.parameters.items()
@@ -114,7 +114,7 @@ class CachedTool:
         try:
             return await self._make(key, run)
         except Exception:
-            logger.warning("tool %r: the result that is kept could not be renewed", self._name, exc_info=True)
+            logger.warning("tool %r: the cached result could not be renewed", self._name, exc_info=True)
             raise
 
     async def _make(self, key: bytes, run: _Run) -> Any:

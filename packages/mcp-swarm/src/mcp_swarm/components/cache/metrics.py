@@ -17,7 +17,7 @@ class CacheMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """All that was counted."""
         names = ("tool", "result")
-        told = "Calls of tools whose results are kept: hit, stale, miss, shared, bypassed."
+        told = "Calls of cached tools: hit, stale, miss, shared, bypassed."
         family = CounterMetricFamily("mcp_cache_requests", told, None, names)
         for labels, count in list(self._cache.counts.items()):
             family.add_metric(labels, count)

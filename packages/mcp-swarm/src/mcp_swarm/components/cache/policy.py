@@ -1,4 +1,4 @@
-"""What a tool's author says about the results that may be kept."""
+"""How a tool's author lets its results be cached."""
 
 from typing import Any, Literal
 

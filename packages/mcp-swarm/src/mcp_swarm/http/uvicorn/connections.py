@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mcp_swarm.process.replica import replica_name
 from mcp_swarm.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Connections:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.replica = replica_name(settings)
         self.draining = False
         """Whether each response is to be its connection's last."""
         self.opened = 0

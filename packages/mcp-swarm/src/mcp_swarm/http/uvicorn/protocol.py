@@ -19,7 +19,6 @@ from mcp_swarm.http.uvicorn.connections import KEY, Connections
 from mcp_swarm.http.uvicorn.cycle import Cycle, turn_of
 from mcp_swarm.http.uvicorn.reader import SLICE, Reader
 from mcp_swarm.process import eager_task
-from mcp_swarm.process.replica import replica_name
 from mcp_swarm.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,11 +48,6 @@ def _nothing() -> None:
 
 def _about(number: float) -> float:
     return number * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # no secret hangs on it
-
-
-@functools.cache
-def _replica() -> str:
-    return replica_name(Settings.load())
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -326,7 +320,7 @@ class HttpProtocol(asyncio.Protocol):
         body = f"{text}\n".encode()
         head = (
             f"HTTP/1.1 {status}",
-            f"x-served-by: {_replica()}",
+            f"x-served-by: {self._connections.replica}",
             f"x-request-id: {secrets.token_hex(4)}",
             "content-type: text/plain; charset=utf-8",
             f"content-length: {len(body)}",

@@ -1,0 +1,52 @@
+"""Lists that are remembered."""
+
+import asyncio
+from typing import Any, cast
+
+from mcp_swarm.mcp.cached_lists import CachedLists
+from mcp_swarm.mcp.call import Call
+from mcp_swarm.mcp.message import Request
+from mcp_swarm.mcp.protocol_version import Envelopes
+
+
+class _Slow:
+    """Stands for the FastMCP path: its answer takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.names = ["old"]
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def result(self, _: Call) -> dict[str, Any]:
+        """The list as it is when somebody asks."""
+        names = list(self.names)
+        self.asked.set()
+        await self.go_on.wait()
+        return {"tools": names}
+
+
+def test_a_list_that_was_asked_for_before_a_change_is_not_remembered() -> None:
+    """The components change while the FastMCP path answers."""
+    bodies = asyncio.run(_change_meanwhile())
+    assert b"new" in bodies
+    assert b"old" not in bodies
+
+
+async def _change_meanwhile() -> bytes:
+    full, sent = _Slow(), []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    lists = CachedLists(cast("Any", full), Envelopes())
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, receive, send, False)
+    asking = asyncio.ensure_future(lists.answer(call))
+    await full.asked.wait()
+    full.names = ["new"]
+    lists.forget()
+    full.go_on.set()
+    await asking
+    await lists.answer(call)
+    return b"".join(message.get("body", b"") for message in sent)
