@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT, run
+from conftest import ROOT, free_port, run
 from mcp_swarm.auth.key import KeyEntry, hash_of
 from mcp_swarm.auth.key_file import KeyFileError, read
 from mcp_swarm.settings.rate import Rate
@@ -141,7 +141,8 @@ def test_what_an_entry_leaves_out_is_as_for_all() -> None:
 def test_a_bad_file_stops_the_start(tmp_path: Path, content: str) -> None:
     """With one line that names variable and file."""
     file = written(tmp_path, content)
-    done = run(sys.executable, "-m", "tests.sample", AUTH_ENABLED="true", API_KEYS_FILE=str(file))
+    settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "MCP_PORT": str(free_port())}
+    done = run(sys.executable, "-m", "tests.sample", **settings)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"API_KEYS_FILE: {file}")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 
-from conftest import StartServer, run, until
+from conftest import StartServer, free_port, run, until
 from mcp_swarm.shared.redis import sentinel_client
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,8 @@ def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
 )
 def test_a_url_that_is_none_is_told_at_the_start(variable: str, url: str) -> None:
     """In one line, without its password."""
-    done = run(sys.executable, "-m", "tests.sample", **{variable: url, "MCP_COMPONENTS": "tests.packs.working"})
+    settings = {variable: url, "MCP_COMPONENTS": "tests.packs.working", "MCP_PORT": str(free_port())}
+    done = run(sys.executable, "-m", "tests.sample", **settings)
     assert done.returncode != 0
     (line,) = (done.stdout + done.stderr).strip().splitlines()
     assert f"{variable}: no URL of Sentinels, like redis+sentinel://" in line
