@@ -97,7 +97,9 @@ else
 MCP_SWARM := -r requirements-mcp-swarm.txt
 COMPILE += --no-sources -c requirements-mcp-swarm.txt
 endif
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# --no-deps: a lock names everything. Without it, the pip of Python 3.11 looks for newer versions of a package that is
+# pinned with an extra, and then refuses them.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -107,7 +109,7 @@ $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.t
 	@echo "Making $(VENV) with $$($(PYTHON) --version) from the locks (about half a minute, once) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
-	@$(INSTALL) --no-deps --no-build-isolation $(MCP_SWARM)
+	@$(INSTALL) --no-build-isolation $(MCP_SWARM)
 	@touch $@
 
 -include $(CHASSIS)/maintain.mk
