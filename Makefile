@@ -67,15 +67,16 @@ undeploy: ## remove the stack again
 
 add: $(READY) ## add a dependency without moving any other: make add PACKAGE=nltk
 	@test -n "$(PACKAGE)" || { echo "Name it: make add PACKAGE=nltk" >&2; exit 2; }
-	@$(BIN)/uv add --frozen --quiet "$(PACKAGE)"
-	@$(MAKE) --no-print-directory locks
+	@cp pyproject.toml $(VENV)/pyproject.before
+	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
+	  { cp $(VENV)/pyproject.before pyproject.toml; echo "$(PACKAGE) was not added: pyproject.toml is as before." >&2; exit 1; }
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
 	@touch $(READY)
 
 lock: $(READY) ## renew all pins to the newest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"
 
-locks:
+locks: $(READY) ## write the locks again after an edit of pyproject.toml, moving no other version
 	@$(COMPILE) pyproject.toml -o requirements.lock
 	@$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 	@for extra in traces examples; do \

@@ -1,6 +1,6 @@
 """The FastMCP server: its name and instructions, and the place for mounts, providers and FastMCP middleware.
 
-Two options of FastMCP's are settings: STATELESS_HTTP (true) and JSON_RESPONSE (true).
+Two options of FastMCP's are settings: STATELESS_HTTP (true) and JSON_RESPONSE (auto).
 """
 
 from fastmcp import FastMCP

@@ -32,7 +32,8 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
         "help", "up", "dev", "check", "test", "test-all", "test-swarm", "test-attacks", "lint", "format", "image",
-        "deploy", "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "add", "lock",
+        "deploy", "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "add",
+        "lock", "locks",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
 

@@ -128,13 +128,17 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
     assert "shop: an MCP server" in shown
     assert "PORT=8222" in shown
     assert "test-all" not in shown
+    told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` gives them to stack.yml
+    assert told.stdout == "shop 8222\n"
 
 
 def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
     """Edits survive, both sides' changes to one line are marked, a dependency is added, the tests pass."""
     made = project(template, tmp_path / "shop")
-    done = make(made, "test")
-    assert done.returncode == 0, done.stdout + done.stderr
+    for target in ("test", "lint"):
+        done = make(made, target)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert make(made, "check").stdout.startswith("shop 0.")
 
     # What a user does: edits, and deletes all samples.
     for folder in _SAMPLES:
@@ -145,7 +149,10 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     edit(made / _EDITED, "Say it loudly.", "Say it very loudly.")
     edit(made / "stack.yml", "services:\n", "# mine\nservices:\n")
     edit(made / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
-    before = pins(made)
+    before, needed = pins(made), (made / "pyproject.toml").read_text()
+    done = make(made, "add", "PACKAGE=nltk==0.0.0.1")
+    assert done.returncode != 0
+    assert (made / "pyproject.toml").read_text() == needed, "a failure changes nothing"
     done = make(made, "add", "PACKAGE=nltk")
     assert done.returncode == 0, done.stdout + done.stderr
     after = pins(made)

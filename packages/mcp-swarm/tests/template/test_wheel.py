@@ -26,7 +26,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True, timeout=400)
+    subprocess.run(
+        [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True, timeout=400
+    )
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=60)
     subprocess.run([str(python), "-m", "pip", "check"], check=True, timeout=60)
     return folder / "venv" / "bin"
