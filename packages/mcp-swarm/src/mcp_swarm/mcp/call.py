@@ -70,7 +70,7 @@ class Call:
         """
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
-        gone = loop.create_task(self._gone())
+        gone = asyncio.Task(self._gone(), loop=loop)  # past the task factory, which is for tasks of components
         try:
             while True:
                 pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
