@@ -60,6 +60,8 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
         return 0
     server = Server(uvicorn.Config(**options))
     server.run()
+    if settings.mcp_uds:  # before Python 3.13 the event loop leaves the file
+        Path(settings.mcp_uds).unlink(missing_ok=True)
     return 0 if server.started else EXIT_REFUSED
 
 
