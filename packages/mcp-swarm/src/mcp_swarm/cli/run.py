@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -59,7 +60,8 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
         uvicorn.run(**options, reload=True, reload_dirs=watched)
         return 0
     server = Server(uvicorn.Config(**options))
-    server.run()
+    with suppress(SystemExit):  # uvicorn's, if another server took the port just now
+        server.run()
     if settings.mcp_uds:  # before Python 3.13 the event loop leaves the file
         Path(settings.mcp_uds).unlink(missing_ok=True)
     return 0 if server.started else EXIT_REFUSED
