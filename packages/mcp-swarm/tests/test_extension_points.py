@@ -41,7 +41,7 @@ def test_routes_and_asgi_middleware(extended: Server) -> None:
 
 
 def test_what_surrounds_own_middleware_knows_what_was_called(extended: Server) -> None:
-    """The access log and the metrics, although that middleware meets standard ASGI."""
+    """The access log and the metrics name the tool of a call that passed the author's middleware."""
     call(extended.url, "greet", {"name": "Ada"})
     until(lambda: "POST /mcp tools/call greet" in extended.output, "the call is logged")
     counted = httpx.get(f"{extended.url}/metrics").text
@@ -49,7 +49,7 @@ def test_what_surrounds_own_middleware_knows_what_was_called(extended: Server) -
 
 
 def test_a_replica_waits_for_what_closes(start_server: StartServer) -> None:
-    """Longer than the second that tools' threads have at the end."""
+    """A lifespan may take longer than a second to close."""
     server = start_server(command=_RUN, MCP_COMPONENTS="tests.extended", CLOSING_SECONDS="1.5")
     server.stop()
     assert "the pool is closed" in server.output

@@ -94,7 +94,7 @@ def test_one_call_at_a_time_finds_out(host: Misbehaving, client: Client) -> None
 
 
 def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
-    """Its caller is told what the host did, rather than that the circuit is open now."""
+    """The caller gets the host's error, not `CircuitOpen`."""
 
     async def call(downstream: Downstream) -> None:
         host.stop()

@@ -17,7 +17,7 @@ class _Slow:
         self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def result(self, _: Call) -> dict[str, Any]:
-        """The list as it is when somebody asks."""
+        """Return the list as it was when the request came."""
         names = list(self.names)
         self.asked.set()
         await self.go_on.wait()

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 _MOST_FILES = 70
 _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
-"""What the user deleted stays deleted; a new file of the next version comes."""
+"""The files after the update: deleted ones stay deleted, and the next version's new file is added."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
 _EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
 """Tools of the template: the user edits one and deletes the other, and the next version changes both. They stand for

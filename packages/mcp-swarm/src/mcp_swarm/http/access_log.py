@@ -24,17 +24,17 @@ from mcp_swarm.process.logs import marked, request_id, trace_id
 from mcp_swarm.settings import Settings
 
 CALLED = "mcp_swarm.called"
-"""Key of the scope under which the endpoint notes what was asked: (JSON-RPC method, tool's name or "")."""
+"""Scope key for what was asked: (JSON-RPC method, tool's name or "")."""
 
 FAILED = "mcp_swarm.failed"
-"""Key of the scope under which the endpoint notes that the reply, though HTTP 200, tells of an error, and of whose:
+"""Scope key that is set if a reply holds an error although its status is 200. The value says what failed:
 `TOOL_ERROR`, `RPC_ERROR` or `FAULT`."""
 
 TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
-"""What went wrong: a tool says so, the request wasn't good, or the server wasn't."""
+"""What failed: the tool, the request, or the server."""
 
 PATH_TAKEN = "mcp_swarm.path"
-"""Key of the scope under which the endpoint notes the request's protocol family and path."""
+"""Scope key for the request's protocol family and path."""
 
 LONGEST = 200
 """Characters of a path or name that are logged; whoever notes a call cuts what is longer."""

@@ -47,7 +47,7 @@ class JobTool(Tool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Submit it, and wait for a moment. Raises `ToolError` if it can't be submitted, or has failed."""
         service, owner = self._service, _owner(get_context())
-        # Less than the call may take: the caller needs the job's id.
+        # Return before the call times out, so that the caller gets the job's id.
         seconds = min(service.settings.jobs_wait_seconds, service.settings.call_timeout_seconds / 2)
         record = await told(service.submit(owner, self.name, arguments))
         record = await told(service.finished(owner, record, seconds))

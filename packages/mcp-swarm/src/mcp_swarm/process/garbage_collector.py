@@ -22,7 +22,7 @@ def settle() -> None:
     """Hide all objects of the start from the garbage collector, and return unused memory to the system.
 
     Otherwise each full collection would visit all modules and models, while all requests wait (measured: 33 to 48 ms),
-    and a replica that is ready would have 103 MB instead of 98.
+    and a ready replica would take 103 MB of memory instead of 98.
     """
     gc.collect()
     gc.freeze()

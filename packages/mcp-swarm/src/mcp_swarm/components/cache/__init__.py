@@ -1,1 +1,1 @@
-"""Cached tools: their results are used again for a while: `@tool(meta={"cache": {"ttl": 60}})`."""
+"""Cached tools: a result is reused for some time, as in `@tool(meta={"cache": {"ttl": 60}})`."""

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _Run = Callable[[], Awaitable[Any]]
 
 _REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
-"""Not cached: they may tell of an error, or ask the caller for something."""
+"""Types of results that are not cached: they may hold an error, or a question to the caller."""
 
 
 class CachedTool:
