@@ -173,11 +173,14 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None
 
 
 _SETTINGS = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
+_MAKE = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"}
+"""What make gives to the commands it runs. A make that a test starts must not take over the options of the one that
+runs the tests."""
 
 
 def environment(**settings: str) -> dict[str, str]:
     """This process's environment with settings of the server, and none that the machine has set."""
-    keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS}
+    keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS | _MAKE}
     if "PYTHONPATH" in settings:
         settings["PYTHONPATH"] = os.pathsep.join((settings["PYTHONPATH"], os.environ["PYTHONPATH"]))
     return {**keep, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings}
