@@ -1,7 +1,7 @@
 # Targets for those who work on mcp-swarm itself. A project made from the template has no such file.
 
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
-.PHONY: test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs conformance
+.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs conformance
 
 # The package's tests, unless ARGS names some of them.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
@@ -21,6 +21,15 @@ test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reac
 
 test-attacks: $(READY) ## attack a replica: five minutes at random, 200,000 failing calls (a quarter of an hour)
 	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
+
+docs: reference ## build the documentation site in build/site (fails on a broken link)
+	@$(BIN)/zensical build --strict
+
+docs-serve: reference ## show the documentation site on http://localhost:8001, and rebuild it when a page changes
+	@$(BIN)/zensical serve --dev-addr localhost:8001
+
+reference: $(READY) ## write the pages of docs/reference that come from the code
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m reference
 
 lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy

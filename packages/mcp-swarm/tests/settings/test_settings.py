@@ -3,14 +3,13 @@
 import ast
 import re
 from pathlib import Path
-from typing import Literal, get_args, get_origin
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr
 
-from conftest import ROOT, SOURCE, environment
+from conftest import SOURCE, environment
 from mcp_swarm.settings import Settings, doubts, misspelt
 from mcp_swarm.settings.errors import StartupError
 
@@ -22,32 +21,6 @@ def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         monkeypatch.delenv(name.upper(), raising=False)
     (tmp_path / "secrets").mkdir()
     monkeypatch.setenv("SECRETS_DIR", str(tmp_path / "secrets"))
-
-
-def test_defaults_are_what_the_readme_says() -> None:
-    """The table in README is the one that the class makes."""
-    assert table() in (ROOT / "README.md").read_text()
-
-
-def table() -> str:
-    """All settings as README's Markdown table."""
-    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
-    for name, field in Settings.model_fields.items():
-        default = field.default
-        if isinstance(default, SecretStr):
-            default = default.get_secret_value()
-        if default in (None, "", ()):
-            shown = ""
-        elif isinstance(default, tuple):
-            shown = f"`{','.join(default)}`"
-        else:
-            shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
-        meaning = " ".join((field.description or "").split())
-        if get_origin(field.annotation) is Literal:
-            choices = ", ".join(f"`{value}`" for value in get_args(field.annotation))
-            meaning = f"{choices}. {meaning}"
-        rows.append(f"| `{name.upper()}` | {shown} | {meaning} |")
-    return "\n".join(rows)
 
 
 def test_every_setting_is_described() -> None:

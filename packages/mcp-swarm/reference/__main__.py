@@ -1,0 +1,39 @@
+"""Write the generated pages of docs/reference, or check that they are up to date: `python -m reference [--check]`."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from reference import command_line, python_api, settings_table
+
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings_table.page,
+    "command-line.md": command_line.page,
+    "python-api.md": python_api.page,
+}
+
+
+def main() -> int:
+    """Write or check the pages. Return 1 if `--check` finds a page that differs from the code."""
+    parser = argparse.ArgumentParser(prog="python -m reference", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
+    check = parser.parse_args().check
+    outdated = [name for name, page in PAGES.items() if not _is_current(FOLDER / name, page(), write=not check)]
+    if check and outdated:
+        print(f"Out of date: {', '.join(outdated)}. Run `make reference` and commit the result.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _is_current(file: Path, content: str, *, write: bool) -> bool:
+    current = file.exists() and file.read_text() == content
+    if write and not current:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    return current
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""README's first steps, as a newcomer takes them: a tool, its call on every replica, its test, a job."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, StartServer, environment, until
+from tests.calls import call
+from tests.docs.blocks import blocks
+
+pytestmark = pytest.mark.slow
+
+README = ROOT / "README.md"
+
+
+def source(language: str, part: str) -> str:
+    """Return the only block of README that contains a text."""
+    (found,) = [block.text for block in blocks(language) if block.page == README and part in block.text]
+    return found
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    """A folder with README's tool as a module."""
+    (tmp_path / "words.py").write_text(source("python", "def word_count"))
+    return tmp_path
+
+
+def test_three_replicas_answer_the_first_tool(pack: Path, start_server: StartServer) -> None:
+    """README's curl command gets the number of words from each of the three replicas."""
+    server = start_server("--replicas", "3", MCP_COMPONENTS="words", PYTHONPATH=str(pack))
+    until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
+    command = source("bash", "word_count").strip().replace("localhost:8150", f"127.0.0.1:{server.port}")
+    replicas: set[str] = set()
+
+    def all_have_answered() -> bool:
+        done = subprocess.run(["bash", "-ec", f"{command} -i"], capture_output=True, text=True, check=True)
+        head, _, body = done.stdout.partition("\n\n")
+        assert json.loads(body)["result"]["structuredContent"] == {"result": 3}
+        replicas.update(re.findall(r"x-served-by: (\S+)", head.lower()))
+        return len(replicas) == 3
+
+    until(all_have_answered, "each replica has answered")
+
+
+def test_the_first_test_passes(pack: Path) -> None:
+    """The test that README shows passes, with the fixtures of the template's own tests."""
+    shutil.copy(ROOT / "tests" / "conftest.py", pack)
+    (pack / "test_words.py").write_text(source("python", "def test_word_count"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "test_words.py", "--rootdir", str(pack)],
+        cwd=pack,
+        env=environment(MCP_COMPONENTS="words", PYTHONPATH=f"{pack}{os.pathsep}{ROOT}"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
+    """A single replica runs it."""
+    (tmp_path / "first_job.py").write_text(source("python", "def count_words"))
+    server = start_server(MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
+    result = call(server.url, "count_words", {"texts": ["one two", "three"]})
+    assert result["content"][0]["text"] == "3", result

@@ -1,0 +1,92 @@
+"""The shell blocks of the documentation."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Server, environment, run
+from tests.docs.blocks import Block, blocks
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+_BLOCKS = blocks("bash")
+_RUN = [block for block in _BLOCKS if not block.shown_by]
+_ELSEWHERE = [block for block in _BLOCKS if block.shown_by]
+_PLACE = re.compile(r"localhost:8150|127\.0\.0\.1:8150")
+
+
+@pytest.fixture(scope="module")
+def one_replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A single replica, which runs jobs itself."""
+    server = Server(tmp_path_factory.mktemp("one") / "log")
+    server.wait_ready()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The project's folder as links, so that files that a command writes are gone with the test."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith((".venv", ".git", "build")):
+            (folder / entry.name).symlink_to(entry)
+    (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+@pytest.mark.parametrize("block", _RUN, ids=str)
+def test_the_commands_of_a_block_succeed(
+    block: Block, clone: Path, local_replicas: Server, one_replica: Server
+) -> None:
+    """Three local replicas answer on the port that the page names; jobs need a single one."""
+    server = one_replica if "/jobs" in block.text or "job" in block.page.name else local_replicas
+    commands = _PLACE.sub(f"127.0.0.1:{server.port}", block.text)
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", commands],
+        cwd=clone,
+        env=environment(
+            MCP_URL=f"{server.url}/mcp", PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"error"' not in done.stdout
+
+
+@pytest.mark.parametrize("block", _ELSEWHERE, ids=str)
+def test_a_block_that_another_test_runs(block: Block) -> None:
+    """The test exists, and bash can read the block."""
+    assert (ROOT / block.shown_by).is_file(), block.shown_by
+    read = run("bash", "-n", "-c", block.text)
+    assert read.returncode == 0, read.stderr
+
+
+@pytest.fixture(scope="module")
+def targets() -> set[str]:
+    """All targets of make."""
+    return set(re.findall(r"^  make (\S+) ", run("make", "help").stdout, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in _BLOCKS}), ids=lambda page: page.name)
+def test_make_targets_and_files_exist(page: Path, targets: set[str]) -> None:
+    """Each target of make and each file of the repository that a block names exists."""
+    text = "\n".join(block.text for block in _BLOCKS if block.page == page)
+    code = text + "\n" + "\n".join(re.findall(r"`(make [^`\n]+)`", page.read_text()))
+    named = {
+        name for each in re.findall(r"\bmake ((?:[a-z][a-z-]*(?: |$))+)", code, re.MULTILINE) for name in each.split()
+    }
+    assert named <= targets, named - targets
+    for file in re.findall(r"(?:deploy|packages|server|examples|tests)/[\w./-]+\.(?:yml|sh|py|cfg)", text):
+        if not file.startswith(("server/tools/", "server/jobs/", "tests/")):  # those the reader writes
+            assert (ROOT / file).exists(), file

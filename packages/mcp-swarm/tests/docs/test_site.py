@@ -1,0 +1,71 @@
+"""The site that Zensical builds from docs/."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conftest import PACKAGE, ROOT, environment
+from mcp_swarm.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+DOCS = ROOT / "docs"
+
+
+def test_the_site_is_built_without_a_warning() -> None:
+    """Every link of a page leads to a page and an anchor that exist."""
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=ROOT,
+        env=environment(NO_COLOR="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """And the navigation names no page twice."""
+
+    def pages(entry: Any) -> Iterator[str]:
+        if isinstance(entry, str):
+            yield entry
+        for each in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
+            yield from pages(each)
+
+    named = list(pages(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    assert sorted(named) == sorted(str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md"))
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    """Settings, command line and Python API are what the code says now."""
+    checked = subprocess.run(
+        [sys.executable, "-m", "reference", "--check"],
+        cwd=PACKAGE,
+        env=environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_settings_page_has_every_setting() -> None:
+    """One row for each."""
+    rows = re.findall(r"^\| `([A-Z_]+)` ", (DOCS / "reference" / "settings.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(name.upper() for name in Settings.model_fields)
+
+
+def test_no_page_is_thin() -> None:
+    """Each page has a title, an introduction and at least one section."""
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text()
+        assert text.startswith("# "), page
+        assert len(text.split()) > 80, page
