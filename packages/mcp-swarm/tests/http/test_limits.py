@@ -196,7 +196,7 @@ def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expect
         connection.sendall(head + b"\r\n" + expected + b"\r\n" + body[:sent])
         answer = rest(connection).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"The body did not arrive within 1 s." in answer
+    assert b"Request body too slow: it did not arrive within 1 s" in answer
     assert CLOSE in answer
 
 
