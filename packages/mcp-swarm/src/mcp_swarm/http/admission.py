@@ -58,7 +58,7 @@ class Admission:
             raise Refused(415, "Wrong Content-Type; send JSON with the header Content-Type: application/json.")
         takes_json, takes_stream = _accepts(headers.get(b"accept"))
         if not takes_json:
-            text = "Wrong Accept header; accept application/json (and text/event-stream, for progress and log messages)."
+            text = "Wrong Accept header; accept application/json (and text/event-stream for progress and log messages)."
             raise Refused(406, text)
         if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
             if len(self.known) >= _REMEMBERED:
