@@ -121,7 +121,7 @@ class Cycle(RequestResponseCycle):
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
-        """Send one ASGI message of a response as uvicorn does. After the last one, wait until the kernel has all bytes."""
+        """Send one ASGI message of a response as uvicorn does. After the last one, wait for the kernel."""
         if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
         self.connection.turn.flush()
