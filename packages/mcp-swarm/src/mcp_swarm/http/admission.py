@@ -11,7 +11,7 @@ from mcp_swarm.http.refusal import Refused
 _REMEMBERED = 1024
 """Maximum number of accepted heads that are cached. Clients send only a few different heads."""
 _SHORT = 500
-"""Maximum size of a head that is cached, in bytes. Without it, clients could fill the memory with long heads."""
+"""Maximum size of a cached head, in bytes. Without this limit, clients could fill the memory with long heads."""
 
 _PASSED = 200
 _REFUSALS = {

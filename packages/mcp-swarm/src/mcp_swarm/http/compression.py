@@ -1,8 +1,9 @@
 """Compress replies with gzip for clients that accept it (RFC 9110, section 12.5.3).
 
-Small replies are not worth it. Measured with rows of JSON and the first level of gzip, one processor core compresses
-replies of 16 KB and more at the speed of a 500 Mbit/s network. For replies of 4 KB the speed is 270 Mbit/s, and for
-replies of 1 KB it is 40 Mbit/s. Also, a reply that fits into ten TCP segments arrives in one round trip (RFC 6928).
+Compression of small replies is not worth its processor time. Measured with rows of JSON and the first level of gzip,
+one processor core compresses replies of 16 KB and more at the speed of a 500 Mbit/s network. For replies of 4 KB the
+speed is 270 Mbit/s, and for replies of 1 KB it is 40 Mbit/s. Also, a reply that fits into ten TCP segments arrives in
+one round trip (RFC 6928).
 """
 
 import asyncio

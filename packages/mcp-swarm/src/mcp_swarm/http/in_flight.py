@@ -62,7 +62,7 @@ class Memory:
     def take(self, size: int, identity: int | str | None = None) -> None:
         """Count bytes, until `give`. Raise `Refused` (503) if all requests together would need more than `most`."""
         if self.held + size > self.most:
-            text = f"Server busy: its requests use up {self.most} bytes of memory (MAX_BUFFERED_BYTES); retry later."
+            text = f"Server busy: all requests together reached {self.most} bytes (MAX_BUFFERED_BYTES); retry later."
             headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still arrive
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
         self.held += size

@@ -1,4 +1,4 @@
-"""A buffer that writes several log lines to stderr together. A write per line would take as long as the request."""
+"""A buffer that writes several log lines to stderr together. A write per line takes as long as a request."""
 
 import asyncio
 import atexit

@@ -33,7 +33,8 @@ class ExitProof(Coroutine[Any, Any, Any]):
         except (SystemExit, KeyboardInterrupt) as exit_error:
             raise TaskExit(f"a task raised {type(exit_error).__name__}") from exit_error
         finally:
-            # The traceback of the exception has this frame. They would refer to each other and keep the whole request.
+            # The traceback of the exception refers to this frame. A reference from the frame to the exception would
+            # keep both, and the whole request, in memory.
             del error
 
     def close(self) -> None:

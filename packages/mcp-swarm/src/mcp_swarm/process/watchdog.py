@@ -16,7 +16,7 @@ EXIT_STALLED = 70
 
 _TICK = 0.5
 _MARGIN = 2 * _TICK
-"""Delay of faulthandler's timer, in seconds. The watchdog must act first, because it logs more."""
+"""Additional time of faulthandler's timer, in seconds. The watchdog must act first, because it logs more."""
 
 
 @asynccontextmanager

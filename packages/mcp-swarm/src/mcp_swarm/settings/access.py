@@ -23,12 +23,12 @@ class AccessSettings(SettingsGroup):
     """Require authentication. Every caller needs a key (`AUTH_TOKEN` or `API_KEYS_FILE`), a token of `AUTH_JWT_ISSUER`,
     or a signature."""
     auth_token: SecretStr | None = None
-    """A single key. Its holder may use everything."""
+    """A single key. Its holder may use everything. Empty: disabled."""
     api_keys_file: Path | None = None
     """Path of a file with hashed keys. Each key has its own scopes, tools, rate limit and expiry. The replica reads the
     file again when it changes. `mcp-swarm keys new` makes a key."""
     auth_jwt_issuer: str = ""
-    """Issuer of the tokens (JWT) that callers may use. It must be equal to the `iss` claim."""
+    """Issuer of the tokens (JWT) that callers may use. It must be equal to the `iss` claim. Empty: no tokens."""
     auth_jwt_audience: WordList = ()
     """Accepted audiences of a token, comma-separated. The `aud` claim must contain at least one of them."""
     auth_jwt_jwks: str = ""

@@ -82,9 +82,9 @@ class RateSettings(SettingsGroup):
     """Settings of rate limits, and of proxies that name the address of a caller."""
 
     rate_limit: str = ""
-    """Rate limit of each caller without a limit of its own: `100/s`, `600/m`, `5000/h` or `20000/d`. A call beyond the
-    limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas together, otherwise for each replica. Empty:
-    no limit."""
+    """Rate limit of each caller without a limit of its own, such as `100/s`, `600/m`, `5000/h` or `20000/d`. A call
+    beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas together, otherwise for each
+    replica. Empty: no limit."""
     rate_burst: float | None = Field(None, ge=1)
     """Number of calls that a caller may make at once (the size of its token bucket). Empty: the calls of a quarter of a
     second, at least 10."""
@@ -94,8 +94,8 @@ class RateSettings(SettingsGroup):
     """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
     429. Empty: no limit."""
     tool_costs: WordList = ()
-    """Tools with a call that counts as more than one call, as patterns with a number: `generate_report=10,sales_*=2`.
-    The first pattern that fits the name of the tool counts."""
+    """Number of calls that one call of a tool counts as, by patterns of tool names: `generate_report=10,sales_*=2`. The
+    first pattern that matches the name decides. Without a match, a call counts as 1."""
     trusted_proxies: WordList = ()
     """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
     such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never

@@ -61,7 +61,7 @@ class ReplicaSettings(SettingsGroup):
     """Maximum size of a request body, in bytes. A larger body gets HTTP 413."""
     max_body_values: int = Field(100_000, ge=1000)
     """Maximum number of JSON values in a request body. A body with more values gets HTTP 413. Parsing 100000 values
-    takes about 40 ms, during which other calls wait, and about 10 MB of memory."""
+    takes about 40 ms and about 10 MB of memory. Other calls wait during this time."""
     call_timeout_seconds: Seconds = Field(60, gt=0)
     """Time limit for a tool, resource or prompt without a timeout of its own, in seconds. When it ends, the call gets
     an error."""

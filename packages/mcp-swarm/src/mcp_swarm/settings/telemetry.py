@@ -18,8 +18,8 @@ class TelemetrySettings(SettingsGroup):
     """Settings of metrics and traces. The OpenTelemetry SDK reads its other variables from the environment only."""
 
     metrics_token: SecretStr | None = None
-    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics,
-    or every authenticated caller with `AUTH_ENABLED`."""
+    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics.
+    If `AUTH_ENABLED` is set, only authenticated callers may read them."""
     otel_exporter_otlp_endpoint: str = ""
     """URL of the collector that gets the traces, by OTLP over HTTP, such as `http://collector:4318`. It needs the extra
     `traces`. The other `OTEL_*` variables of the OpenTelemetry SDK (sampler, limits, certificate) also apply. Empty: no
@@ -61,8 +61,8 @@ class AuditSettings(SettingsGroup):
     """Arguments that the audit log shows, as patterns of `tool.argument`, comma-separated. For all other arguments it
     has a digest."""
     audit_key: SecretStr | None = None
-    """Secret key of the digests and of the hash chain in the audit log. Without the key, nobody can write entries that
-    pass the verification."""
+    """Secret key of the digests and of the hash chain in the audit log, with at least 32 characters. Without the key,
+    nobody can write entries that pass the verification. Empty: the digests and the chain use no key."""
 
 
 def _headers(given: SecretStr | None) -> Mapping[str, str]:

@@ -105,7 +105,7 @@ class Cycle(RequestResponseCycle):
         self.response_started = self.response_complete = self._asked = False
 
     def abandon(self) -> None:
-        """Signal to the app that the client has disconnected. The rest of the response is discarded."""
+        """Signal to the app that the client has disconnected. The server discards the rest of the response."""
         self.disconnected = True
         self.message_event.set()
 
