@@ -62,7 +62,8 @@ class Memory:
     def take(self, size: int, identity: int | str | None = None) -> None:
         """Count bytes, until `give`. Raise `Refused` (503) if all requests together would need more than `most`."""
         if self.held + size > self.most:
-            text = f"Server busy: all requests together reached {self.most} bytes (MAX_BUFFERED_BYTES); retry later."
+            limit = f"the limit of all requests together is {self.most} bytes (MAX_BUFFERED_BYTES)"
+            text = f"Server busy: no memory for this request; {limit}; retry later."
             headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still arrive
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
         self.held += size
