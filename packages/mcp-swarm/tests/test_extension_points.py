@@ -97,7 +97,7 @@ def test_a_wrong_setting_stops_the_start() -> None:
     assert len(done.stderr.splitlines()) == 1
     command = (sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app")
     done = run(*command, MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
-    assert "GREETINGS is no setting and has no effect; did you mean GREETING?" in done.stderr
+    assert "GREETINGS is not a setting and has no effect; did you mean GREETING?" in done.stderr
 
 
 def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, con
     assert 0.5 * CAPACITY < peak["throughput"] <= CAPACITY
     flood = measured(server, file, "--rate", f"{3 * CAPACITY:g}", "--concurrent", "300", "--duration", "6s", *how)
     assert {failure["kind"] for failure in flood["failures"]} == {"HTTP 503 unavailable"}
-    assert "20 calls in flight (MAX_IN_FLIGHT)" in flood["failures"][0]["example"]
+    assert "20 requests in flight (MAX_IN_FLIGHT)" in flood["failures"][0]["example"]
     assert flood["throughput"] > 0.9 * peak["throughput"]
     assert flood["latency"]["p99"] < 10 * peak["latency"]["p50"]
     assert flood["latency_failed"]["p50"] < peak["latency"]["p50"], "a refusal is quicker than a call"

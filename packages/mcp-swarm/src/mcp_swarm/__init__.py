@@ -1,11 +1,11 @@
-"""mcp-swarm: MCP servers as identical replicas, any of which answers any request.
+"""mcp-swarm runs MCP servers as identical replicas: any replica answers any request.
 
-What this module and `mcp_swarm.testing` export is the public API. Everything else may change in any release.
+The names that this module and `mcp_swarm.testing` export are the public API. Everything else may change in any release.
 
     from mcp_swarm import Progress, Settings, create_app, job
 
-Importing the package changes nothing in the process. Each name is imported when it is first used, so that a tool that
-needs one of them doesn't wait for all.
+The import of this package changes nothing in the process. Each name is loaded at its first use, so that a module that
+needs one name does not wait for all of them.
 """
 
 from importlib import import_module
@@ -70,7 +70,7 @@ _NAMES = {
     "settings.errors": ("StartupError",),
     "shared.publish": ("PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged", "publish"),
 }
-"""What is imported from each module."""
+"""Public names by the module that defines them."""
 
 
 def __getattr__(name: str) -> Any:

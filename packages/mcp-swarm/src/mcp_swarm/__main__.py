@@ -1,4 +1,4 @@
-"""`python -m mcp_swarm` is `mcp-swarm`."""
+"""`python -m mcp_swarm` runs the command `mcp-swarm`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The ASGI app of one replica: which middleware and routes there are, and in which order a request passes them."""
+"""The ASGI app of one replica: its middleware and routes, in the order in which a request passes them."""
 
 import functools
 import logging
@@ -66,7 +66,9 @@ F = TypeVar("F", bound=Callable[[], ASGIApp])
 
 
 def app_factory(function: F) -> F:
-    """Make a function that an ASGI server calls say in one line why a start fails, and exit with code 3.
+    """Decorate an app factory for ASGI servers, so that a failed start prints one line and exits with code 3.
+
+    The line says why the start failed.
 
     Example:
 
@@ -98,17 +100,18 @@ def create_app(
     middleware: Sequence[Middleware] = (),
     routes: Sequence[BaseRoute] = (),
 ) -> "App":
-    """Make the app of a replica. Call it once in a process: it sets up logging for all of it.
+    """Create the app of a replica. Call it only once per process, because it configures logging for the whole process.
 
     Args:
-        mcp: the server. What `MCP_COMPONENTS` names is added to it.
-        settings: None reads them from the environment and from secrets.
-        middleware: yours, outermost first. Requests that reach it have passed the access log, CORS, the audit log and
-            authentication.
-        routes: yours, beside `/mcp` and the others of this package. They pass authentication, too.
+        mcp: The server. The components of the packages in `MCP_COMPONENTS` are added to it.
+        settings: The settings. None: read them from the environment and from secrets.
+        middleware: Your own middleware, outermost first. A request passes the access log, CORS, the audit middleware
+            and authentication before it reaches your middleware.
+        routes: Your own routes, in addition to `/mcp` and the other routes of this package. Their requests pass
+            authentication, too.
 
     Raises:
-        StartupError: a setting, a component or a file can't be used.
+        StartupError: A setting, a component or a file is invalid.
 
     Example:
 
@@ -130,12 +133,12 @@ def create_app(
 
 
 class App:
-    """The ASGI app of a replica, as `create_app` makes it.
+    """The ASGI app of a replica. `create_app` creates it.
 
     Attributes:
-        mcp: the server, with all components that were found.
-        settings: what it was made with.
-        catalogue: what it offers, for people.
+        mcp: The server with all discovered components.
+        settings: The settings of the replica.
+        catalogue: The components, as a list for people.
 
     Example:
 
@@ -166,8 +169,8 @@ class App:
         self._replica: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or take part in the server's lifespan."""
-        if self._replica is None:  # the first call is the lifespan's
+        """Answer a request, or handle the lifespan of the ASGI server."""
+        if self._replica is None:  # the first call is always the lifespan call
             await StartReport(self._begin)(scope, receive, send)
         else:
             await self._replica(scope, receive, send)
@@ -180,16 +183,16 @@ class App:
         await self._replica(scope, receive, send)
 
     def worker(self) -> ASGIApp:
-        """The app of a worker's process, which runs the jobs.
+        """Return the app of a worker process. A worker runs the jobs.
 
         Raises:
-            StartupError: there are no jobs, or nothing that a worker could take them from.
+            StartupError: The server has no jobs, or `JOBS_URL` names no queue that a worker can use.
         """
         return worker_app(self.components.jobs, self.settings, self.buffer, self.opened)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Open what the author's tools and jobs need."""
+        """Enter the lifespans of the components, such as database connections, and leave them at the end."""
         async with AsyncExitStack() as stack:
             for lifespan in self.components.lifespans:
                 await stack.enter_async_context(lifespan())
@@ -198,12 +201,12 @@ class App:
     def compose(
         self, lifecycle: Lifecycle, around: AbstractAsyncContextManager[None], *, audited: bool = True
     ) -> ASGIApp:
-        """Put the replica together.
+        """Compose the middleware and routes of the replica.
 
         Args:
-            lifecycle: gets what is to end when the replica drains or stops.
-            around: entered before the first request and left after the last.
-            audited: whether to write the audit log.
+            lifecycle: The life of the replica. This method adds the functions that it calls at the drain and the stop.
+            around: A context manager, entered before the first request and left after the last request.
+            audited: Whether the replica writes the audit log.
         """
         settings, mcp, components, buffer = self.settings, self.mcp, self.components, self.buffer
         replica = replica_name(settings)
@@ -215,10 +218,10 @@ class App:
         service = JobService(components.jobs, settings, replica, lifecycle.cut)
         offer_jobs(mcp, service, settings)
         if service.jobs and service.off:
-            logger.warning("No jobs are offered: %s", service.off)
+            logger.warning("Jobs are not offered: %s", service.off)
         AloneOnly(settings, mcp, service, share)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
-        traced = tracing(settings, replica)  # ahead of the paths, which look once whether calls are traced
+        traced = tracing(settings, replica)  # before the endpoint: it checks only once whether calls are traced
         intake = Intake(settings, limiter)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
@@ -235,18 +238,18 @@ class App:
         fleet = limiter.fleet if limiter else None
         state = ReplicaMetrics(replica, lifecycle, intake.in_flight, connections, fleet, share.peers)
         queue = QueueMetrics(service)
-        told = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue
-        metrics = metrics_route(told, queue.look, settings.metrics_token)
+        collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue
+        metrics = metrics_route(collectors, queue.look, settings.metrics_token)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
             async with AsyncExitStack() as stack:
                 enter = stack.enter_async_context
-                stack.enter_context(lifecycle.ending())  # when all that follows is closed
+                stack.enter_context(lifecycle.ending())  # entered first, so that it ends after everything else
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
-                if settings.stateless_http:  # else each of its requests would open a session
+                if settings.stateless_http:  # with sessions, each request of the warm-up would open one
                     with untraced():
                         await warm_up(endpoint)
                 await enter(around)
@@ -255,7 +258,7 @@ class App:
                         await enter(part.running())
                 yield {KEY: connections}
 
-        least = settings.compress_min_bytes
+        min_bytes = settings.compress_min_bytes
         inner = Starlette(
             routes=[
                 version_route(settings.mcp_name, replica, lifecycle, paths, guarded=settings.auth_enabled),
@@ -268,13 +271,13 @@ class App:
                 *self._routes,
             ],
             lifespan=lifespan,
-            middleware=[Middleware(GZipMiddleware, least, 1)] if least else [],
+            middleware=[Middleware(GZipMiddleware, min_bytes, 1)] if min_bytes else [],
         )
-        inner.router.redirect_slashes = False  # it would send callers to whatever Host they named
+        inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
         at_mcp: ASGIApp = endpoint
-        if least:
+        if min_bytes:
             whole = isinstance(endpoint, McpEndpoint)
-            at_mcp = _compressed(endpoint, least) if whole else GZipMiddleware(StandardOnly(endpoint), least, 1)
+            at_mcp = _compressed(endpoint, min_bytes) if whole else GZipMiddleware(StandardOnly(endpoint), min_bytes, 1)
         app: ASGIApp = _by_path({"/mcp": at_mcp, "/mcp/": at_mcp}, inner)
         write = requests.counting(access_lines(settings, replica, buffer))
         app = self._surround(app, authentication, metrics, audit, write)
@@ -283,23 +286,23 @@ class App:
     def _surround(
         self, app: ASGIApp, authentication: Authentication, metrics: Route, audit: AuditLog | None, write: Write
     ) -> ASGIApp:
-        """Put the middleware around the routes, the innermost first."""
+        """Put the middleware around the routes, innermost first."""
         settings = self.settings
         for cls, args, kwargs in reversed(self._middleware):
             app = cls(app, *args, **kwargs)
         app = authentication.guard(StandardOnly(app) if self._middleware else app)
         if audit is not None:
             app, write = AuditMiddleware(app, audit), noting(audit, write)
-        if settings.metrics_token:  # which is asked for there, not a caller's key
+        if settings.metrics_token:  # /metrics then needs this token and no key of a caller
             app = _by_path({metrics.path: metrics.handle}, app)
         if settings.cors_origins:
             app = cors(app, settings.cors_origins)
         return AccessLog(app, replica_name(settings), write)
 
 
-def _compressed(app: ASGIApp, least: int) -> ASGIApp:
-    """Compress replies from `least` bytes on, unless the server does so: this package's uvicorn protocol does."""
-    gzip = GZipMiddleware(app, least, 1)
+def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
+    """Compress replies of at least `min_bytes`, unless the ASGI server does. The uvicorn protocol here does."""
+    gzip = GZipMiddleware(app, min_bytes, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         return (app if WHOLE in scope.get("extensions", ()) else gzip)(scope, receive, send)
@@ -308,9 +311,9 @@ def _compressed(app: ASGIApp, least: int) -> ASGIApp:
 
 
 def _by_path(exact: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
-    """Send a request to the app of its exact path, and all else to `others`.
+    """Send a request to the app of its exact path, and every other request to `others`.
 
-    Starlette's own routing costs as much as answering a call.
+    The routing of Starlette would take as much time as a whole call.
     """
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

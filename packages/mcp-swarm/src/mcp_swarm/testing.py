@@ -1,4 +1,4 @@
-"""For tests of your server: a replica in this process, or real ones in processes of their own.
+"""Helpers for tests of your server: a replica in the process of the test, or real replicas in their own processes.
 
 from mcp_swarm.testing import replica
 from server.server import create_app
@@ -32,15 +32,15 @@ __all__ = ["CallFailed", "Client", "fleet", "replica"]
 
 _HEADERS = {"Accept": "application/json", "MCP-Protocol-Version": "2025-11-25"}
 _SECONDS = 60.0
-"""The longest that replicas may take to start, and to stop."""
+"""Time limit for the start of replicas, and for their stop, in seconds."""
 
 
 class CallFailed(Exception):
-    """A call was answered with an error. `str()` is what the caller reads.
+    """A call that got an error. `str()` returns the text of the error.
 
     Attributes:
-        code: the JSON-RPC error code; None for the error of a tool.
-        status: the HTTP status.
+        code: The JSON-RPC error code. None if the tool failed.
+        status: The HTTP status.
 
     Example:
 
@@ -60,10 +60,10 @@ class CallFailed(Exception):
 
 
 class Client:
-    """Calls a server over HTTP.
+    """A client that calls a server over HTTP.
 
     Attributes:
-        http: for requests to other routes, such as `client.http.get("/readyz")`.
+        http: An HTTP client for requests to other routes, such as `client.http.get("/readyz")`.
 
     Example:
 
@@ -78,14 +78,14 @@ class Client:
         self._headers = {**_HEADERS, **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def with_token(self, token: str) -> "Client":
-        """The same server, called by the holder of a key or token."""
+        """Return a client of the same server that sends this key or token with each call."""
         return Client(self.http, token)
 
     def call(self, tool: str, /, **arguments: Any) -> Any:
-        """Call a tool; returns its structured result, or its text if it has none.
+        """Call a tool. Return its structured result, or its text if it has no structured result.
 
         Raises:
-            CallFailed: the tool failed, or the server refused the call.
+            CallFailed: The tool failed, or the server refused the call.
         """
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
         texts = [block["text"] for block in result["content"] if block["type"] == "text"]
@@ -97,34 +97,36 @@ class Client:
         return content["result"] if (result.get("_meta") or {}).get("fastmcp", {}).get("wrap_result") else content
 
     def tools(self) -> list[str]:
-        """The names of the tools that this caller may use."""
+        """Return the names of the tools that this caller may use."""
         return [tool["name"] for tool in self.request("tools/list", {})["tools"]]
 
     def read(self, uri: str) -> str:
-        """The text of a resource.
+        """Read a resource and return its text.
 
         Raises:
-            CallFailed: there is none, or it can't be read.
+            CallFailed: The resource does not exist, or reading it failed.
         """
         return "".join(part["text"] for part in self.request("resources/read", {"uri": uri})["contents"])
 
     def prompt(self, name: str, /, **arguments: str) -> str:
-        """The text of a prompt's messages.
+        """Render a prompt and return the text of its messages.
 
         Raises:
-            CallFailed: there is none, or its arguments are wrong.
+            CallFailed: The prompt does not exist, or its arguments are invalid.
         """
         messages = self.request("prompts/get", {"name": name, "arguments": arguments})["messages"]
         return "\n".join(message["content"]["text"] for message in messages)
 
     def job(self, name: str, /, *, within: float = 30, **params: Any) -> Any:
-        """Submit a job and wait for its result.
+        """Submit a job, wait for its end and return its result.
 
         Args:
-            within: seconds.
+            name: The name of the job.
+            within: Time limit, in seconds.
+            params: The parameters of the job.
 
         Raises:
-            CallFailed: it was refused, it failed, or it took longer.
+            CallFailed: The server refused the job, the job failed, or it did not finish within the time limit.
         """
         submitted = self.http.post("/jobs", json={"job": name, "params": params}, headers=self._headers)
         if submitted.status_code != 202:
@@ -137,13 +139,13 @@ class Client:
             if reply.status_code != 202:
                 raise CallFailed(reply.json().get("error") or reply.text, reply.status_code)
             time.sleep(0.05)
-        raise CallFailed(f"job {name!r} has no result after {within:g} s", 202)
+        raise CallFailed(f"Job {name!r} did not finish within {within:g} s.", 202)
 
     def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a JSON-RPC request; returns its result.
+        """Send a JSON-RPC request and return its result.
 
         Raises:
-            CallFailed: it was answered with an error.
+            CallFailed: The server returned an error.
         """
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
         reply = self.http.post("/mcp", json=message, headers=self._headers)
@@ -159,14 +161,15 @@ class Client:
 
 @contextmanager
 def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[Client]:
-    """Serve an app in this process, without a port.
+    """Serve an app in the process of the test, without a port.
 
     Args:
-        create_app: your factory.
-        settings: environment variables that hold meanwhile, such as `CALL_TIMEOUT_SECONDS="1"`.
+        create_app: Your app factory.
+        settings: Environment variables for this replica, such as `CALL_TIMEOUT_SECONDS="1"`.
 
     Raises:
-        StartupError: the app can't start.
+        StartupError: The app cannot start.
+        TypeError: The factory returns something that `mcp_swarm.create_app` did not create.
 
     Example:
 
@@ -183,10 +186,10 @@ def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[C
         try:
             app = getattr(create_app, "__wrapped__", create_app)()
         finally:
-            own, root.handlers = root.handlers, handlers  # pytest's: a test may look at the log
+            own, root.handlers = root.handlers, handlers  # the handlers of pytest, so that a test can check the log
             root.setLevel(level)
         if not isinstance(app, App):
-            raise TypeError(f"{create_app} returns {type(app).__name__}, and not what mcp_swarm.create_app makes")
+            raise TypeError(f"{create_app} returns {type(app).__name__}; return the app of mcp_swarm.create_app")
         lifecycle = Lifecycle(0)
         composed = app.compose(lifecycle, _ready(lifecycle))
         try:
@@ -194,7 +197,7 @@ def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[C
                 yield Client(http)
         finally:
             for handler in own:
-                handler.flush()  # the access log, while pytest still captures this test's output
+                handler.flush()  # so that pytest captures the access log as output of this test
 
 
 @asynccontextmanager
@@ -205,14 +208,15 @@ async def _ready(lifecycle: Lifecycle) -> AsyncIterator[None]:
 
 @contextmanager
 def fleet(app: str = "server.server:create_app", /, replicas: int = 3, **settings: str) -> Iterator[Client]:
-    """Run real replicas on one free port of this machine, each in a process of its own.
+    """Run real replicas on one free port of this machine, each in its own process.
 
     Args:
-        app: your factory, as `module:function`.
-        settings: environment variables of the replicas.
+        app: Your app factory, as `module:function`.
+        replicas: Number of replicas.
+        settings: Environment variables for the replicas.
 
     Raises:
-        RuntimeError: they don't start. The message is what they printed.
+        RuntimeError: The replicas do not start. The message contains their output.
 
     Example:
 

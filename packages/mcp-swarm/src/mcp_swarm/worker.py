@@ -1,4 +1,4 @@
-"""The app of a worker's process: it runs jobs, and answers the same probes as a replica."""
+"""The ASGI app of a worker process: the worker runs jobs and answers the same probes as a replica."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -24,10 +24,16 @@ from mcp_swarm.tracing.tracing import tracing
 
 
 def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, opened: Lifespan) -> ASGIApp:
-    """What uvicorn serves in a worker's process. `opened` opens what authors' jobs need.
+    """Return the app that uvicorn serves in a worker process.
+
+    Args:
+        jobs: The jobs of the server, by name.
+        settings: The settings of the worker.
+        buffer: The buffer of the log.
+        opened: Enters the lifespans of the components, such as database connections.
 
     Raises:
-        StartupError: there are no jobs, or nothing that a worker could take them from.
+        StartupError: The server has no jobs, or `JOBS_URL` names no queue that a worker can use.
     """
     name = replica_name(settings)
     traced = tracing(settings, name)
@@ -37,7 +43,7 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        from mcp_swarm.jobs import backend  # noqa: PLC0415  # with Docket, which only processes with jobs import
+        from mcp_swarm.jobs import backend  # noqa: PLC0415  # it imports Docket, which only processes with jobs need
         from mcp_swarm.jobs.worker import JobWorker  # noqa: PLC0415
 
         connections = Connections(settings)
@@ -45,7 +51,7 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
         with lifecycle.ending():
             async with around, flushed, downstream.closing(), opened(), backend.opened(settings) as queue:
                 worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
-                # During the drain a worker goes on with the jobs that it has, and takes no others.
+                # During the drain a worker finishes the jobs that it runs and takes no others.
                 lifecycle.at_drain.append(worker.take_no_more)
                 async with worker.running():
                     yield {KEY: connections}
@@ -55,9 +61,10 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
 
 
 def check(jobs: Mapping[str, Job], settings: Settings) -> None:
-    """Raise `StartupError` if a worker would have nothing to do, or nothing that it could be given."""
+    """Raise `StartupError` if the server has no jobs or the worker cannot use the queue of `JOBS_URL`."""
     if settings.jobs_in_process:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
     if not jobs:
-        raise StartupError(f"MCP_COMPONENTS={','.join(settings.mcp_components)}: there are no jobs for a worker")
-    connect(settings)  # which only looks at the URL
+        packages = ",".join(settings.mcp_components)
+        raise StartupError(f"MCP_COMPONENTS={packages}: these packages have no jobs; a worker needs at least one job")
+    connect(settings)  # it only checks the URL

@@ -39,7 +39,7 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
     done = serve(*arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
     needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
-    assert done.stderr == f"{needed}; set one, or mount a secret named auth_token\n"
+    assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
 
 
 def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_misspelt_variable_is_a_warning() -> None:
     """It may be somebody else's."""
     done = serve("check", AUTH_ENABLE="true")
     assert done.returncode == 0
-    assert done.stderr == "Warning: AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?\n"
+    assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_too_much_is_noticed_before_it_is_read() -> None:
         (sending(chunk(b"abcdef", more=True)), None),
         (sending(chunk(b"abcdef", more=False)), None),
     ):
-        with pytest.raises(Refused, match="larger than 5 bytes") as refused:
+        with pytest.raises(Refused, match="the limit is 5 bytes") as refused:
             asyncio.run(body().read(receive, declared))
         assert (refused.value.status, refused.value.headers) == (413, {"Connection": "close"})
 

@@ -43,7 +43,7 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
             assert "X-Served-By" in refused.headers
             error = refused.json()
             assert (error["id"], error["error"]["code"]) == (7, -32000)
-            assert "3 calls in flight (MAX_IN_FLIGHT)" in error["error"]["message"]
+            assert "3 requests in flight (MAX_IN_FLIGHT)" in error["error"]["message"]
             sent.pop().cancel()  # its caller goes away
             for key, answer in zip(("k0", "k1"), sent, strict=True):
                 while (await client.post("/mcp", json=message("release", {"key": key}))).status_code == 503:

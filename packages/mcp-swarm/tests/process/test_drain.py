@@ -124,7 +124,7 @@ def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
             assert time.monotonic() - began < 5
 
     asyncio.run(conversation())
-    until(lambda: "again: stopping at once" in server.output, "the log says so")
+    until(lambda: "received again: stopping at once" in server.output, "the log says so")
 
 
 def test_a_sessions_own_stream_ends(start_server: StartServer) -> None:

@@ -51,7 +51,7 @@ def test_a_socket_in_use_is_left_alone(start_server: StartServer, path: Path) ->
     until(lambda: alive(0, str(path)), "it serves")
     second = start_server(ready=False, MCP_UDS=str(path))
     assert second.process.wait(30) == 3
-    assert second.output == f"MCP_UDS={path}: another server listens there; choose another path.\n"
+    assert second.output == f"MCP_UDS={path}: another server listens on this socket; choose another path.\n"
     transport = httpx.HTTPTransport(uds=str(path))
     with httpx.Client(transport=transport, base_url="http://localhost") as client:
         assert client.get("/healthz").status_code == 200
@@ -73,8 +73,8 @@ def test_paths_that_can_not_be(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious")
     for path, reason in (
-        (file, "a file that is no socket is there"),
-        (tmp_path / "none" / "mcp.sock", f"there is no folder {tmp_path / 'none'}; make it first"),
+        (file, "this file exists and is not a socket"),
+        (tmp_path / "none" / "mcp.sock", f"the folder {tmp_path / 'none'} does not exist; create it"),
         (tmp_path / ("long" * 30), "at most 100 characters"),
     ):
         code, said = _start(MCP_UDS=str(path))
@@ -88,7 +88,7 @@ def test_paths_that_can_not_be(tmp_path: Path) -> None:
 def test_replicas_need_a_port() -> None:
     """A Unix socket can't be shared by hash, as ports can."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
-    assert (code, said) == (3, "MCP_UDS=mcp.sock: serves one replica; unset it, or leave --replicas out\n")
+    assert (code, said) == (3, "MCP_UDS=mcp.sock: only one replica can use it; unset it, or remove --replicas\n")
 
 
 def test_of_two_servers_that_start_on_one_port_one_gives_up(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start
             thread.join()
     assert failures.total() <= 8, failures  # one in flight per caller, at most
     until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
-    assert "ended with exit code -9; started another" in server.output
+    assert "ended with exit code -9; started a new replica" in server.output
 
 
 def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
@@ -155,7 +155,7 @@ def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
     done = run(sys.executable, "-m", "tests.sample", "--replicas", "3", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr == (
-        f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
+        f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
         "set MCP_PORT to another port (with make: PORT=8151 make up).\n"
     )
 
@@ -164,7 +164,7 @@ def test_one_replica_refuses_a_taken_port_too(local_replicas: Server) -> None:
     """`python -m server`, as a container runs it."""
     done = run(sys.executable, "-m", "tests.sample", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
-    assert done.stderr.startswith(f"Can't listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
+    assert done.stderr.startswith(f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
 
 def test_a_tool_that_breaks_while_replicas_start_stops_them_all(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_rates_are_read(text: str, expected: Rate) -> None:
 @pytest.mark.parametrize("text", ["", "0", "0/s", "-1/s", "1/y", "1 / s", "1e9/s", "nan", "inf/s", "1/s/s", "١/s"])
 def test_what_is_no_rate_is_refused(text: str) -> None:
     """With an example of one."""
-    with pytest.raises(ValueError, match=r"is no rate; one is like 100/s"):
+    with pytest.raises(ValueError, match=r"is not a rate; write it like 100/s"):
         parse(text)
 
 

@@ -56,7 +56,7 @@ def test_what_tools_need(start_server: StartServer, tmp_path: Path) -> None:
     }
     assert all(each["ms"] >= 0 for each in told["checks"].values())
     assert "hunter2" not in reply.text
-    until(lambda: "Check 'secret': OSError: password hunter2 is wrong" in server.output, "the log tells")
+    until(lambda: "Check 'secret' failed: OSError: password hunter2 is wrong" in server.output, "the log tells")
     assert get(f"{server.url}/readyz").status_code == 200
 
 

@@ -44,7 +44,7 @@ def test_a_drain_says_so_and_serves_on(start_server: StartServer) -> None:
     assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
     assert httpx.get(f"{server.url}/healthz").status_code == 200
     assert server.process.wait(10) == 0
-    assert "SIGTERM: draining for 2 s, then stopping" in server.output
+    assert "SIGTERM received: draining for 2 s, then stopping" in server.output
     assert server.output.splitlines()[-1].endswith("mcp_swarm.process.lifecycle - INFO - Stopped")
 
 

@@ -58,7 +58,7 @@ def test_a_variable_sets_its_setting(
         ("LOG_LEVEL", "loud", "LOG_LEVEL=LOUD: input should be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'"),
         ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: input should be 'text' or 'json'"),
         ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: input should be a valid boolean"),
-        ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not a package's name"),
+        ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not the name of a package"),
         ("AUTH_ENABLED", "true", "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"),
         ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: input should be greater than or equal to 0"),
     ],
@@ -136,7 +136,7 @@ def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.Mo
     monkeypatch.setenv("AUTH_TOKEN", token)
     with pytest.raises(StartupError) as refusal:
         Settings.load()
-    assert str(refusal.value).startswith("AUTH_TOKEN: one or more visible ASCII")
+    assert str(refusal.value).startswith("AUTH_TOKEN: use one or more visible ASCII")
     assert token not in str(refusal.value)
 
 
@@ -158,7 +158,7 @@ def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "secrets" / "auth_token").write_bytes(b"\xff\xfe")
     with pytest.raises(StartupError) as refusal:
         Settings.load()
-    assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret there can't be read as text: ")
+    assert str(refusal.value).startswith(f"{tmp_path}/secrets: a secret in this folder cannot be read as text: ")
 
 
 class _More(Settings):
@@ -204,6 +204,6 @@ def test_a_misspelt_variable_is_noticed() -> None:
     """AUTH_ENABLE=true would silently leave the door open."""
     names = environment(AUTH_ENABLE="true", MCP_POORT="1", HOME="/", MCP_PORT="1")
     assert misspelt(names, Settings.model_construct()) == [
-        "AUTH_ENABLE is no setting and has no effect; did you mean AUTH_ENABLED?",
-        "MCP_POORT is no setting and has no effect; did you mean MCP_PORT?",
+        "AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?",
+        "MCP_POORT is not a setting and has no effect; did you mean MCP_PORT?",
     ]

@@ -173,7 +173,7 @@ def test_docker_stop_is_a_clean_end(image: str) -> None:
         docker("stop", "--time", "20", name)
         assert docker("inspect", "--format", "{{.State.ExitCode}}", name) == "0"
         logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=True).stderr
-        assert "SIGTERM: draining for 1 s, then stopping" in logs
+        assert "SIGTERM received: draining for 1 s, then stopping" in logs
     finally:
         docker("rm", "--force", name)
 

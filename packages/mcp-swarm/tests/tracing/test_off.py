@@ -59,7 +59,9 @@ def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
 def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     """There is a password in them."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
-    with pytest.raises(StartupError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: it isn't like name=value") as caught:
+    with pytest.raises(
+        StartupError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: not a list of headers; write it like name=value"
+    ) as caught:
         Settings.load()
     assert "hush" not in str(caught.value)
 

@@ -1,1 +1,1 @@
-"""HTTP for all other folders: bodies, refusals, headers, the access log, CORS, and the protocol for uvicorn."""
+"""HTTP for all other folders: bodies, refusals, headers, the access log, CORS, and the uvicorn protocol."""

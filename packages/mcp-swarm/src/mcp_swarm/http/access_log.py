@@ -1,7 +1,7 @@
-"""The access log: one line for each request, its id and the replica's name on the reply.
+"""The access log: one line per request. It also adds the request id and the name of the replica to each reply.
 
-The lines are written past the logging module, whose record costs more than answering a call does, in the form that its
-formatters (`mcp_swarm.process.logs`) give every other line.
+The access log does not use the logging module, because a log record takes more time than the answer to a call. Its
+lines have the same format as the lines of the formatters in `mcp_swarm.process.logs`.
 """
 
 import asyncio
@@ -24,42 +24,45 @@ from mcp_swarm.process.logs import marked, request_id, trace_id
 from mcp_swarm.settings import Settings
 
 CALLED = "mcp_swarm.called"
-"""Scope key for what was asked: (JSON-RPC method, tool's name or "")."""
+"""Scope key for the call of a request: (JSON-RPC method, name of the tool or "")."""
 
 FAILED = "mcp_swarm.failed"
-"""Scope key that is set if a reply holds an error although its status is 200. The value says what failed:
+"""Scope key that is set if a reply contains an error although its status is 200. The value says what failed:
 `TOOL_ERROR`, `RPC_ERROR` or `FAULT`."""
 
 TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
-"""What failed: the tool, the request, or the server."""
+"""Values of `FAILED`: the tool, the request or the server failed."""
 
 PATH_TAKEN = "mcp_swarm.path"
-"""Scope key for the request's protocol family and path."""
+"""Scope key for the protocol family of a request and its path (fast path or FastMCP path)."""
 
 LONGEST = 200
-"""Characters of a path or name that are logged; whoever notes a call cuts what is longer."""
+"""Maximum number of characters of a logged path or name. Code that sets `CALLED` must shorten longer names."""
 
 _LOGGER = "mcp_swarm.access"
 logger = logging.getLogger(_LOGGER)
 
 Write = Callable[[str, Scope, int, float], None]
-"""Takes the request's id, its scope, the status of its reply, and the seconds that it took."""
+"""Writes the line of a request. Arguments: the request id, the scope, the status of the reply, the duration in
+seconds."""
 
 _Asked = tuple[str, bytes, tuple[str, ...]]
-"""The HTTP method, the path, and what stands under `CALLED`."""
+"""The HTTP method, the path, and the value of `CALLED`."""
 
 CLIENT_GONE = 499
-"""Status in the log for a caller that went away before its request was complete (nginx's number; never sent)."""
+"""Status in the log when the client disconnects before its request is complete. The number is from nginx; no reply has
+it."""
 
 _QUIET = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class AccessLog:
-    """Logs each request but probes, and adds the request's id (`X-Request-ID`) and the replica's name to its reply.
+    """The middleware that logs each request except probes.
 
-    A caller's own `X-Request-ID` is kept if it is 1 to 64 letters, digits, `.`, `_` or `-`. An exception that gets
-    this far is logged with its traceback, once, and answered with a bare 500.
+    It adds the request id (`X-Request-ID`) and the name of the replica (`X-Served-By`) to each reply. If the client
+    sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this middleware uses it. It logs an unhandled
+    exception once, with its traceback, and answers with a plain 500.
     """
 
     def __init__(self, app: ASGIApp, replica: str, write: Write) -> None:
@@ -83,14 +86,14 @@ class AccessLog:
                 message["headers"] = [*message.get("headers", ()), request, self.served_by]
             return send(message)
 
-        request_id.set(identity)  # in the request's own task
+        request_id.set(identity)  # each request has its own task, so the value is not visible to other requests
         try:
             await self.app(scope, receive, send_with_id)
         except asyncio.CancelledError:
-            # SHUTDOWN_GRACE_SECONDS are over. Answered here, since uvicorn's own reply would name no replica.
+            # SHUTDOWN_GRACE_SECONDS are over. The reply is sent here, because uvicorn's reply has no replica's name.
             if not status:
                 scope[FAILED] = FAULT
-                reply = PlainTextResponse("This replica is stopping; try again.", 503, {"Retry-After": "1"})
+                reply = PlainTextResponse("This replica is stopping; retry later.", 503, {"Retry-After": "1"})
                 await reply(scope, receive, send_with_id)
         except Exception:
             logger.exception("Unhandled error")
@@ -105,11 +108,11 @@ def _identity(scope: Scope) -> str:
     given = headers_of(scope).get(b"x-request-id")
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
-    return f"{random.getrandbits(32):08x}"  # to find lines by, not to guard anything
+    return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
 
 
 def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
-    """How to write a request's line, by the settings."""
+    """Return the function that writes the line of a request, in the format of the settings."""
     if settings.log_level not in ("DEBUG", "INFO"):
         return lambda *_: None
     form = partial(_json, replica) if settings.log_format == "json" else _text
@@ -125,7 +128,7 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
 
 def _text(now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked) -> str:
     second = int(now)
-    return "%s,%03d - mcp_swarm.access - INFO - [%s] %s" % (  # noqa: UP031  # half the time of an f-string's
+    return "%s,%03d - mcp_swarm.access - INFO - [%s] %s" % (  # noqa: UP031  # takes half the time of an f-string
         _clock(second),
         (now - second) * 1000,
         marked(identity, trace),
@@ -173,5 +176,5 @@ def _words(method: str, path: bytes, called: tuple[str, ...]) -> str:
 
 
 def _printable(text: str) -> str:
-    """A caller's text as it may stand in a line of log: no line breaks or control characters, not endless."""
+    """Return a client's text for a log line: escape line breaks and control characters, and limit the length."""
     return text if text.isprintable() else ascii(text)[1:-1][:LONGEST]

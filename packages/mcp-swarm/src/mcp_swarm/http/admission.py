@@ -1,4 +1,4 @@
-"""Which requests are read at all, by what their heads say."""
+"""Admission: a check of the request head before the body is read."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,56 +9,57 @@ from mcp_swarm.http.headers import deciding, headers_of
 from mcp_swarm.http.refusal import Refused
 
 _REMEMBERED = 1024
-"""Heads that are remembered as fine; clients' differ in a handful of ways."""
+"""Maximum number of accepted heads that are cached. Clients send only a few different heads."""
 _SHORT = 500
-"""Bytes of a head that is worth remembering; longer ones would be a way to fill the memory."""
+"""Maximum size of a cached head, in bytes. Without this limit, clients could fill the memory with long heads."""
 
 _PASSED = 200
 _REFUSALS = {
-    403: "This Origin may not send requests to this server; ALLOWED_ORIGINS names those that may.",
-    421: "This server does not answer for this Host; ALLOWED_HOSTS names those it answers for.",
+    403: "Origin not allowed; the operator can add it to ALLOWED_ORIGINS.",
+    421: "Host not allowed; the operator can add it to ALLOWED_HOSTS.",
 }
 
 
 class Admission:
-    """Lets requests pass by method, Host, Origin, Content-Type and Accept.
+    """The check of method, Host, Origin, Content-Type and Accept.
 
     Args:
-        allowed_hosts: names that Host may carry besides loopback's; empty: checked on loopback only.
-        allowed_origins: values of Origin that are let through.
-        only_post: refuse other methods, which need sessions.
+        allowed_hosts: Accepted names in Host besides the loopback names. Empty: check Host on loopback addresses only.
+        allowed_origins: Accepted values of Origin.
+        only_post: Refuse other methods than POST, because they need sessions.
     """
 
     def __init__(self, allowed_hosts: Sequence[str], allowed_origins: Sequence[str], *, only_post: bool = True) -> None:
-        # FastMCP's guard against DNS rebinding: a page in a browser must not reach a server on loopback.
+        # FastMCP's protection against DNS rebinding: a page in a browser must not reach a server on a loopback address.
         self._guard = HostOriginGuardMiddleware(
             _pass,
             allowed_hosts=list(allowed_hosts) or None,
-            allowed_origins=list(allowed_origins),  # None would let every origin through in a container
+            allowed_origins=list(allowed_origins),  # with None, FastMCP would accept every origin in a container
             mode="auto",
         )
         self._only_post = only_post
         self.known: dict[Hashable, bool] = {}
-        """Whether the caller takes an event stream, by what `deciding` returns for heads that have passed."""
+        """Whether the client accepts an event stream, per accepted head. The key is the result of `deciding`."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
-        """Let a request pass; returns whether the caller takes an event stream.
+        """Check the head of a request. Return whether the client accepts an event stream.
 
         Raises:
-            Refused: 421 for its Host, 403 for its Origin, 405, 415, 406.
+            Refused: 421 (Host), 403 (Origin), 405 (method), 415 (Content-Type) or 406 (Accept).
         """
         await self.check_source(scope, receive)
         if scope["method"] != "POST":
             if self._only_post:
-                text = "This server keeps no sessions: send each JSON-RPC message with POST."
+                text = "This server has no sessions; send each JSON-RPC message with POST."
                 raise Refused(405, text, headers={"Allow": "POST"})
             return True
         headers = headers_of(scope)
         if _media_type(headers.get(b"content-type", b"")) != b"application/json":
-            raise Refused(415, "Send the body as JSON, with the header Content-Type: application/json.")
+            raise Refused(415, "Wrong Content-Type; send JSON with the header Content-Type: application/json.")
         takes_json, takes_stream = _accepts(headers.get(b"accept"))
         if not takes_json:
-            raise Refused(406, "Accept application/json (and text/event-stream, for progress and log messages).")
+            text = "Wrong Accept header; accept application/json (and text/event-stream for progress and log messages)."
+            raise Refused(406, text)
         if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
             if len(self.known) >= _REMEMBERED:
                 self.known.clear()
@@ -66,7 +67,7 @@ class Admission:
         return takes_stream
 
     async def check_source(self, scope: Scope, receive: Receive) -> None:
-        """Check a request's Host and Origin only; raises `Refused` as `check` does."""
+        """Check only Host and Origin of a request. Raise `Refused` like `check`."""
         status = 0
 
         async def note(message: Message) -> None:
@@ -79,9 +80,10 @@ class Admission:
 
 
 def _accepts(value: bytes | None) -> tuple[bool, bool]:
-    """Whether a caller takes JSON, and whether it takes an event stream.
+    """Return whether the client accepts JSON, and whether it accepts an event stream.
 
-    No Accept at all means anything (RFC 9110, section 12.5.1), but an event stream has to be asked for.
+    A request without Accept accepts any type (RFC 9110, section 12.5.1). But the client gets an event stream only if
+    it asks for one.
     """
     if value is None:
         return True, False

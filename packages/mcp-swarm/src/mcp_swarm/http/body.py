@@ -1,4 +1,4 @@
-"""A request's body: read once, within bounds."""
+"""Read request bodies, with limits for size, time and number of JSON values."""
 
 import asyncio
 
@@ -9,19 +9,24 @@ from mcp_swarm.http.in_flight import InFlight, Memory
 from mcp_swarm.http.refusal import ClientGone, Refused
 
 _SMALL = 16 * 1024
-"""Bytes of a body that may arrive however busy the replica is: MAX_CONNECTIONS limits how many there are."""
+"""Maximum size of a small body, in bytes. A busy replica still reads small bodies. MAX_CONNECTIONS limits their
+number."""
 
 _LARGE = 64 * 1024
-"""Bytes of a body that waits until no other large body is being parsed."""
+"""Minimum size of a large body, in bytes. Large bodies are parsed one per turn of the event loop."""
 
 
 class Body:
-    """Reads bodies. While a large one arrives in parts, it counts in `in_flight` and its bytes count in `memory`.
+    """A reader of request bodies.
+
+    While a body arrives in parts and is not small, it counts in `in_flight` and its bytes count in `memory`.
 
     Args:
-        most: most bytes of a body.
-        seconds: most time for a body to arrive.
-        values: most JSON values in a body.
+        most: Maximum size of a body, in bytes.
+        seconds: Time limit for a body to arrive, in seconds.
+        values: Maximum number of JSON values in a body.
+        in_flight: The counter of requests in flight.
+        memory: The counter of bytes in memory.
     """
 
     def __init__(self, most: int, seconds: float, values: int, in_flight: InFlight, memory: Memory) -> None:
@@ -37,12 +42,13 @@ class Body:
         """Read a whole body.
 
         Args:
-            declared: the Content-Length header, if there is one. If it is too large, nothing is read.
+            receive: The `receive` function of ASGI.
+            declared: The value of the Content-Length header. None: the request has no such header. If the value is too
+                large, no part of the body is read.
 
         Raises:
-            Refused: 413 if it is too large or holds too many values, 408 if it takes too long, 503 if too many others
-                are arriving.
-            ClientGone: the connection closed first.
+            Refused: 413 for too many bytes or JSON values, 408 for a slow body, 503 if too many bodies are arriving.
+            ClientGone: The client closed the connection before the body was complete.
         """
         if declared is not None and len(declared) >= self._digits and int(declared) > self.most:
             raise self._too_large()
@@ -51,13 +57,14 @@ class Body:
         if not body or part.get("more_body", False) or len(body) > self.most:  # most bodies come in one part
             body = await self._read_on(part, receive, declared)
         if len(body) > self.values and json_values.count(body, self.values) > self.values:
-            raise Refused(413, f"The body holds more than {self.values} JSON values (MAX_BODY_VALUES).")
+            raise Refused(413, f"Request body too large: the limit is {self.values} JSON values (MAX_BODY_VALUES).")
         return body
 
     async def _read_on(self, message: Message, receive: Receive, declared: bytes | None) -> bytes:
-        """The whole body of which an ASGI message is the first part.
+        """Read the rest of a body and return the whole body. `message` has the first part.
 
-        Unless it is declared to be small, it counts as a request in flight while it arrives, and its bytes as memory.
+        Unless Content-Length says that the body is small, it counts as a request in flight while it arrives. Its bytes
+        count as memory.
         """
         counts = declared is None or not declared.isdigit() or int(declared) > _SMALL
         if counts:
@@ -81,11 +88,11 @@ class Body:
                     message = await receive()
                 body = b"".join(parts)
                 if size > _LARGE:
-                    async with self._turns:  # one in each turn of the event loop: to parse it takes milliseconds
+                    async with self._turns:  # one large body per turn of the event loop: parsing takes milliseconds
                         await asyncio.sleep(0)
                 return body
         except TimeoutError:
-            text = f"The body did not arrive within {self.seconds:g} s."
+            text = f"Request body too slow: it did not arrive within {self.seconds:g} s (RECEIVE_TIMEOUT_SECONDS)."
             raise Refused(408, text, headers={"Connection": "close"}) from None
         finally:
             if counts:
@@ -93,13 +100,13 @@ class Body:
                 self.in_flight.arrived()
 
     def _too_large(self) -> Refused:
-        # The rest of the body may still be on its way, hence no further request on this connection.
-        text = f"The body is larger than {self.most} bytes (MAX_BODY_BYTES)."
+        # The rest of the body may still arrive, so this connection cannot carry another request.
+        text = f"Request body too large: the limit is {self.most} bytes (MAX_BODY_BYTES)."
         return Refused(413, text, headers={"Connection": "close"})
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """An ASGI `receive` that returns a body that was read before, then what comes after it."""
+    """Return an ASGI `receive` function that first returns an already read body and then the next messages."""
     pending = True
 
     async def receive_again() -> Message:

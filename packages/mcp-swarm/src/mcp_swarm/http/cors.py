@@ -1,4 +1,4 @@
-"""Pages of other origins that may read replies (Fetch standard, section 3.3)."""
+"""CORS: web pages of other origins that may send requests and read the replies (Fetch standard, section 3.3)."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ _SEEN = (
 
 
 def cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Starlette's middleware around an app. Credentials stay off, since this server sets no cookies."""
+    """Wrap an app in Starlette's CORS middleware. Credentials are off, because this server sets no cookies."""
     return CORSMiddleware(
-        StandardOnly(app, b"origin"),  # Starlette's middleware passes all other requests on as they are
+        StandardOnly(app, b"origin"),  # Starlette's middleware does not change requests without Origin
         allow_origins=origins,
         allow_methods=("GET", "POST", "DELETE"),
-        allow_headers=("*",),  # as the page asks for: which headers of ours a client sends changes with its version
+        allow_headers=("*",),  # any header: the headers that a client sends depend on its version
         expose_headers=_SEEN,
     )

@@ -1,23 +1,26 @@
-"""A request's headers as a dictionary, made once for all middleware that look into it."""
+"""The headers of a request as a dictionary that all middleware share."""
 
 from collections.abc import Hashable, Mapping
 
 from starlette.types import Scope
 
 Headers = Mapping[bytes, bytes]
-"""A request's, by their names in lower case."""
+"""The headers of a request by their names in lower case."""
 
 HEADERS = "mcp_swarm.headers"
-"""Key of the scope under which the dictionary stands, once it is made."""
+"""Scope key of the dictionary of headers. `headers_of` creates the dictionary at the first use."""
 
 DUPLICATED = b":duplicated"
-"""Key under which stands the name of a header that routes a request and came more than once."""
+"""Key in the dictionary. Its value is the name of a routing header that the request has more than once."""
 
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by their names in lower case: of several with one name the first, of Accept all, joined by commas."""
+    """Return the headers by their names in lower case.
+
+    If a header occurs several times, the first one counts. All Accept headers are joined with commas.
+    """
     values: dict[bytes, bytes] | None = scope.get(HEADERS)
     if values is None:
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
@@ -28,10 +31,10 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def deciding(scope: Scope, headers: Headers) -> Hashable:
-    """What of a request's head decides whether `Admission` lets it pass."""
+    """Return the parts of a request head that decide whether `Admission` accepts the request."""
     get = headers.get
     said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
-    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some servers give a list
+    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
 
 
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:

@@ -1,29 +1,29 @@
-"""How many requests a replica works on at once, and the memory that they take together."""
+"""Limits for the number of requests in flight and for their memory."""
 
 from mcp_swarm.http.refusal import Refused
 
 UNAVAILABLE = -32000
-"""JSON-RPC's first code for a server's own errors (specification, section 5.1); MCP gives it no meaning."""
+"""The first JSON-RPC code for errors of the server (JSON-RPC 2.0, section 5.1). MCP does not define its meaning."""
 
 
 class InFlight:
-    """Counts the requests that arrive or are answered, and refuses one too many.
+    """A counter of requests in flight that refuses further requests at its limit.
 
-    Without such a limit each new call slows all others down, until callers stop waiting and call again.
+    Without this limit, each new request makes all others slower, until clients time out and retry.
 
     Args:
-        most: calls at the same time.
-        limit: what is counted, and the setting that limits it, for the error's text.
+        most: Maximum number of requests in flight.
+        limit: The name of the counted thing and its setting, for the text of the error.
     """
 
-    def __init__(self, most: int, limit: str = "calls in flight (MAX_IN_FLIGHT)") -> None:
+    def __init__(self, most: int, limit: str = "requests in flight (MAX_IN_FLIGHT)") -> None:
         self.most = most
         self.count = 0
         self._limit = limit
         self._arriving = 0
 
     def enter(self, identity: int | str | None) -> None:
-        """Count one more, until `leave`. Raises `Refused` (503) if there are as many as there may be."""
+        """Count one more request, until `leave`. Raise `Refused` (503) at the limit."""
         if self.count >= self.most:
             text = f"Server busy: {self.most} {self._limit}; retry later."
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
@@ -33,12 +33,12 @@ class InFlight:
         self.count -= 1
 
     def arrive(self) -> None:
-        """Count a request whose body arrives in parts, until `arrived`. Raises `Refused` (503) as `enter` does.
+        """Count a request with a body that arrives in parts, until `arrived`. Raise `Refused` (503) at the limit.
 
-        Half of the places at most are for such requests, so that slow senders leave room for others.
+        Such requests may use at most half of `most`, so that slow senders do not block other clients.
         """
         if self._arriving >= max(1, self.most // 2):
-            text = f"Server busy: {self._arriving} bodies are arriving (half of MAX_IN_FLIGHT); retry later."
+            text = f"Server busy: {self._arriving} request bodies are arriving (half of MAX_IN_FLIGHT); retry later."
             raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"})
         self.enter(None)
         self._arriving += 1
@@ -49,9 +49,10 @@ class InFlight:
 
 
 class Memory:
-    """Counts the memory of requests that arrive or are answered, and refuses a request if it exceeds `most` bytes.
+    """A counter of the memory of requests in flight that refuses a request beyond `most` bytes.
 
-    To limit the number of requests is not enough: a hundred of the largest need more memory than a container has.
+    A limit of the number of requests is not enough: 100 requests of the maximum size need more memory than a container
+    has.
     """
 
     def __init__(self, most: int) -> None:
@@ -59,10 +60,11 @@ class Memory:
         self.held = 0
 
     def take(self, size: int, identity: int | str | None = None) -> None:
-        """Count bytes, until `give`. Raises `Refused` (503) if all requests together would take more than `most`."""
+        """Count bytes, until `give`. Raise `Refused` (503) if all requests together would need more than `most`."""
         if self.held + size > self.most:
-            text = f"Server busy: its requests take {self.most} bytes of memory (MAX_BUFFERED_BYTES); retry later."
-            headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still be on its way
+            limit = f"the limit of all requests together is {self.most} bytes (MAX_BUFFERED_BYTES)"
+            text = f"Server busy: no memory for this request; {limit}; retry later."
+            headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still arrive
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
         self.held += size
 

@@ -1,4 +1,4 @@
-"""The steps that a request passes before anything works on it: /mcp, the SDK's own endpoint and /jobs share them."""
+"""The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -14,14 +14,14 @@ Leave = Callable[[], None]
 
 
 class Limiter(Protocol):
-    """Holds each caller to its rate."""
+    """A rate limiter: it limits the calls of each caller."""
 
     async def enter(self, scope: Scope, tool: str, identity: int | str | None) -> Leave | None:
-        """Let a call in, or raise `Refused` (429). Returns what to call when it is answered, if anything."""
+        """Count a call, or raise `Refused` (429). Return a function to call after the answer, or None."""
 
 
 class Intake:
-    """The steps, in their order. One for a replica, so that each limit holds for all of its requests together."""
+    """The checks of a replica. A replica has one `Intake`, so that each limit holds for all its requests together."""
 
     def __init__(self, settings: Settings, limiter: Limiter | None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
@@ -34,16 +34,17 @@ class Intake:
         self.limiter = limiter
 
     async def enter(self, place: InFlight, scope: Scope, tool: str, identity: int | str | None, memory: int) -> Leave:
-        """Take a place, memory, and one of the caller's calls; returns what gives them back.
+        """Count a request in the limits of requests, memory and rate. Return a function that releases them.
 
         Args:
-            place: `in_flight` or `subscriptions`.
-            tool: the tool or job that is called, which may cost more than one call; else empty.
-            identity: the JSON-RPC id.
-            memory: bytes.
+            place: The counter: `in_flight` or `subscriptions`.
+            scope: The ASGI scope of the request.
+            tool: The name of the called tool or job, which may cost more than one call. Empty for other requests.
+            identity: The JSON-RPC id of the request.
+            memory: The memory of the request, in bytes.
 
         Raises:
-            Refused: 503 or 429.
+            Refused: 503 (server busy) or 429 (rate limit).
         """
         place.enter(identity)
         taken = 0

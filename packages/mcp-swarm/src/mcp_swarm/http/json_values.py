@@ -1,22 +1,23 @@
-"""The number of values in a JSON document, counted before it is parsed.
+"""Count the values in a JSON text before it is parsed.
 
-Parsing blocks the event loop, in a thread as well, because the parser never releases the global interpreter lock. Its
-time and memory depend on the number of values: 4 MB of text take 1 ms; 4 MB of empty arrays take 150 ms and 90 MB.
+Parsing blocks the event loop, even in a thread, because the parser never releases the global interpreter lock. The time
+and memory of parsing depend on the number of values. For example, 4 MB of text take 1 ms. 4 MB of empty arrays take
+150 ms and 90 MB of memory.
 """
 
 BYTES_PER_VALUE = 100
-"""Estimated memory of a value, without its text."""
+"""Estimated memory of a parsed value, in bytes, without its text."""
 
 
 def count(document: bytes, enough: int) -> int:
-    """The number of values, or a larger number.
+    """Return the number of values or a larger number.
 
-    First it tries upper bounds that are quick to find. If they are larger than `enough`, it counts again without the
-    texts, because a comma or a bracket in a text separates no values.
+    The function first tries upper bounds that are quick to compute. If they are larger than `enough`, it counts again
+    without the strings, because a comma or a bracket in a string does not separate values.
 
     Args:
-        document: JSON, or any bytes.
-        enough: a number of values that is allowed.
+        document: JSON, or any other bytes.
+        enough: The allowed number of values.
     """
     if len(document) <= enough:
         return len(document)
@@ -25,11 +26,11 @@ def count(document: bytes, enough: int) -> int:
         return marks
     unescaped = document.replace(b"\\\\", b"").replace(b'\\"', b"")
     quotes = unescaped.count(b'"')
-    if quotes > 2 * (enough + 1):  # each text is a value or a name
+    if quotes > 2 * (enough + 1):  # each string is a value or a name
         return quotes // 2
     return _marks(b"".join(unescaped.split(b'"')[::2]))
 
 
 def _marks(text: bytes) -> int:
-    """How many marks there are of those that stand before a value. Each value but the first has one."""
+    """Return the number of `,`, `:`, `[` and `{`. Each value except the first follows one of them."""
     return sum(text.count(mark) for mark in (b",", b":", b"[", b"{"))

@@ -1,4 +1,4 @@
-"""What is refused before a call, in JSON-RPC's form."""
+"""Refusals: requests that get an error before any component runs, as JSON-RPC errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +10,15 @@ from mcp_swarm.http.responses import error_response, send_json
 
 
 class Refused(Exception):
-    """A request that is answered with an error before any component sees it.
+    """A request that gets an error before any component runs.
 
     Args:
-        status: of HTTP; `code` is JSON-RPC's.
-        identity: the request's id, None if it was not read as far as that.
-        headers: of the reply, besides its type and length.
+        status: The HTTP status.
+        message: The text of the error.
+        code: The JSON-RPC code.
+        data: The JSON-RPC data of the error.
+        identity: The JSON-RPC id of the request. None if the id is unknown.
+        headers: Headers of the reply in addition to its type and length.
     """
 
     def __init__(
@@ -38,11 +41,11 @@ class Refused(Exception):
 
 
 class ClientGone(Exception):
-    """The caller closed the connection before it was answered."""
+    """The client closed the connection before it got an answer."""
 
 
 async def send_refusal(scope: Scope, send: Send, refused: Refused) -> None:
-    """Answer with a JSON-RPC error."""
+    """Send a refusal as a JSON-RPC error."""
     headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
     body = error_response(refused.identity, refused.code, refused.message, refused.data)
     await send_json(scope, send, refused.status, body, headers)

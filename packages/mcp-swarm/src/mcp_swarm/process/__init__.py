@@ -1,1 +1,1 @@
-"""A process of the server: start, ready, drain, watchdog, log, and several replicas on one machine."""
+"""The process of a replica: start, ready, drain, stop, watchdog, log, and several replicas on one machine."""

@@ -1,4 +1,4 @@
-"""Tasks that begin at once."""
+"""Tasks that start to run at once."""
 
 import asyncio
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 start: Callable[..., asyncio.Task[Any]] = asyncio.Task
 if sys.version_info >= (3, 12):
     start = partial(asyncio.Task, eager_start=True)
-"""Runs a coroutine in a task of its own, at once up to its first wait, where Python can; most never wait.
+"""Run a coroutine in a new task. From Python 3.12 on, the task runs at once up to its first wait. Most never wait.
 
-It takes the keyword arguments of `asyncio.Task`: `loop` and `context`. It doesn't use the loop's task factory, which is
-for the tasks of components (`mcp_swarm.process.task_exits`).
+The keyword arguments are those of `asyncio.Task`: `loop` and `context`. This function does not use the task factory of
+the loop, because that factory is for the tasks of components (`mcp_swarm.process.task_exits`).
 """

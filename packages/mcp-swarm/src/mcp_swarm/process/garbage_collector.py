@@ -1,4 +1,4 @@
-"""The garbage collector and the allocator of a replica that has started."""
+"""Settings of the garbage collector and of the memory allocator for a replica after its start."""
 
 import asyncio
 import ctypes
@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from mcp_swarm.process.meanwhile import meanwhile
 
 _M_MMAP_THRESHOLD = -3
-"""A parameter of mallopt(3)."""
+"""A parameter of `mallopt` (mallopt(3))."""
 
 _LARGE = 256 * 1024
-"""Blocks of so many bytes go back to the system when they are freed. glibc's own limit grows up to 32 MB: the memory of
-large bodies and replies would stay with the replica."""
+"""Minimum size of a memory block that returns to the system when it is freed, in bytes. The limit of glibc grows up to
+32 MB, so the replica would keep the memory of large bodies and replies."""
 
 _TRIM_SECONDS = 30.0
 
@@ -21,23 +21,23 @@ _TRIM_SECONDS = 30.0
 def settle() -> None:
     """Hide all objects of the start from the garbage collector, and return unused memory to the system.
 
-    Otherwise each full collection would visit all modules and models, while all requests wait (measured: 33 to 48 ms),
-    and a ready replica would take 103 MB of memory instead of 98.
+    Otherwise each full collection would visit all modules and models while all requests wait (measured: 33 to 48 ms).
+    A ready replica would also need 103 MB of memory instead of 98 MB.
     """
     gc.collect()
     gc.freeze()
-    with suppress(OSError, AttributeError):  # only glibc has these functions and needs them
+    with suppress(OSError, AttributeError):  # only glibc has these functions, and only glibc needs them
         ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, _LARGE)
     _trim()
 
 
 @asynccontextmanager
 async def trimming() -> AsyncIterator[None]:
-    """Return unused memory to the system every half a minute meanwhile.
+    """Return unused memory to the system every 30 s inside the block.
 
-    glibc returns what is free at the end of its memory only. After many large requests there are gaps everywhere: after
-    an attack of 80 s a replica had 79 MB more than before, and with this 15 MB. A trim takes some milliseconds, in a
-    thread.
+    glibc returns only the free memory at the end of its heap. After many large requests the heap has gaps everywhere.
+    After an attack of 80 s, a replica needed 79 MB more than before. With this function it needed 15 MB more. A trim
+    takes some milliseconds and runs in a thread.
     """
 
     async def trim() -> None:

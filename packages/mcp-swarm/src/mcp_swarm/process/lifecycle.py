@@ -1,4 +1,4 @@
-"""Where a replica is in its life: starting, ready, draining."""
+"""The life of a replica: starting, ready, draining."""
 
 import asyncio
 import logging
@@ -14,12 +14,13 @@ logger = logging.getLogger(__name__)
 
 
 class Lifecycle:
-    """The state that `/readyz` tells, turned to draining by SIGTERM or Ctrl-C.
+    """The state of a replica, which `/readyz` returns. SIGTERM or Ctrl-C starts the drain.
 
-    uvicorn closes its listener as soon as its own signal handler runs. A balancer needs time to notice, so that
-    handler is held back: the first signal starts the drain, and the handler runs after it. The same signal once more
-    ends the process at once, whatever is in flight (`cut`). The other one ends the drain only: Ctrl-C reaches local
-    replicas twice, from the terminal and as their supervisor's SIGTERM.
+    uvicorn closes its listener as soon as its signal handler runs. A load balancer needs time to notice this. So the
+    first signal starts the drain, and uvicorn's handler runs only after the drain. If the same signal arrives again,
+    the process ends at once, even if requests are in flight (`cut`). If the other signal arrives, it ends only the
+    drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor sends
+    SIGTERM.
     """
 
     def __init__(self, drain_seconds: float, cut: Callable[[], None] = lambda: None) -> None:
@@ -28,13 +29,13 @@ class Lifecycle:
         self._drain_seconds = drain_seconds
         self._received: set[signal.Signals] = set()
         self.at_drain: list[Callable[[], None]] = []
-        """Called when the drain begins, on the event loop."""
+        """Functions to call on the event loop when the drain begins."""
         self.at_stop: list[Callable[[], None]] = []
-        """Called after the drain, on the event loop: end here what a client would wait for without end."""
+        """Functions to call on the event loop after the drain. They must end streams that would never end otherwise."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Ready inside of the block; signals start the drain. Enter it from the running event loop."""
+        """Be ready inside the block. Signals start the drain. Enter the block from the running event loop."""
         on_main_thread = threading.current_thread() is threading.main_thread()
         stopping = (signal.SIGTERM, signal.SIGINT) if on_main_thread else ()
         handlers = {number: self._hold_back(number) for number in stopping}
@@ -50,7 +51,7 @@ class Lifecycle:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """End the process behind the block if a signal has asked for it, although a tool's thread or task runs on."""
+        """End the process after the block if a signal has arrived, even if a thread or task of a tool still runs."""
         try:
             yield
         finally:
@@ -80,7 +81,7 @@ class Lifecycle:
         for begin in self.at_drain:
             begin()
         if self._drain_seconds:
-            logger.info("%s: draining for %g s, then stopping", number.name, self._drain_seconds)
+            logger.info("%s received: draining for %g s, then stopping", number.name, self._drain_seconds)
         asyncio.get_running_loop().call_later(self._drain_seconds, self._stop, number, stop_server)
 
     def _stop(self, number: signal.Signals, stop_server: _Handler) -> None:
@@ -89,7 +90,7 @@ class Lifecycle:
         stop_server(number, None)
 
     def _stop_at_once(self, number: signal.Signals, stop_server: _Handler) -> None:
-        logger.info("%s again: stopping at once", number.name)
+        logger.info("%s received again: stopping at once", number.name)
         self._stop(number, stop_server)
-        stop_server(signal.SIGINT, None)  # a second Ctrl-C: it waits no longer for calls in flight
+        stop_server(signal.SIGINT, None)  # like a second Ctrl-C: uvicorn then does not wait for calls in flight
         self.cut()

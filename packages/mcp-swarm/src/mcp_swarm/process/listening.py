@@ -1,4 +1,4 @@
-"""Where a replica listens."""
+"""The address of a replica: check it, and listen on it."""
 
 import asyncio
 import errno
@@ -15,20 +15,20 @@ from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 
 _HANDLES = 16
-"""libuv accepts one connection for each listening socket in a turn of the event loop. With one handle of the socket, a
-burst of connections would delay each new client by as many turns as there are connections before it."""
+"""Number of handles per listening socket. libuv accepts one connection per handle in each turn of the event loop. With
+one handle, a client in a burst of connections would wait one turn for each connection before it."""
 
 _HINTS = {
     errno.EADDRINUSE: "set MCP_PORT to another port (with make: PORT=8151 make up)",
-    errno.EACCES: "a port below 1024 is root's, choose a higher one",
+    errno.EACCES: "only root may use a port below 1024, set MCP_PORT to a higher port",
 }
 
 
 def refuse_taken(settings: Settings) -> None:
-    """Refuse to start where another server listens, with a `StartupError` that says what to do.
+    """Raise `StartupError` if another server already listens on the address of the settings.
 
-    SO_REUSEPORT would let two of these run on one port and share its connections, and a Unix socket's file would be
-    replaced; nobody wants either.
+    Without this check, two servers could share one port through SO_REUSEPORT, and each would get a part of the
+    connections. On a Unix socket, the new server would replace the file of the other server.
     """
     if settings.mcp_uds:
         _refuse_file(Path(settings.mcp_uds))
@@ -37,7 +37,7 @@ def refuse_taken(settings: Settings) -> None:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which accepts up to `_HANDLES` connections in each turn of the event loop."""
+    """A uvicorn server that accepts up to `_HANDLES` connections in each turn of the event loop."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -54,26 +54,26 @@ class Server(uvicorn.Server):
 
 def _refuse_port(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last run may linger
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an earlier run may still exist
         try:
             probe.bind((host, port))
         except OSError as error:
-            hint = _HINTS.get(error.errno or 0, "MCP_HOST has to be an address of this machine")
-            raise StartupError(f"Can't listen on {host}:{port}: {error.strerror or error}; {hint}.") from None
+            hint = _HINTS.get(error.errno or 0, "MCP_HOST must be an address of this machine")
+            raise StartupError(f"Cannot listen on {host}:{port}: {error.strerror or error}; {hint}.") from None
 
 
 def _refuse_file(path: Path) -> None:
     try:
         if not stat.S_ISSOCK(path.stat().st_mode):
-            raise StartupError(f"MCP_UDS={path}: a file that is no socket is there; choose another path.")
+            raise StartupError(f"MCP_UDS={path}: this file exists and is not a socket; choose another path.")
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(str(path))
     except FileNotFoundError:
         if not path.parent.is_dir():
-            raise StartupError(f"MCP_UDS={path}: there is no folder {path.parent}; make it first.") from None
+            raise StartupError(f"MCP_UDS={path}: the folder {path.parent} does not exist; create it.") from None
     except ConnectionRefusedError:
-        pass  # left by a process that is gone; it is replaced
+        pass  # the process that made this socket has ended, so the new server may replace it
     except OSError as error:
         raise StartupError(f"MCP_UDS={path}: {error.strerror or error}; choose another path.") from None
     else:
-        raise StartupError(f"MCP_UDS={path}: another server listens there; choose another path.")
+        raise StartupError(f"MCP_UDS={path}: another server listens on this socket; choose another path.")

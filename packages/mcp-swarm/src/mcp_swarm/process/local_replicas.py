@@ -1,4 +1,4 @@
-"""Several replicas on one port of this machine, as `make up` runs them: real processes, no Docker."""
+"""Several replicas on one port of this machine, as real processes without Docker. `make up` uses this module."""
 
 import logging
 import signal
@@ -22,11 +22,12 @@ _READY_SECONDS = 30
 
 
 class OwnSocket(socket.socket):
-    """A bound TCP socket of which a child process gets its own, bound to the same address.
+    """A bound TCP socket that each child process replaces with its own socket, bound to the same address.
 
-    uvicorn hands its sockets to every process it supervises. With one listening socket it would be chance who
-    accepts; with sockets of their own and SO_REUSEPORT the kernel spreads new connections by hash. The supervisor's
-    stays bound and never listens: it keeps the port while replicas come and go.
+    uvicorn passes its sockets to every process that it supervises. If all processes shared one listening socket, chance
+    would decide which process accepts a connection. With a socket per process and SO_REUSEPORT, the kernel distributes
+    new connections by a hash. The socket of the supervisor is bound and never listens. It reserves the port while
+    replicas start and stop.
     """
 
     def __reduce__(self) -> tuple[Callable[[str, int], socket.socket], tuple[str, int]]:
@@ -35,16 +36,16 @@ class OwnSocket(socket.socket):
 
 
 def bind(host: str, port: int) -> OwnSocket:
-    """A socket bound to `host:port`, which others of this user may bind too (SO_REUSEPORT)."""
+    """Return a socket bound to `host:port`. Other processes of the same user may bind it too (SO_REUSEPORT)."""
     bound = OwnSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or the connections of this run block the next one
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of this run must not block the next run
     bound.bind((host, port))
     return bound
 
 
 class Replicas(Multiprocess):
-    """uvicorn's process supervisor, which says when its replicas are ready."""
+    """A uvicorn process supervisor that calls `ready` when all its replicas are ready."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
         super().__init__(config, sockets)
@@ -56,11 +57,11 @@ class Replicas(Multiprocess):
         if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
             self.ready()
         else:
-            logger.warning("Not all replicas were ready after %d s; what they logged says why", _READY_SECONDS)
+            logger.warning("Not all replicas were ready after %d s; their log says why", _READY_SECONDS)
 
     def keep_subprocess_alive(self) -> None:
-        # uvicorn would ask each for a sign of life, and wait half a minute if it ends or hangs meanwhile. One that
-        # hangs is ended by its own watchdog.
+        # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not
+        # necessary: the watchdog of a replica ends it if it hangs.
         if all(replica.process.is_alive() for replica in self.processes):
             return
         before = list(self.processes)
@@ -69,16 +70,16 @@ class Replicas(Multiprocess):
         for old, new in zip(before, self.processes, strict=False):
             if old is not new:
                 number = old.process.name.rpartition("-")[2]
-                logger.warning("Replica %s ended with exit code %s; started another", number, old.exitcode)
+                logger.warning("Replica %s ended with exit code %s; started a new replica", number, old.exitcode)
 
     def handle_hup(self) -> None:
-        """The terminal was closed: nobody is there to press Ctrl-C."""
+        """Stop when the terminal closes, because nobody can press Ctrl-C then."""
         self.handle_term()
 
 
 @contextmanager
 def _later() -> Iterator[None]:
-    """Keep Ctrl-C waiting. A process started inside inherits that until it can handle it (`process_lifespan`)."""
+    """Hold back Ctrl-C inside the block. Processes that start inside inherit this until `process_lifespan` ends it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -87,15 +88,22 @@ def _later() -> Iterator[None]:
 
 
 def run(settings: Settings, app: str, replicas: int, ready: Callable[[], None]) -> int:
-    """Run replicas of `module:factory` until a signal ends them, and start one that dies again.
+    """Run replicas until a signal stops them. Restart a replica that ends.
 
-    `ready` is called once, when all of them serve. The exit code is 0, or that of a replica which refused to start.
+    Args:
+        settings: The settings of the replicas.
+        app: The app factory, as `module:factory`.
+        replicas: Number of replicas.
+        ready: A function that is called once, when all replicas are ready.
+
+    Returns:
+        The exit code: 0, or `EXIT_REFUSED` if a replica refused to start.
 
     Raises:
-        StartupError: the port is taken, the address can't be bound, or there is no port for all of them.
+        StartupError: The port is in use, the address cannot be bound, or `MCP_UDS` is set.
     """
     if settings.mcp_uds:
-        raise StartupError(f"MCP_UDS={settings.mcp_uds}: serves one replica; unset it, or leave --replicas out")
+        raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one replica can use it; unset it, or remove --replicas")
     refuse_taken(settings)
     options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": replicas}
     supervisor = Replicas(uvicorn.Config(**options), [bind(settings.mcp_host, settings.mcp_port)], ready)

@@ -1,4 +1,4 @@
-"""Log lines on their way to stderr, written together: a write per line costs as much as answering the request."""
+"""A buffer that writes several log lines to stderr together. A write per line takes as long as a request."""
 
 import asyncio
 import atexit
@@ -9,35 +9,35 @@ from contextlib import suppress
 from typing import Any
 
 FLUSH_SECONDS = 0.05
-"""How long a line waits at most while the event loop turns."""
+"""Maximum time that a line waits while the event loop turns, in seconds."""
 
 _BATCH = 200
-"""How many lines wait at most: formatting and writing them holds up every request for a quarter of a millisecond."""
+"""Maximum number of waiting lines. Formatting and writing them delays every request by a quarter of a millisecond."""
 
 
 class LogBuffer(logging.Handler):
-    """Lines that are written to `sys.stderr` every `FLUSH_SECONDS`, at exit, and whenever somebody asks for it.
+    """A logging handler that writes lines to `sys.stderr` every `FLUSH_SECONDS`, at exit, and on `flush`.
 
-    Safe to use from any thread; without a running event loop in it, lines are written at once. As a handler it writes
-    records from WARNING on at once.
+    Any thread may use it. In a thread without a running event loop, it writes lines at once. It also writes records of
+    level WARNING and above at once.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: deque[str | tuple[Any, ...]] = deque()  # whose append and popleft are atomic
+        self._lines: deque[str | tuple[Any, ...]] = deque()  # its append and popleft are atomic
         self._due = False
         atexit.register(self.flush)
 
     def add(self, line: str | tuple[Any, ...]) -> None:
-        """Write a line soon: its text, or a function that makes it and that function's arguments.
+        """Add a line, to be written soon: a text, or a tuple of a function that returns the text and its arguments.
 
-        To format many lines one after the other takes half the time that it takes between requests.
+        Formatting many lines one after the other takes half the time of formatting each line during its request.
         """
         self._lines.append(line)
         if self._due:
             if len(self._lines) >= _BATCH:
                 self.flush()
-                self._due = True  # as it is: the flush in the loop comes, too
+                self._due = True  # the scheduled flush still comes
             return
         try:
             loop = asyncio.get_running_loop()
@@ -48,10 +48,10 @@ class LogBuffer(logging.Handler):
         loop.call_later(FLUSH_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Write what has been added. A stream that takes nothing (closed, full) loses the lines, not the server."""
-        self._due = False  # ahead of the taking: a line that comes after it is for the next time
+        """Write the added lines. If the stream is closed or full, the lines are lost and the server goes on."""
+        self._due = False  # set before the lines are taken, so that a later line schedules the next flush
         lines: list[str | tuple[Any, ...]] = []
-        with suppress(IndexError):  # there are no more, or another thread took the last one
+        with suppress(IndexError):  # no more lines, or another thread took the last one
             while True:
                 lines.append(self._lines.popleft())
         if lines:
@@ -65,5 +65,5 @@ class LogBuffer(logging.Handler):
             self.add(self.format(record))
             if record.levelno >= logging.WARNING:
                 self.flush()
-        except Exception:  # noqa: BLE001  # logging's own way with a record that can't be formatted
+        except Exception:  # noqa: BLE001  # as logging does with a record that cannot be formatted
             self.handleError(record)

@@ -1,4 +1,4 @@
-"""Logging: one handler on the root logger, text for people or one JSON object a line."""
+"""Logging: one handler on the root logger that writes text for people or one JSON object per line."""
 
 import datetime
 import logging
@@ -14,12 +14,12 @@ from mcp_swarm.process.log_buffer import LogBuffer
 from mcp_swarm.settings import Settings
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that is being served; empty outside of one."""
+"""The id of the current request. Empty outside of a request."""
 
 trace_id: ContextVar[str] = ContextVar("trace_id", default="")
-"""The id of the current trace; empty if nothing is traced."""
+"""The id of the current trace. Empty without tracing."""
 
-# These say something about each request, which the access log does too, or tell of uvicorn's every step.
+# These loggers write a line about each request, like the access log, or about each step of uvicorn.
 _CHATTY = (
     "mcp.server.streamable_http",
     "mcp.server.streamable_http_manager",
@@ -30,20 +30,20 @@ _CHATTY = (
 )
 
 _LONGEST_LINE = 8192
-"""Most bytes of a log line. A character has at most 4."""
+"""Maximum size of a log line, in bytes. A character has at most 4 bytes."""
 
 _LONGEST_RECORD = 64 * 1024
-"""Most characters of a record, whose traceback may have many lines."""
+"""Maximum number of characters of a record. The traceback of a record may have many lines."""
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class TextFormatter(logging.Formatter):
-    """`time - logger - LEVEL - [request id trace=id] message`, with the traceback beneath.
+    """A formatter that writes `time - logger - LEVEL - [request id trace=id] message` and then the traceback.
 
-    Only a record's first line begins at the margin, and no control character reaches a terminal, so that text
-    from a caller can't pass for a line of its own.
+    All lines of a record except the first are indented, and control characters are escaped. So the text of a client
+    cannot look like a separate log line.
     """
 
     def __init__(self) -> None:
@@ -59,19 +59,22 @@ class TextFormatter(logging.Formatter):
 
 
 def marked(request: str, trace: str) -> str:
-    """The ids of a request and of its trace, as a line of text shows them. Each may be empty."""
+    """Return the ids of a request and its trace in the format of a text line. Each id may be empty."""
     return f"{request} trace={trace}".lstrip() if trace else request
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, the traceback (if any) in `exception`, what `extra={"fields": …}` holds beside it."""
+    """A formatter that writes one JSON object per line.
+
+    The key `exception` has the traceback, if there is one. The items of `extra={"fields": …}` become further keys.
+    """
 
     def __init__(self, replica: str) -> None:
         super().__init__()
         self.replica = replica
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as a line of JSON; what JSON can't carry is written as its `str()`."""
+        """Format a record as a line of JSON. Values that JSON does not support are written as `str(value)`."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
         line: dict[str, Any] = {
             "time": time.isoformat(timespec="milliseconds"),
@@ -104,35 +107,35 @@ class JsonFormatter(logging.Formatter):
 def _written(line: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(line, default=str)
-    except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 can't carry either
+    except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 cannot encode either
         return orjson.dumps({key: ascii(value) for key, value in line.items()})
 
 
 def _shortened(text: str, most: int) -> str:
-    """A text of at most so many characters: the beginning and the end of a longer one."""
+    """Return a text of at most `most` characters: the beginning and the end of a longer text."""
     if len(text) <= most:
         return text
-    said = f" … {len(text) - most} characters left out … "
-    half = max(0, most - len(said)) // 2
-    return f"{text[:half]}{said}{text[len(text) - half :]}"
+    gap = f" … {len(text) - most} characters left out … "
+    half = max(0, most - len(gap)) // 2
+    return f"{text[:half]}{gap}{text[len(text) - half :]}"
 
 
 def configure(settings: Settings, replica: str) -> LogBuffer:
-    """Send every logger's lines to stderr through one handler; returns what they pass through."""
-    # A character that the terminal can't show (a lone surrogate, ✓ in a C locale) must not cost the line.
+    """Send the lines of all loggers to stderr through one handler. Return this handler."""
+    # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) must not lose the line.
     if hasattr(sys.stderr, "reconfigure"):
         sys.stderr.reconfigure(errors="backslashreplace")
     logging.captureWarnings(True)
-    # FastMCP still sends log messages to handshake-protocol clients by a way that the SDK calls deprecated.
+    # For clients of the handshake protocol, FastMCP sends log messages with a function that the SDK has deprecated.
     warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
     buffer = LogBuffer()
     buffer.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
     root, fastmcp = logging.getLogger(), logging.getLogger("fastmcp")
-    fastmcp.handlers, fastmcp.propagate = [], True  # its own handler would print beside this one
+    fastmcp.handlers, fastmcp.propagate = [], True  # the handler of FastMCP would print each line a second time
     root.handlers = [buffer]
     root.setLevel(settings.log_level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
-    # At DEBUG it tells of each call's arguments, which are nobody's business but the caller's.
+    # At DEBUG this logger writes the arguments of each call, which are private to the caller.
     logging.getLogger("fastmcp.server.mixins.mcp_operations").setLevel(max(root.level, logging.INFO))
     return buffer

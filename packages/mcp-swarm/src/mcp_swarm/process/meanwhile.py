@@ -1,4 +1,4 @@
-"""Work that goes on beside something else."""
+"""Run work in the background during a block."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -8,7 +8,7 @@ from typing import Any
 
 @asynccontextmanager
 async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run `work` as a task until the block is left, which cancels it and waits for its end."""
+    """Run `work` as a task inside the block. At the end of the block, cancel the task and wait for its end."""
     task = asyncio.create_task(work)
     try:
         yield

@@ -1,7 +1,7 @@
-"""The container's health check: exit 0 if the replica answers /healthz. Run it as `python -I -S probe.py`.
+"""The health check of the container. It exits with 0 if the replica answers /healthz. Run `python -I -S probe.py`.
 
-It runs every few seconds, so it starts in milliseconds: without `site`, and with nothing imported that is slow to
-import (as pathlib is).
+Docker runs it every few seconds, so it must start in milliseconds. For this reason it runs without `site` and imports
+no slow modules, such as pathlib.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 
 def alive(port: int, uds: str = "") -> bool:
-    """Whether the Unix socket, or 127.0.0.1:port, answers GET /healthz with 200 within 8 seconds."""
+    """Return whether the Unix socket (or 127.0.0.1:port) answers GET /healthz with 200 within 8 s."""
     try:
         with socket.socket(socket.AF_UNIX if uds else socket.AF_INET) as connection:
             connection.settimeout(8)
@@ -22,7 +22,7 @@ def alive(port: int, uds: str = "") -> bool:
 
 
 def setting(variable: str, default: str) -> str:
-    """A setting's value from its variable, its secret or by default, as `mcp_swarm.settings` reads it."""
+    """Return the value of a setting: its variable, its secret or its default, as in `mcp_swarm.settings`."""
     value = os.environ.get(variable)
     folder = os.environ.get("SECRETS_DIR") or "/run/secrets"
     for name in () if value or not os.path.isdir(folder) else os.listdir(folder):  # noqa: PTH112, PTH208

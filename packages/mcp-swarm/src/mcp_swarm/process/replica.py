@@ -1,4 +1,4 @@
-"""One replica: its name, how uvicorn runs it, and what belongs to its process."""
+"""One replica: its name, its options for uvicorn, and its process."""
 
 import asyncio
 import logging
@@ -22,7 +22,9 @@ _LAST_SECONDS = 1.0
 
 
 def replica_name(settings: Settings) -> str:
-    """This replica's name: `REPLICA_NAME`, else the host's, with a number if a local supervisor started it.
+    """Return the name of this replica: `REPLICA_NAME`, or the name of the host if `REPLICA_NAME` is empty.
+
+    If a local supervisor started the replica, the name ends with a number, such as `host-2`.
 
     Example:
 
@@ -37,7 +39,7 @@ def replica_name(settings: Settings) -> str:
 
 
 def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
-    """Keyword arguments of `uvicorn.Config` that every way to run a replica shares."""
+    """Return the keyword arguments of `uvicorn.Config`. All commands that start a replica use them."""
     return {
         "app": app,
         "factory": isinstance(app, str),
@@ -51,7 +53,7 @@ def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "proxy_headers": False,
-        "timeout_worker_healthcheck": 30,  # a replica may take its time to start on a busy machine
+        "timeout_worker_healthcheck": 30,  # on a busy machine the start of a replica can take long
         "timeout_keep_alive": settings.keep_alive_seconds,
         "timeout_graceful_shutdown": settings.shutdown_grace_seconds,
     }
@@ -59,33 +61,33 @@ def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
 
 @asynccontextmanager
 async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
-    """What a replica's process does around serving: watch its event loop, drain on signals, end when it should."""
+    """Run the process of a replica in the block: watch its event loop, drain on signals, end with its supervisor."""
     loop = asyncio.get_running_loop()
     task_exits.install(loop)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
-        # Without its supervisor (killed, crashed) a replica would hold the port for ever.
+        # If its supervisor is killed or crashes, a replica must end. Otherwise it would use the port forever.
         loop.add_reader(supervisor.sentinel, _exit, 1)
     garbage_collector.settle()
     try:
         with lifecycle.running():
-            # local_replicas has blocked it until now.
+            # local_replicas has blocked SIGINT until now.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             async with watch(settings.loop_stall_seconds), garbage_collector.trimming():
                 yield
     finally:
-        _flush()  # a server may end its process by a signal now
+        _flush()  # after this block the ASGI server may end the process with a signal
 
 
 def end_regardless() -> None:
-    """End the process in a second, although a tool's thread or task runs on: Python waits for those."""
+    """End the process after 1 s, even if a thread or task of a tool still runs. Python would wait for them."""
     timer = threading.Timer(_LAST_SECONDS, _exit, (0,))
     timer.daemon = True
     timer.start()
 
 
 def _exit(code: int) -> None:
-    """End the process at once, but for the log lines that wait."""
+    """Write the waiting log lines and end the process at once."""
     _flush()
     os._exit(code)
 

@@ -1,4 +1,4 @@
-"""The one line that says why a process can't start."""
+"""Print one line that says why a process cannot start."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ from mcp_swarm.settings.errors import StartupError
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn any exception within the block into a `StartupError`, which an operator can read."""
+    """Turn any exception in the block into a `StartupError` with a text for the operator."""
     try:
         yield
     except StartupError:
@@ -23,9 +23,9 @@ def refusing() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """One line: why and where the start failed. With LOG_LEVEL=DEBUG it prints the traceback, too."""
+    """Return one line that says why and where the start failed. With LOG_LEVEL=DEBUG, also print the traceback."""
     for handler in logging.getLogger().handlers:
-        handler.flush()  # so that the reason is the last line
+        handler.flush()  # the reason must be the last line
     if isinstance(error, StartupError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
@@ -41,7 +41,7 @@ def _reason(error: BaseException) -> str:
 
 
 class StartReport:
-    """Prints one line if the app's lifespan doesn't start. Starlette and uvicorn would log two tracebacks."""
+    """A middleware that prints one line if the app fails to start. Starlette and uvicorn would log two tracebacks."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -64,5 +64,5 @@ class StartReport:
             if started:
                 raise
             print(_reason(error), file=sys.stderr)  # noqa: T201
-            logging.getLogger("uvicorn.error").disabled = True  # it would say that the start failed, and not why
+            logging.getLogger("uvicorn.error").disabled = True  # uvicorn would log only that the start failed
             await send({"type": "lifespan.startup.failed", "message": ""})

@@ -1,6 +1,6 @@
-"""A task that a component starts must not end the replica.
+"""A task factory that prevents a task of a component from ending the replica.
 
-asyncio lets SystemExit and KeyboardInterrupt of *any* task out of the event loop, so `sys.exit()` in a child of a
+SystemExit and KeyboardInterrupt in *any* task leave the event loop of asyncio. So `sys.exit()` in a child task of a
 tool's TaskGroup would stop the server. This task factory turns them into an ordinary exception of that task.
 """
 
@@ -12,11 +12,11 @@ from fastmcp.server.dependencies import fastmcp_request_ctx
 
 
 class TaskExit(Exception):
-    """A task raised what is meant to end a process."""
+    """A task raised SystemExit or KeyboardInterrupt."""
 
 
 class ExitProof(Coroutine[Any, Any, Any]):
-    """A coroutine that behaves as the one it holds, but for SystemExit and KeyboardInterrupt."""
+    """A coroutine that wraps another one and turns SystemExit and KeyboardInterrupt into `TaskExit`."""
 
     def __init__(self, held: Coroutine[Any, Any, Any] | Generator[Any, Any, Any]) -> None:
         self.held = held
@@ -33,7 +33,8 @@ class ExitProof(Coroutine[Any, Any, Any]):
         except (SystemExit, KeyboardInterrupt) as exit_error:
             raise TaskExit(f"a task raised {type(exit_error).__name__}") from exit_error
         finally:
-            # The exception's traceback has this frame. The two would keep each other, and the whole request.
+            # The traceback of the exception refers to this frame. A reference from the frame to the exception would
+            # keep both, and the whole request, in memory.
             del error
 
     def close(self) -> None:
@@ -43,15 +44,15 @@ class ExitProof(Coroutine[Any, Any, Any]):
         return (yield from self.held.__await__())  # type: ignore[union-attr]
 
     def __getattr__(self, name: str) -> Any:
-        """cr_frame, cr_running and their kind, which anyio and debuggers look at."""
+        """Return attributes such as cr_frame and cr_running, which anyio and debuggers read."""
         return getattr(self.held, name)
 
 
 def install(loop: asyncio.AbstractEventLoop) -> None:
-    """Make every task exit-proof that a component starts from now on.
+    """Install the task factory, so that every task that a component starts from now on is `ExitProof`.
 
-    The server's own tasks, of which there is one for each request, go without: the wrapper would cost as much as
-    parsing the request does.
+    The tasks of the server itself have no wrapper. The server has one task per request, and the wrapper would take as
+    much time as parsing the request.
     """
 
     def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:

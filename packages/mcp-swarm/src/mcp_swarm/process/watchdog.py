@@ -1,4 +1,4 @@
-"""A replica whose event loop stands still serves nobody: say where it stands, and make room for a new one."""
+"""A watchdog that ends a replica with a blocked event loop, and logs where it is blocked."""
 
 import asyncio
 import faulthandler
@@ -12,21 +12,23 @@ from contextlib import asynccontextmanager
 logger = logging.getLogger(__name__)
 
 EXIT_STALLED = 70
-"""Exit code of a replica that the watchdog ended (EX_SOFTWARE of sysexits.h)."""
+"""Exit code of a replica that the watchdog ended (EX_SOFTWARE in sysexits.h)."""
 
 _TICK = 0.5
 _MARGIN = 2 * _TICK
-"""Seconds by which the backstop comes later, so that the watchdog, which says more, comes first."""
+"""Additional time of faulthandler's timer, in seconds. The watchdog must act first, because it logs more."""
 
 
 @asynccontextmanager
 async def watch(stall_seconds: float) -> AsyncIterator[None]:
-    """End the process when its event loop hasn't turned for `stall_seconds` (0: never).
+    """End the process if its event loop has not turned for `stall_seconds`. 0: never.
 
-    Nothing within a process can interrupt an `async` function that blocks, and the supervisor or orchestrator
-    replaces a process that ended much sooner than one that only fails its health checks. Time in which the whole
-    process was stopped (SIGSTOP, a paused container) doesn't count up to twice `stall_seconds` and a little: then the
-    backstop in C, whose clock runs on, ends the process.
+    Nothing inside a process can interrupt an `async` function that blocks. The supervisor or orchestrator replaces an
+    ended process much sooner than a process that only fails its health checks.
+
+    Time in which the whole process is stopped (SIGSTOP, a paused container) does not count for the watchdog. It does
+    count for the timer of faulthandler, which runs in C and ends the process after a little more than twice
+    `stall_seconds`.
     """
     if not stall_seconds:
         yield
@@ -39,7 +41,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
         nonlocal beats
         beats += 1
         if not stop.is_set():
-            # From C, for what holds the interpreter's lock, too (a regular expression that backtracks for ever).
+            # A timer in C also works if the code holds the global interpreter lock, such as an endless regular
+            # expression.
             faulthandler.dump_traceback_later(2 * stall_seconds + _MARGIN, exit=True, file=sys.__stderr__ or sys.stderr)
             loop.call_later(_TICK, beat)
 
@@ -49,8 +52,9 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
             missed = missed + _TICK if beats == seen else 0.0
             seen = beats
             if missed > stall_seconds:
-                faulthandler.cancel_dump_traceback_later()  # or it would end the process in the middle of this
-                logger.critical("The event loop has stood still for %g s; ending this replica. Threads:", stall_seconds)
+                faulthandler.cancel_dump_traceback_later()  # its timer must not end the process before this is written
+                text = "The event loop was blocked for %g s (LOOP_STALL_SECONDS); ending this replica. Threads:"
+                logger.critical(text, stall_seconds)
                 faulthandler.dump_traceback(sys.__stderr__ or 2)
                 os._exit(EXIT_STALLED)
 

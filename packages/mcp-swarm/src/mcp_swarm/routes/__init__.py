@@ -1,1 +1,1 @@
-"""What is answered beside `/mcp`: for people, probes and operators."""
+"""Routes in addition to `/mcp`, for people, probes and operators."""

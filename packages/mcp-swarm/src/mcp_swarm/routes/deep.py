@@ -1,6 +1,7 @@
-"""`/health/deep`: is there what tools need. For people and dashboards.
+"""`/health/deep`: check the services that the components need. For people and dashboards.
 
-Never for an orchestrator: what all replicas need is away for all of them at once, and ending them all mends nothing.
+Do not use this route in an orchestrator. If a shared service fails, the check fails in all replicas at once, and a
+restart of all replicas does not repair the service.
 """
 
 import asyncio
@@ -22,26 +23,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SECONDS = 2.0
-"""Time of the server's own."""
+"""Time limit for the server's own checks, in seconds."""
 _FRESH = 2.0
-"""Seconds for which an answer is good: however many ask, what is checked is asked this often."""
+"""Time for which a result is reused, in seconds. The checks run at most this often, even with many requests."""
 
 
 class DeepHealth:
-    """Looks at everything, all at once."""
+    """The checks of a replica. They run at the same time."""
 
     def __init__(self, checks: Sequence[Check]) -> None:
         self._checks = checks
-        self._told: dict[str, Any] = {}
+        self._result: dict[str, Any] = {}
         self._until = 0.0
         self._looking = asyncio.Lock()
 
     def route(self) -> Route:
-        """200 if everything is there, else 503."""
+        """Return the route. It answers 200 if all checks succeed, otherwise 503."""
 
         async def show(_: Request) -> Response:
-            told = await self._look()
-            return JSONResponse(told, 200 if told["status"] == "ok" else 503)
+            result = await self._look()
+            return JSONResponse(result, 200 if result["status"] == "ok" else 503)
 
         return Route("/health/deep", show)
 
@@ -51,13 +52,13 @@ class DeepHealth:
                 found = await asyncio.gather(*map(_outcome, self._checks))
                 status = "ok" if all(each["status"] == "ok" for each in found) else "failing"
                 names = [each.name for each in self._checks]
-                self._told = {"status": status, "checks": dict(zip(names, found, strict=True))}
+                self._result = {"status": status, "checks": dict(zip(names, found, strict=True))}
                 self._until = time.monotonic() + _FRESH
-            return self._told
+            return self._result
 
 
 def needed(redis: "Redis | None", service: JobService) -> list[Check]:
-    """Checks of what the server itself needs, where it needs it."""
+    """Return the checks of Redis and the job queue, if the server uses them."""
     checks = [Check("redis", redis.ping, _SECONDS)] if redis is not None else []
     if not service.off and not service.settings.jobs_in_process:
         checks.append(Check("jobs", service.counts, _SECONDS))
@@ -72,7 +73,7 @@ async def _outcome(check: Check) -> dict[str, Any]:
         status = "ok"
     except TimeoutError:
         status = f"no answer within {check.seconds:g} s"
-    except Exception as error:  # noqa: BLE001  # somebody else's code
-        logger.warning("Check %r: %s: %s", check.name, type(error).__name__, error)
+    except Exception as error:  # noqa: BLE001  # the check may be code of a component
+        logger.warning("Check %r failed: %s: %s", check.name, type(error).__name__, error)
         status = "failing"
     return {"status": status, "ms": round((time.perf_counter() - began) * 1000, 1)}

@@ -1,4 +1,4 @@
-"""Probes: is the process alive, can it take traffic."""
+"""The probes of liveness (`/healthz`) and readiness (`/readyz`)."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -8,7 +8,11 @@ from mcp_swarm.process.lifecycle import Lifecycle
 
 
 def health_routes(lifecycle: Lifecycle) -> list[Route]:
-    """`/healthz` (alias `/health`) says 200 while the event loop turns; `/readyz` says 503 unless ready."""
+    """Return the routes of the probes.
+
+    `/healthz` (alias `/health`) answers 200 as long as the event loop turns. `/readyz` answers 200 if the replica is
+    ready, otherwise 503.
+    """
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "alive"})

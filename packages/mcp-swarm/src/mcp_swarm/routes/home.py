@@ -1,4 +1,4 @@
-"""`/`: a page for people who open the address in a browser."""
+"""`/`: a page for people who open the address of the server in a browser."""
 
 import functools
 import json
@@ -21,14 +21,17 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",  # for browsers that don't know frame-ancestors
+    "X-Frame-Options": "DENY",  # for browsers that do not support frame-ancestors
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
 
 
 def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
-    """`GET /`: how to connect, and the catalogue unless it is None (as it is when callers need a token)."""
+    """Return the route `GET /`. Its page says how to connect and lists the components.
+
+    `catalogue` is None if callers need a token. The page then does not list the components.
+    """
 
     async def show(request: Request) -> Response:
         host = request.headers.get("host", "")
@@ -48,7 +51,7 @@ def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
 
 @functools.cache
 def _template() -> "Template":
-    # Imported on first use: most replicas never show the page.
+    # Imported at the first use, because most replicas never show the page.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
     environment = Environment(
@@ -61,7 +64,7 @@ def _template() -> "Template":
 
 
 def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
-    """How each common client is told of a server: (client, where it goes, text)."""
+    """Return the configuration of each common client: (name of the client, place of the text, text)."""
     claude = f"claude mcp add --transport http {name} {url}"
     entry: dict[str, object] = {"url": url}
     codex = f'[mcp_servers."{name}"]\nurl = "{url}"'

@@ -1,12 +1,12 @@
-"""`/jobs`: jobs over plain HTTP, for callers that speak no MCP.
+"""`/jobs`: jobs over plain HTTP, for clients that do not use MCP.
 
 | request | reply |
 | --- | --- |
-| `POST /jobs` `{"job": …, "params": {…}}` | 202, `Location`, status; header `Idempotency-Key` makes a repeat harmless |
-| `GET /jobs?limit=50&cursor=…` | 200, the caller's own jobs, newest first |
+| `POST /jobs` `{"job": …, "params": {…}}` | 202, `Location`, status; with an `Idempotency-Key` a retry is safe |
+| `GET /jobs?limit=50&cursor=…` | 200, the jobs of the caller, newest first |
 | `GET /jobs/{id}` or `/jobs/{id}/status` | 200, status |
-| `GET /jobs/{id}/result` | 200, result; 202 while there is none; 409 if it failed or was cancelled |
-| `DELETE /jobs/{id}` | 200, cancelled, or what had become of it |
+| `GET /jobs/{id}/result` | 200, result; 202 before the end of the job; 409 if the job failed or was cancelled |
+| `DELETE /jobs/{id}` | 200, status: cancelled, or the final state of a job that has already finished |
 """
 
 import re
@@ -33,7 +33,7 @@ from mcp_swarm.mcp.message import LONGEST_NAME, memory_of
 _LONGEST_PAGE = 500
 
 Endpoint = Callable[[Request, str], Awaitable[Response]]
-"""Answers a request of an owner's."""
+"""Answers a request. The second argument is the owner of the jobs."""
 
 
 class Submission(BaseModel):
@@ -47,13 +47,16 @@ class Submission(BaseModel):
 
 @dataclass
 class JobRoutes:
-    """What answers. Requests pass `intake` first: a page in a browser must not submit jobs to a server on loopback."""
+    """The endpoints of `/jobs`.
+
+    A request first passes `intake`, because a page in a browser must not submit jobs to a server on a loopback address.
+    """
 
     service: JobService
     intake: Intake
 
     def routes(self) -> list[Route]:
-        """Each path and method with its endpoint."""
+        """Return a route for each path and method."""
         table = [
             ("POST", "/jobs", self._submit),
             ("GET", "/jobs", self._list),
@@ -62,7 +65,7 @@ class JobRoutes:
             ("GET", "/jobs/{id}/status", self._status),
             ("GET", "/jobs/{id}/result", self._result),
         ]
-        return [Route(path, self._told(endpoint), methods=[method]) for method, path, endpoint in table]
+        return [Route(path, self._answering(endpoint), methods=[method]) for method, path, endpoint in table]
 
     async def _submit(self, request: Request, owner: str) -> Response:
         declared = request.headers.get("content-length")
@@ -73,7 +76,7 @@ class JobRoutes:
             text = f'{problems.told(error, "body")}. Send {{"job": "name", "params": {{…}}}}.'
             return _error(400, "bad_request", text)
         if len(wanted.job) > LONGEST_NAME:
-            return _error(400, "bad_request", f"job: at most {LONGEST_NAME} characters.")
+            return _error(400, "bad_request", f"job: the name is too long; the limit is {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
         request.scope[CALLED] = ("", wanted.job[:LONGEST])
         note_arguments(request.scope, {"arguments": wanted.params})
@@ -88,7 +91,7 @@ class JobRoutes:
     async def _list(self, request: Request, owner: str) -> Response:
         limit = request.query_params.get("limit", str(PAGE))
         if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= _LONGEST_PAGE:
-            raise invalid(f"limit: a number from 1 to {_LONGEST_PAGE}.")
+            raise invalid(f"limit: must be a number from 1 to {_LONGEST_PAGE}.")
         records, after = await self.service.of(owner, int(limit), request.query_params.get("cursor"))
         return JSONResponse({"jobs": [record.status() for record in records], "next_cursor": after})
 
@@ -106,14 +109,14 @@ class JobRoutes:
     async def _cancel(self, request: Request, owner: str) -> Response:
         return JSONResponse((await self.service.cancel(owner, request.path_params["id"])).status())
 
-    def _told(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint whose refusals are replies."""
+    def _answering(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        """Wrap an endpoint so that its errors and refusals become replies."""
 
         async def answer(request: Request) -> Response:
             try:
                 intake = self.intake
                 await intake.admission.check_source(request.scope, request.receive)
-                if request.method == "POST":  # which costs what its job does, and enters when that is known
+                if request.method == "POST":  # its rate depends on the job, so `_submit` enters when it knows the name
                     return await endpoint(request, owner_of(request.scope))
                 leave = await intake.enter(intake.in_flight, request.scope, "", None, 0)
                 try:
@@ -124,7 +127,7 @@ class JobRoutes:
                 wait = {"Retry-After": str(error.retry_after)} if error.retry_after else None
                 return _error(error.status, error.code, str(error), wait)
             except ClientGone:
-                return Response(status_code=499)  # which nobody reads, but the log
+                return Response(status_code=499)  # nobody reads this response; the status is for the log
             except Refused as refused:
                 return _error(refused.status, "refused", refused.message, dict(refused.headers))
 

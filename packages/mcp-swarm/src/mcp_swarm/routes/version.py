@@ -1,4 +1,4 @@
-"""`/version`: what runs here, and which replica answered."""
+"""`/version`: the name and version of the server, and the replica that answers."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,13 +15,21 @@ from mcp_swarm.process.lifecycle import Lifecycle
 def version_route(
     name: str, replica: str, lifecycle: Lifecycle, paths: Callable[[], Mapping[str, str]], *, guarded: bool
 ) -> Route:
-    """`GET /version`: open to everybody, so it names no library, and components only to those who may call them.
+    """Return the route `GET /version`.
 
-    `paths` tells the path of each tool, and why; `guarded` is whether callers have to show who they are.
+    Everybody may read it, so it names no library. With authentication, only authenticated callers see the paths of the
+    tools.
+
+    Args:
+        name: The name of the server.
+        replica: The name of the replica.
+        lifecycle: The life of the replica.
+        paths: Returns the path of each tool and the reason for it.
+        guarded: Whether callers must authenticate.
     """
 
     async def show(request: Request) -> Response:
-        told: dict[str, object] = {
+        content: dict[str, object] = {
             "name": name,
             "version": __version__,
             "hostname": replica,
@@ -29,7 +37,7 @@ def version_route(
             "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
         }
         if not guarded or CALLER in request.scope:
-            told["paths"] = paths()
-        return JSONResponse(told)
+            content["paths"] = paths()
+        return JSONResponse(content)
 
     return Route("/version", show)

@@ -1,7 +1,7 @@
-"""Settings: every variable with its type, default, meaning and check.
+"""The settings: every variable with its type, default, meaning and check.
 
-A value comes from the environment or, failing that, from a file of the variable's name (any case) in
-the secrets folder, which is where Docker mounts secrets.
+The value of a variable comes from the environment. If the variable is unset, the value comes from a file of the same
+name (upper or lower case) in the secrets folder. Docker mounts secrets there.
 """
 
 import difflib
@@ -31,9 +31,9 @@ class Settings(
     AccessSettings,
     ReplicaSettings,
 ):
-    """The server's settings. Each is an environment variable, or a secret file: the field's name in capitals.
+    """The settings of the server. The name of a variable or secret file is the name of the field in capitals.
 
-    Add your own in a subclass.
+    To add your own settings, define a subclass.
 
     Example:
 
@@ -54,12 +54,12 @@ class Settings(
         if self.mcp_replicas > 1 and not self.request_state_ring:
             raise ValueError(
                 f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
-                "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes one)"
+                "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes a key)"
             )
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
                 "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
-                "set one, or mount a secret named auth_token"
+                "set one of them, or mount a secret named auth_token"
             )
         return self
 
@@ -67,20 +67,21 @@ class Settings(
     def load(cls) -> Self:
         """Read and check the settings.
 
-        `SECRETS_DIR` (default `/run/secrets`) is the folder whose files stand in for variables.
+        The variable `SECRETS_DIR` names the folder of secrets. Its default is `/run/secrets`.
 
         Raises:
-            StartupError: one line per variable that is wrong, with its name. A secret's value is never shown.
+            StartupError: a variable is invalid. The text has one line per invalid variable, with its name and never
+                with the value of a secret.
         """
         named = os.environ.get("SECRETS_DIR")
         secrets = Path(named or "/run/secrets")
         if named and not secrets.is_dir():
-            raise StartupError(f"SECRETS_DIR={named}: no such folder")
+            raise StartupError(f"SECRETS_DIR={named}: no such folder; create it, or unset SECRETS_DIR")
         try:
             return cls(_secrets_dir=secrets if secrets.is_dir() else None)
         except (SettingsError, OSError, UnicodeError) as error:
             reason = error.__cause__ or error
-            raise StartupError(f"{secrets}: a secret there can't be read as text: {reason}") from None
+            raise StartupError(f"{secrets}: a secret in this folder cannot be read as text: {reason}") from None
         except ValidationError as error:
             lines = (_line(problem, cls) for problem in error.errors(include_url=False))
             raise StartupError("\n".join(lines)) from None
@@ -94,28 +95,28 @@ def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
     value = str(problem["input"])[:200]
     known = settings.model_fields.get(field)  # None: it has an alias
     secret = known is None or SecretStr in (known.annotation, *get_args(known.annotation))
-    # The input of what is missing is all that was given.
+    # For a missing field, pydantic's input is the values of all fields.
     hidden = secret or problem["type"] == "missing"
     shown = "" if hidden else f"={value if value.isprintable() else ascii(value)}"
     return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
 
 
 def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
-    """A sentence for each variable that looks like a setting and is none, such as AUTH_ENABLE."""
+    """Return a sentence for each variable that looks like a misspelt setting, such as AUTH_ENABLE."""
     known = {name.upper() for name in type(settings).model_fields}
     found = []
     for name in sorted(environment.keys() - known):
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-        if close and not name.startswith(("MAKE", "OTEL_")):  # the last are the SDK's own
-            found.append(f"{name} is no setting and has no effect; did you mean {close[0]}?")
+        if close and not name.startswith(("MAKE", "OTEL_")):  # OTEL_* variables belong to the OpenTelemetry SDK
+            found.append(f"{name} is not a setting and has no effect; did you mean {close[0]}?")
     return found
 
 
 def doubts(settings: Settings, replicas: int) -> list[str]:
-    """A sentence for each combination that is allowed and seldom meant."""
+    """Return a sentence for each combination of settings that is allowed but is usually a mistake."""
     found = []
     if settings.asks_who and not settings.auth_enabled:
-        found.append(f"{settings.asks_who} set, but nobody is asked who they are: AUTH_ENABLED is false.")
+        found.append(f"{settings.asks_who}: set but not used, because AUTH_ENABLED is false; callers need no key.")
     if not settings.stateless_http and replicas > 1:
-        found.append("STATELESS_HTTP=false with several replicas: a session is known to one of them only.")
+        found.append("STATELESS_HTTP=false with several replicas: each session exists in one replica only.")
     return found

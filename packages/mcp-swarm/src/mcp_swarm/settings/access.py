@@ -1,4 +1,4 @@
-"""Who may call, and how that is known."""
+"""Settings of authentication: keys, tokens and signatures."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from mcp_swarm.settings.words import Seconds, SettingsGroup, WordList
 
-# A character outside of these can't be sent in an Authorization header as one token (RFC 9110, 5.6.2; RFC 6750, 2.1).
+# An Authorization header cannot carry other characters in one token (RFC 9110, section 5.6.2; RFC 6750, section 2.1).
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _ALGORITHMS = frozenset(
@@ -17,41 +17,43 @@ _ALGORITHMS = frozenset(
 
 
 class AccessSettings(SettingsGroup):
-    """Of keys, tokens and signatures."""
+    """Settings of keys, tokens and signatures."""
 
     auth_enabled: bool = False
-    """Ask every caller who it is: for a key of `AUTH_TOKEN` or `API_KEYS_FILE`, a token of `AUTH_JWT_ISSUER`, or a
-    signature."""
+    """Require authentication. Every caller needs a key (`AUTH_TOKEN` or `API_KEYS_FILE`), a token of `AUTH_JWT_ISSUER`,
+    or a signature."""
     auth_token: SecretStr | None = None
-    """A single key, which may do everything."""
+    """A single key. Its holder may use everything. Empty: disabled."""
     api_keys_file: Path | None = None
-    """File of many keys, hashed, each with its scopes, tools, rate and time; read again when it changes.
-    `mcp-swarm keys new` makes one."""
+    """Path of a file with hashed keys. Each key has its own scopes, tools, rate limit and expiry. The replica reads the
+    file again when it changes. `mcp-swarm keys new` makes a key."""
     auth_jwt_issuer: str = ""
-    """Who issues the tokens (JWT) that callers may show: `iss`."""
+    """Issuer of the tokens (JWT) that callers may use. It must be equal to the `iss` claim. Empty: no tokens."""
     auth_jwt_audience: WordList = ()
-    """For whom a token must be issued: one of these in its `aud`."""
+    """Accepted audiences of a token, comma-separated. The `aud` claim must contain at least one of them."""
     auth_jwt_jwks: str = ""
-    """The issuer's public keys (JWKS): a URL, asked again when an unknown key comes, or a file."""
+    """Public keys of the issuer (JWKS): a URL or the path of a file. The replica loads the keys again when a token has
+    an unknown key."""
     auth_jwt_algorithms: WordList = ("RS256", "ES256")
-    """Algorithms that tokens may be signed with; only such with public keys."""
+    """Accepted signature algorithms of tokens, comma-separated. Only algorithms with public keys are possible."""
     auth_jwt_scopes: WordList = ()
-    """Scopes that every token must have; without them: 403."""
+    """Scopes that every token must have, comma-separated. A token without them gets HTTP 403."""
     public_url: str = ""
-    """Where callers reach this server, such as `https://mcp.example.com`: clients that log in are told it, and where to
-    log in (RFC 9728). Required with `AUTH_JWT_ISSUER`."""
+    """URL at which clients reach this server, such as `https://mcp.example.com`. Clients that log in get this URL and
+    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER`."""
     signing: Literal["off", "accept", "require"] = "off"
-    """Signed requests (RFC 9421) of callers whose entry in `API_KEYS_FILE` has a public key."""
+    """Signed requests (RFC 9421). The public keys of the signers are in `API_KEYS_FILE`. `off`: signatures are ignored.
+    `accept`: a valid signature authenticates the caller, like a key or a token. `require`: every caller must sign."""
     signing_max_age_seconds: Seconds = Field(60, ge=1, le=3600)
-    """Time that a signature is good for."""
+    """Time for which a signature is valid, in seconds."""
     signing_skew_seconds: Seconds = Field(5, ge=0, le=300)
-    """By how much a signer's clock may be wrong."""
+    """Accepted difference between the clocks of the signer and the replica, in seconds."""
 
     @field_validator("auth_token")
     @classmethod
     def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):
-            raise ValueError("one or more visible ASCII characters, no spaces: nothing else fits a header")
+            raise ValueError("use one or more visible ASCII characters without spaces; a header carries nothing else")
         return value
 
     @field_validator("auth_jwt_algorithms")
@@ -59,14 +61,14 @@ class AccessSettings(SettingsGroup):
     def _public(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in _ALGORITHMS:
-                raise ValueError(f"{name!r} is none of {', '.join(sorted(_ALGORITHMS))}")
+                raise ValueError(f"{name!r} is not one of the algorithms {', '.join(sorted(_ALGORITHMS))}")
         return value
 
     @field_validator("public_url")
     @classmethod
     def _url(cls, value: str) -> str:
         if value and not _URL.fullmatch(value):
-            raise ValueError("no URL like https://mcp.example.com, without query")
+            raise ValueError("not a valid URL; write it like https://mcp.example.com, without a query")
         return value.rstrip("/")
 
     @model_validator(mode="after")
@@ -76,11 +78,11 @@ class AccessSettings(SettingsGroup):
                 if not getattr(self, name):
                     raise ValueError(f"{name.upper()}: required by AUTH_JWT_ISSUER={self.auth_jwt_issuer}")
         if self.signing != "off" and self.api_keys_file is None:
-            raise ValueError(f"API_KEYS_FILE: required by SIGNING={self.signing}; it holds the public keys")
+            raise ValueError(f"API_KEYS_FILE: required by SIGNING={self.signing}; the file has the public keys")
         return self
 
     @property
     def asks_who(self) -> str:
-        """The variables that say by what callers are known, comma-separated."""
+        """Names of the set variables that authenticate callers, comma-separated."""
         names = ("AUTH_TOKEN", "API_KEYS_FILE", "AUTH_JWT_ISSUER")
         return ", ".join(name for name in names if getattr(self, name.lower()))

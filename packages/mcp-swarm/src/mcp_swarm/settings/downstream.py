@@ -1,4 +1,4 @@
-"""What tools call."""
+"""Settings of the calls that tools make to APIs."""
 
 from pydantic import Field
 
@@ -6,22 +6,26 @@ from mcp_swarm.settings.words import Seconds, SettingsGroup
 
 
 class DownstreamSettings(SettingsGroup):
-    """Of calls to APIs by `mcp_swarm.downstream`, each host for itself."""
+    """Settings of calls to APIs by `mcp_swarm.downstream`. Each limit holds per host."""
 
     downstream_timeout_seconds: Seconds = Field(10, gt=0)
-    """Time for a call to an API, with all its retries; less if its tool's call has less left."""
+    """Time limit for a call to an API including all retries, in seconds. If the tool call has less time left, that time
+    is the limit."""
     downstream_connect_seconds: Seconds = Field(2, gt=0)
-    """Time for connecting to an API."""
+    """Time limit for a connection to an API, in seconds."""
     downstream_read_seconds: Seconds = Field(5, gt=0)
-    """Time in which an API may send nothing."""
+    """Maximum time without any data from an API, in seconds."""
     downstream_retries: int = Field(2, ge=0)
-    """How often a call is tried again that may be repeated and got no answer, 502, 503 or 504. All together at most a
-    fifth of the calls to a host, and two a second."""
+    """Maximum number of retries of a call to an API. A call is retried only if it is safe to repeat and got no answer
+    or HTTP 502, 503 or 504. All retries to one host together are limited to a fifth of its calls plus two per
+    second."""
     downstream_concurrency: int = Field(20, ge=1)
-    """Calls at once to one host; as many more wait, and one more is refused."""
+    """Maximum number of calls to one host that run at the same time. The same number of calls may wait. A further call
+    is refused."""
     downstream_breaker_failures: int = Field(5, ge=1)
-    """Failures in a row (no answer, or a 5xx) after which calls to a host are stopped for a while (circuit breaker)."""
+    """Number of failures in a row that open the circuit breaker of a host. A failure is no answer or HTTP 5xx. While
+    the circuit is open, the host gets no calls."""
     downstream_breaker_seconds: Seconds = Field(5, gt=0)
-    """Time for which it is; then one call finds out whether it is back."""
+    """Time for which the circuit stays open, in seconds. Then one call tests the host."""
     downstream_max_bytes: int = Field(10 * 1024 * 1024, ge=1)
-    """Largest answer of an API."""
+    """Maximum size of a response of an API, in bytes. A call with a larger response fails."""

@@ -1,10 +1,11 @@
-"""What stops a start."""
+"""The exception that stops the start of a process."""
 
 
 class StartupError(Exception):
-    """The process can't start. `str()` is what the operator reads: one line per problem, which names what to change.
+    """A reason why the process cannot start. The operator reads its text.
 
-    Raise it at import or in `create_app` when a setting or a file can't be used.
+    The text has one line per problem. Each line names what to change. Raise it at import or in `create_app` when a
+    setting or a file is invalid.
 
     Example:
 

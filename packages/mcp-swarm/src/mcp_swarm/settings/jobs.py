@@ -1,4 +1,4 @@
-"""Long jobs."""
+"""Settings of jobs."""
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -8,38 +8,41 @@ _SCHEMES = ("memory://", "redis://", "rediss://", "unix://", "redis+sentinel://"
 
 
 class JobSettings(SettingsGroup):
-    """Of the queue, its workers, and who submits to it."""
+    """Settings of the queue, of the workers, and of replicas that submit jobs."""
 
     jobs_url: SecretStr = SecretStr("memory://")
-    """Where jobs wait: `memory://`, in the one replica there is, or a Redis that replicas and workers share:
-    `redis://…`, or `redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name`."""
+    """Queue of jobs. `memory://`: in the memory of a single replica. `redis://…`: in a Redis that replicas and workers
+    share. With Sentinel: `redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name`."""
     jobs_copies: int = Field(0, ge=0)
-    """How many copies of Redis must have a job before its caller is told that it is accepted (Redis' `WAIT`). With 1 an
-    accepted job survives the loss of the master."""
+    """Number of Redis copies (Redis's own replicas) that must store a job before its caller gets the confirmation
+    (`WAIT` in Redis). With 1, a confirmed job survives the loss of the Redis master. 0: the master alone."""
     jobs_concurrency: int = Field(10, ge=1)
-    """Jobs that a worker runs at once."""
+    """Maximum number of jobs that a worker runs at the same time."""
     jobs_max_pending: int = Field(10_000, ge=1)
-    """Jobs that may wait or run; one more is refused with 429."""
+    """Maximum number of jobs that wait or run. A further job gets HTTP 429."""
     jobs_max_attempts: int = Field(3, ge=1)
-    """How often a job is begun whose worker is lost each time; then it has failed."""
+    """Maximum number of attempts at a job when its worker is lost each time. After the last attempt the job fails."""
     jobs_redelivery_seconds: Seconds = Field(30, ge=0.5)
-    """Time without a sign of life after which a worker's jobs go to another; a third more at most."""
+    """Time without a sign of life after which the jobs of a worker go to another worker, in seconds. It can take up to
+    a third longer."""
     jobs_timeout_seconds: Seconds = Field(600, gt=0)
-    """Time for a job that names no timeout of its own."""
+    """Time limit for a job without a timeout of its own, in seconds."""
     jobs_retention_seconds: Seconds = Field(3600, ge=1)
-    """Time that a finished job is kept which names no retention of its own."""
+    """Time for which a finished job without a retention of its own is kept, in seconds."""
     jobs_max_result_bytes: int = Field(1024 * 1024, ge=1)
-    """Largest result of a job, as JSON; beyond it the job has failed."""
+    """Maximum size of the result of a job, as JSON, in bytes. A job with a larger result fails."""
     jobs_wait_seconds: Seconds = Field(5, ge=0)
-    """Time that a call of a job's own tool waits for the result, before it tells how to get it."""
+    """Time that a call of a job's tool waits for the result, in seconds. After this time, the reply says how to get the
+    result."""
     jobs_unknown_seconds: Seconds = Field(120, ge=0)
-    """Time that a job waits for a worker that knows its name, as during an update; then it has failed."""
+    """Time that a job waits for a worker that has a job of this name, in seconds. During an update, some workers may
+    not have it yet. After this time the job fails."""
 
     @field_validator("jobs_url")
     @classmethod
     def _queue(cls, value: SecretStr) -> SecretStr:
         if not value.get_secret_value().startswith(_SCHEMES):
-            raise ValueError("neither memory:// nor the URL of a Redis, like redis://:password@redis:6379/0")
+            raise ValueError("not a queue; use memory:// or the URL of a Redis, like redis://:password@redis:6379/0")
         return value
 
     @property

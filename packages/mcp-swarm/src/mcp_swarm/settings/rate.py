@@ -1,4 +1,4 @@
-"""How often callers may call: a token bucket for each, and a bound of calls at once."""
+"""Settings of rate limits: a token bucket per caller, and a limit of calls that run at the same time."""
 
 import ipaddress
 import re
@@ -12,17 +12,18 @@ _FORM = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/(s|m|h|d))?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
 _LEAST_BURST = 10.0
-"""An agent's first calls come together: it discovers, lists, and calls."""
+"""Minimum burst, in calls. An agent sends its first calls together: it discovers the server, lists tools, and calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many tokens come back, how many are kept at most, and how many calls may run at once.
+    """A rate limit: the refill and the size of a token bucket, and a limit of calls that run at the same time.
 
     Attributes:
-        calls: in `seconds`; 0 for no bound.
-        burst: calls that may come at once.
-        concurrent: calls; 0 for no bound.
+        calls: Number of calls per `seconds`. 0: no limit.
+        seconds: Length of the period, in seconds.
+        burst: Size of the bucket: number of calls that may come at once.
+        concurrent: Maximum number of calls that run at the same time. 0: no limit.
     """
 
     calls: float
@@ -32,16 +33,16 @@ class Rate:
 
     @property
     def per_second(self) -> float:
-        """Tokens that come back per second; 0 for no bound."""
+        """Number of tokens that return to the bucket per second. 0: no limit."""
         return self.calls / self.seconds
 
     @property
     def bounds(self) -> bool:
-        """Whether it bounds anything."""
+        """Whether this rate limits anything."""
         return bool(self.calls or self.concurrent)
 
     def but(self, burst: float | None = None, concurrent: int | None = None) -> "Rate":
-        """The same, but for what is given."""
+        """Return a copy with another burst or concurrency. None keeps the value."""
         return Rate(
             self.calls,
             self.seconds,
@@ -50,7 +51,7 @@ class Rate:
         )
 
     def share(self, replicas: int) -> "Rate":
-        """One replica's part of it, by which a caller is at least let in now and then."""
+        """Return the share of one replica. Its burst and its concurrency allow at least one call."""
         concurrent = -(-self.concurrent // replicas)
         return Rate(self.calls / replicas, self.seconds, max(1.0, self.burst / replicas), concurrent)
 
@@ -62,38 +63,43 @@ NO_RATE = Rate(0, 1, 1)
 
 
 def parse(text: str) -> Rate:
-    """Read a rate such as `100/s`, `600/m`, `5000/h`, `20000/d` or plain `100`, which is per second.
+    """Parse a rate such as `100/s`, `600/m`, `5000/h` or `20000/d`. A plain `100` means 100 per second.
 
-    Its burst is what comes back in a quarter of a second, and ten at least.
+    The burst is the number of calls of a quarter of a second, and at least 10.
 
     Raises:
-        ValueError: it is none.
+        ValueError: The text is not a rate.
     """
     found = _FORM.fullmatch(text.strip())
     calls = float(found[1]) if found else 0.0
     if found is None or not calls:
-        raise ValueError(f"{text!r} is no rate; one is like 100/s, 600/m, 5000/h or 20000/d")
+        raise ValueError(f"{text!r} is not a rate; write it like 100/s, 600/m, 5000/h or 20000/d")
     seconds = _SECONDS[found[2] or "s"]
     return Rate(calls, seconds, max(_LEAST_BURST, calls / seconds / 4))
 
 
 class RateSettings(SettingsGroup):
-    """Of callers' rates, and of whom to believe where a call comes from."""
+    """Settings of rate limits, and of proxies that name the address of a caller."""
 
     rate_limit: str = ""
-    """Calls of each caller that has no rate of its own, as `100/s`, `600/m`, `5000/h`, `20000/d`; beyond it: 429. With
-    `REDIS_URL` all replicas together, else each. Empty: any number."""
+    """Rate limit of each caller without a limit of its own, such as `100/s`, `600/m`, `5000/h` or `20000/d`. A call
+    beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas together, otherwise for each
+    replica. Empty: no limit."""
     rate_burst: float | None = Field(None, ge=1)
-    """Calls that may come at once. Empty: those of a quarter of a second, and ten at least."""
+    """Number of calls that a caller may make at once (the size of its token bucket). Empty: the calls of a quarter of a
+    second, at least 10."""
     rate_concurrent: int = Field(0, ge=0)
-    """Calls of each caller that may run at once. 0: any number."""
+    """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. 0: no limit."""
     replica_rate_limit: str = ""
-    """Calls of all callers that one replica takes. Empty: any number."""
+    """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
+    429. Empty: no limit."""
     tool_costs: WordList = ()
-    """Tools whose calls count for more than one, by patterns: `generate_report=10,sales_*=2`."""
+    """Number of calls that one call of a tool counts as, by patterns of tool names: `generate_report=10,sales_*=2`. The
+    first pattern that matches the name decides. Without a match, a call counts as 1."""
     trusted_proxies: WordList = ()
-    """Addresses or networks of proxies whose `X-Forwarded-For` is believed, where callers that nobody asks who they are
-    shall be told apart by it. Never the mesh's own."""
+    """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
+    such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never
+    name the addresses of the routing mesh."""
 
     @field_validator("rate_limit", "replica_rate_limit")
     @classmethod
@@ -117,17 +123,17 @@ class RateSettings(SettingsGroup):
 
     @property
     def rate(self) -> Rate:
-        """Of callers that have none of their own."""
+        """Rate limit of callers without a limit of their own."""
         return (parse(self.rate_limit) if self.rate_limit else NO_RATE).but(self.rate_burst, self.rate_concurrent)
 
     @property
     def replica_rate(self) -> Rate:
-        """Of all callers together, in one replica."""
+        """Rate limit of one replica for all callers together."""
         return parse(self.replica_rate_limit) if self.replica_rate_limit else NO_RATE
 
     @property
     def costs(self) -> list[tuple[str, int]]:
-        """Patterns of tools' names, each with what a call counts for."""
+        """Patterns of tool names, each with the number of calls that one call counts as."""
         return _costs(self.tool_costs)
 
 
@@ -136,6 +142,6 @@ def _costs(words: tuple[str, ...]) -> list[tuple[str, int]]:
     for word in words:
         pattern, _, cost = word.rpartition("=")
         if not pattern or not cost.isdecimal() or not cost.isascii() or not 0 < int(cost) <= 1_000_000:
-            raise ValueError(f"{word!r} isn't like generate_report=10")
+            raise ValueError(f"{word!r} is not a pattern with a cost; write it like generate_report=10 (1 to 1000000)")
         costs.append((pattern, int(cost)))
     return costs

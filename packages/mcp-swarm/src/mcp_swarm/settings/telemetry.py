@@ -1,4 +1,4 @@
-"""What a replica tells of itself and of its calls, and to whom."""
+"""Settings of metrics, traces and the audit log."""
 
 import re
 from collections.abc import Mapping
@@ -10,27 +10,30 @@ from pydantic import SecretStr, field_validator
 from mcp_swarm.settings.words import SettingsGroup, WordList
 
 _HEADER = re.compile(r"\s*([A-Za-z0-9!#$%&'*+.^_`|~-]+)=([ -~]*)")
-"""A name (RFC 9110, section 5.1) and a value, which may be percent-encoded as in W3C's Baggage."""
+"""Pattern of a header: a name (RFC 9110, section 5.1), `=` and a value. The value may be percent-encoded, as in the
+Baggage specification of the W3C."""
 
 
 class TelemetrySettings(SettingsGroup):
-    """Of metrics and traces. OpenTelemetry's SDK reads its other variables itself, from the environment only."""
+    """Settings of metrics and traces. The OpenTelemetry SDK reads its other variables from the environment only."""
 
     metrics_token: SecretStr | None = None
-    """What Prometheus shows as `Authorization: Bearer` at `/metrics`. Empty: anybody may look, or, with `AUTH_ENABLED`,
-    every caller."""
+    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics.
+    If `AUTH_ENABLED` is set, only authenticated callers may read them."""
     otel_exporter_otlp_endpoint: str = ""
-    """Collector that takes traces by OTLP over HTTP, as `http://collector:4318`; needs the extra `traces`. The SDK's
-    other `OTEL_*` variables (sampler, limits, certificate) count, too. Empty: no traces."""
+    """URL of the collector that gets the traces, by OTLP over HTTP, such as `http://collector:4318`. It needs the extra
+    `traces`. The other `OTEL_*` variables of the OpenTelemetry SDK (sampler, limits, certificate) also apply. Empty: no
+    traces."""
     otel_exporter_otlp_headers: SecretStr | None = None
-    """Headers that the collector asks for, as `Authorization=Bearer%20…`."""
+    """Headers that the replica sends to the collector, such as `Authorization=Bearer%20…`. Separate several headers
+    with commas."""
 
     @field_validator("otel_exporter_otlp_endpoint")
     @classmethod
     def _endpoint(cls, value: str) -> str:
-        url = urlsplit(value)  # a ValueError of its own for brackets that don't match
+        url = urlsplit(value)  # it raises a ValueError for unmatched brackets
         if value and not (url.scheme in ("http", "https") and url.hostname):
-            raise ValueError("it isn't like http://collector:4318")
+            raise ValueError("not the URL of a collector; write it like http://collector:4318")
         return value.rstrip("/")
 
     @field_validator("otel_exporter_otlp_headers")
@@ -41,21 +44,25 @@ class TelemetrySettings(SettingsGroup):
 
     @property
     def otel_headers(self) -> Mapping[str, str]:
-        """The headers that the collector asks for."""
+        """Headers that the replica sends to the collector."""
         return _headers(self.otel_exporter_otlp_headers)
 
 
 class AuditSettings(SettingsGroup):
-    """Of the audit log."""
+    """Settings of the audit log."""
 
     audit_log: str = ""
-    """Where a line of each call goes: `stdout`, or a file of this replica's own. Empty: nowhere."""
+    """Destination of the audit log, which has one entry per call: `stdout`, or the path of a file that only this
+    replica writes. Empty: disabled."""
     audit_on_failure: Literal["drop", "refuse"] = "drop"
-    """When the audit log can't be written: lose lines and say how many, or refuse calls with 503."""
+    """Behavior when the replica cannot write the audit log. `drop`: entries are lost, and the log says how many.
+    `refuse`: calls get HTTP 503."""
     audit_arguments: WordList = ()
-    """Arguments that are shown in it, as patterns of `tool.argument`; of all others there is a digest."""
+    """Arguments that the audit log shows, as patterns of `tool.argument`, comma-separated. For all other arguments it
+    has a digest."""
     audit_key: SecretStr | None = None
-    """Key of digests and chain, so that who can write the log can't make a chain that holds."""
+    """Secret key of the digests and of the hash chain in the audit log, with at least 32 characters. Without the key,
+    nobody can write entries that pass the verification. Empty: the digests and the chain use no key."""
 
 
 def _headers(given: SecretStr | None) -> Mapping[str, str]:
@@ -64,6 +71,6 @@ def _headers(given: SecretStr | None) -> Mapping[str, str]:
         if pair.strip():
             header = _HEADER.fullmatch(pair)
             if header is None:
-                raise ValueError("it isn't like name=value,name=value")
+                raise ValueError("not a list of headers; write it like name=value,name=value")
             headers[header[1]] = unquote(header[2]).strip()
     return headers

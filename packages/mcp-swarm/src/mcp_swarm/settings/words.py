@@ -1,4 +1,4 @@
-"""What the groups of settings are made of."""
+"""The base class and the types of all groups of settings."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class SettingsGroup(BaseSettings):
-    """Settings of one subject. The string below each is its meaning in README's table."""
+    """A group of settings. The string below each field is its description in the table of README.md."""
 
     model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
@@ -19,6 +19,6 @@ def _split(value: object) -> object:
 
 
 WordList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
-"""Several, separated by commas."""
+"""A list of words, separated by commas."""
 
 Seconds = Annotated[float, Field(allow_inf_nan=False)]

@@ -1,1 +1,1 @@
-"""HTTP/1.1 between the socket and ASGI: uvicorn's protocol, with this server's manners."""
+"""HTTP/1.1 between the socket and ASGI: a protocol class for uvicorn, with the limits of this server."""

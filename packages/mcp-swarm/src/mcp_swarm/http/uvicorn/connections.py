@@ -1,4 +1,4 @@
-"""All connections of a replica: how many there may be, which one makes room for a new one, and their unsent bytes."""
+"""All connections of a replica: their maximum number, which one is closed for a new one, and their unsent bytes."""
 
 import asyncio
 import logging
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEY = "mcp_swarm.connections"
-"""Key of the lifespan's state under which the protocol finds the connections."""
+"""Key in the lifespan state. Its value is the `Connections` object that the protocol uses."""
 
 _SWEEP_SECONDS = 1.0
 
 _LEAVING = 128
-"""Connections beyond the limit that may be open for a moment, to be told why they are closed."""
+"""Number of connections beyond the limit that may stay open for a moment to get the error. Further ones are reset."""
 
 _FILES_BESIDE = 256
-"""Open files that are no connections of callers: what tools open, a database's connections, Python's own."""
+"""Number of open files that are not client connections: files of tools, database connections, files of Python."""
 
 
 class Connections:
-    """The open connections, looked at once a second instead of by a timer for each request."""
+    """The open connections of a replica. They are checked once a second, so that no request needs a timer."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.replica = replica_name(settings)
         self.draining = False
-        """Whether each response is to be its connection's last."""
+        """Whether each response must be the last of its connection."""
         self.opened = 0
-        """How many connections there have been."""
+        """Number of connections since the start, including closed ones."""
         self.closed: Callable[[int], object] = lambda _: None
-        """Called when a connection has ended, with the number of requests that it carried."""
+        """Function to call when a connection has ended, with the number of its requests."""
         self._open: set[HttpProtocol] = set()
         self._unsent: set[HttpProtocol] = set()
-        """Those whose clients read too slowly."""
+        """The connections with clients that read too slowly."""
         self._sweeping = False
 
     def drain(self) -> None:
         self.draining = True
 
     def add(self, connection: "HttpProtocol", loop: asyncio.AbstractEventLoop) -> None:
-        """Take a new connection, or refuse it if none of the others can make room for it."""
+        """Add a new connection. Refuse it if the limit is reached and no other connection can be closed for it."""
         most = self.settings.max_connections
         self.opened += 1
         self._open.add(connection)
@@ -65,7 +65,7 @@ class Connections:
                 connection.refuse("503 Service Unavailable", text, "retry-after: 1")
 
     def remove(self, connection: "HttpProtocol", requests: int) -> None:
-        """Forget a connection that has ended, and that carried so many requests."""
+        """Remove a connection that has ended. `requests` is the number of its requests."""
         self._open.discard(connection)
         self._unsent.discard(connection)
         self.closed(requests)
@@ -73,7 +73,8 @@ class Connections:
     def hold(self, connection: "HttpProtocol") -> None:
         """Record that a client reads too slowly, and limit the unsent bytes of all such clients together.
 
-        The connection whose client has read nothing for the longest time is ended first.
+        Beyond the limit, the connections end. The first to end is the one whose client has read nothing for the longest
+        time.
         """
         self._unsent.add(connection)
         waiting = sum(each.unsent for each in self._unsent)
@@ -87,7 +88,7 @@ class Connections:
         self._unsent.discard(connection)
 
     def _make_room(self, new: "HttpProtocol", now: float) -> bool:
-        """Close the connection that is first by `rank`. False if all must stay."""
+        """Close the connection with the smallest `rank`. Return False if all connections must stay."""
         ranked = [(rank, each) for each in self._open if each is not new and (rank := each.rank(now)) is not None]
         if not ranked:
             return False
@@ -104,9 +105,10 @@ class Connections:
 
 
 def allow_files(connections: int) -> None:
-    """Have the system let this process open a file for each of so many connections; warn if it doesn't.
+    """Raise the limit of open files of this process to fit a number of connections. Log a warning if that fails.
 
-    Many systems begin at 1024 and let a process ask for more. One that runs out of files can't accept connections.
+    On many systems the limit is 1024 at first, and a process may raise it. A process without free file descriptors
+    cannot accept connections.
     """
     wanted = connections + _FILES_BESIDE
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -115,5 +117,5 @@ def allow_files(connections: int) -> None:
     granted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (granted, most))
     if granted < wanted:
-        text = "MAX_CONNECTIONS=%d takes %d open files, and this process may have %d (ulimit -n)"
+        text = "MAX_CONNECTIONS=%d needs %d open files, but the limit of this process is %d; raise it (ulimit -n)"
         logger.warning(text, connections, wanted, granted)

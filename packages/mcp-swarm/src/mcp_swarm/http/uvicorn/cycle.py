@@ -1,4 +1,4 @@
-"""One request and its response, between uvicorn's parser and the app; and when responses are written."""
+"""One request and its response, between the parser and the app, and the time at which responses are written."""
 
 import asyncio
 import functools
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from mcp_swarm.http.uvicorn.protocol import HttpProtocol
 
 _SECONDS = 0.002
-"""Time for the work of a `Turn`; then the event loop reads what has come meanwhile."""
+"""Time limit for the work of a `Turn`, in seconds. Then the event loop reads the data that arrived in this time."""
 
 _LARGE = 64 * 1024
-"""Bytes of a body that is written by itself, and not together with other replies."""
+"""Minimum size of a body that is written alone and not together with other replies, in bytes."""
 
 
 class Turn:
-    """Does the work of connections (to parse, to answer) in the order in which it came, and writes replies together.
+    """A queue of the work of all connections (parsing, answering), which also writes their replies together.
 
-    Each write to a socket is a system call that may wake its reader on another core, or the network card's driver in a
-    virtual machine's host. The README beside this file says what that costs.
+    Each write to a socket is a system call. It may wake the reader on another core, or the driver of the network card
+    in the host of a virtual machine. README.md in this folder has the measured costs.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -39,7 +39,7 @@ class Turn:
         self._due = False
 
     def start(self, work: Callable[[], None]) -> None:
-        """Do a piece of work when the loop has read from all connections."""
+        """Queue a piece of work. It runs after the event loop has read from all connections."""
         self._waiting.append(work)
         self._be_due()
 
@@ -48,7 +48,7 @@ class Turn:
         self._be_due()
 
     def flush(self) -> None:
-        """Write the replies that wait. Call it before you write to a transport, or close it, in any other way."""
+        """Write the waiting replies. Call this before you write to a transport or close it in any other way."""
         replies, self._replies = self._replies, []
         for transport, reply in replies:
             if not transport.is_closing():
@@ -73,14 +73,14 @@ class Turn:
 
 
 turn_of = functools.lru_cache(maxsize=1)(Turn)
-"""The one that all connections of a loop share."""
+"""Returns the `Turn` that all connections of an event loop share."""
 
 
 class Cycle(RequestResponseCycle):
-    """uvicorn's cycle of one request and its response, with faster code for a response in one message.
+    """A request and its response, based on uvicorn's class, with faster code for a response in one message.
 
-    uvicorn checks each header with two regular expressions, and writes the head and the body separately. Its code still
-    sends a response in two or more messages, and a response after which the connection ends.
+    uvicorn checks each header with two regular expressions and writes the head and the body separately. Its code still
+    sends responses in two or more messages, and the last response of a connection.
     """
 
     logger = logging.getLogger("uvicorn.error")
@@ -90,7 +90,7 @@ class Cycle(RequestResponseCycle):
     expected_content_length = 0
 
     def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
-        # The same attributes as uvicorn's; those above are seldom set.
+        # The same attributes as in uvicorn's class. The attributes above rarely change.
         self.connection = connection
         self.scope = scope
         self.transport = connection.transport
@@ -105,12 +105,12 @@ class Cycle(RequestResponseCycle):
         self.response_started = self.response_complete = self._asked = False
 
     def abandon(self) -> None:
-        """Tell the app that its caller has gone. What the app sends from now on is thrown away."""
+        """Signal to the app that the client has disconnected. The server discards the rest of the response."""
         self.disconnected = True
         self.message_event.set()
 
     def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
-        """Take an ASGI message, or a response in one (`mcp_swarm.http.responses`)."""
+        """Send an ASGI message, or a whole response in one message (`mcp_swarm.http.responses`)."""
         kind = message["type"]
         if kind == WHOLE:
             if 0 < self.connection.settings.compress_min_bytes <= len(message["body"]):
@@ -121,17 +121,17 @@ class Cycle(RequestResponseCycle):
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
-        """Send one ASGI message of a response as uvicorn does. The last one returns when the kernel has all bytes."""
+        """Send one ASGI message of a response as uvicorn does. After the last one, wait for the kernel."""
         if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
         self.connection.turn.flush()
         await super().send(message)
-        del message  # it may be large, and the kernel may take long
+        del message  # free its memory: it may be large, and the wait may be long
         if self.response_complete:
             await self._taken()
 
     async def _taken(self) -> None:
-        """Wait for the kernel to take the whole response. Until then its request counts as in flight."""
+        """Wait until the kernel has the whole response. Until then the request is in flight."""
         if self.flow.write_paused:
             await self.flow.drain()
 
@@ -149,14 +149,14 @@ class Cycle(RequestResponseCycle):
             return self._send_parts(message)
         length = (b"content-length", b"%d" % len(body))
         head = b"\r\n".join(map(b": ".join, (length, *message["headers"], *self.default_headers)))
-        if head.find(b"\nconnection: ") >= 0:  # uvicorn handles this header; `find` is faster than `in`
+        if head.find(b"\nconnection: ") >= 0:  # uvicorn must handle this header; `find` is faster than `in`
             return self._send_parts(message)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
         if len(body) < _LARGE:
             self.connection.turn.write(self.transport, head + body)
-        else:  # which isn't copied
+        else:  # write a large body without copying it
             self.connection.turn.flush()
             self.transport.writelines((head, body))
         self.message_event.set()
@@ -184,8 +184,8 @@ class Cycle(RequestResponseCycle):
     async def receive(self) -> Any:
         """Return the next ASGI message.
 
-        If nothing of the body has arrived, the first message is an empty part, at once. So the reader of a body needs
-        a time limit only for what follows the first part.
+        If no part of the body has arrived, the first call returns an empty part at once. So the reader of a body needs
+        a time limit only for the parts after the first one.
         """
         first, self._asked = not self._asked, True
         if self.waiting_for_100_continue and not self.transport.is_closing():
@@ -195,7 +195,7 @@ class Cycle(RequestResponseCycle):
         if not (self.disconnected or self.response_complete):
             if first and not self.message_event.is_set():
                 return {"type": "http.request", "body": b"", "more_body": True}
-            if not self.connection.reader.unparsed:  # else there is enough to do
+            if not self.connection.reader.unparsed:  # otherwise the server first parses the data that it has
                 self.flow.resume_reading()
             if not self.message_event.is_set():
                 await self.message_event.wait()
@@ -207,9 +207,10 @@ class Cycle(RequestResponseCycle):
 
 
 class _Lingering:
-    """The transport of a request that was answered before all of it had come.
+    """The transport of a request that gets its answer before the whole request has arrived.
 
-    The rest may still be on its way. Closing at once would make the kernel send a reset, which may overtake the answer.
+    The rest may still arrive. If the server closed the connection at once, the kernel would send a reset. The reset may
+    reach the client before the answer.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: "HttpProtocol") -> None:

@@ -1,4 +1,4 @@
-"""A connection of HTTP/1.1: its requests are answered by the app within this server's limits."""
+"""An HTTP/1.1 connection: the app answers its requests, within the limits of this server."""
 
 import asyncio
 import contextvars
@@ -27,47 +27,51 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
 _LINGER_SECONDS = 2.0
-"""Time for a caller to read its answer while it still sends data, which the server throws away."""
+"""Time for a client to read its answer while it still sends data, in seconds. The server discards this data."""
 
 _STUCK_SECONDS = 1.0
-"""If a client takes nothing of its reply for this time, a new connection may replace its connection."""
+"""Time after which a client that reads nothing of its reply is stuck, in seconds. A new connection may then replace its
+connection."""
 
 _JITTER = 0.25
-"""Each connection's limits of age and requests differ at random, by at most this share of the setting. Otherwise all
-connections that were made together would end together."""
+"""Maximum random difference of a connection's limits of age and requests, as a share of the setting. Otherwise all
+connections that began at the same time would end at the same time."""
 
 _RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER with no time to linger (socket(7))."""
+"""SO_LINGER with a time of 0 seconds: the kernel resets the connection (socket(7))."""
 
 _ASGI: "ASGIVersions" = {"version": "3.0", "spec_version": "2.3"}
 
 
 def _nothing() -> None:
-    """Takes the place of `on_response_complete`, which refers to the connection."""
+    """Replace `on_response_complete`, which would keep a reference to the connection."""
 
 
 def _about(number: float) -> float:
-    return number * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # no secret hangs on it
+    return number * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  # not a secret
 
 
 class HttpProtocol(asyncio.Protocol):
-    """A connection, held to the settings' limits; uvicorn makes one for each.
+    """A connection with the limits of the settings. uvicorn creates one object per connection.
 
-    A connection ends after its share of requests or of time, or when the replica drains. Its last response says so
-    (`Connection: close`), so that no request is lost. A head that is too long (431), too slow (408) or wrong (400) is
-    refused, and a new connection for which none can make room (503).
+    A connection ends after a number of requests, after some time, or when the replica drains. Its last response has
+    `Connection: close`, so that no request is lost. The connection refuses a request head that is too long (431), too
+    slow (408) or invalid (400). A new connection beyond `MAX_CONNECTIONS` is refused with 503 if no other connection
+    can be closed for it.
 
-    The requests of one connection are answered one after the other, each in a later turn of the event loop, so that a
-    client that sends many at once delays nobody else. The server reads nothing from the connection meanwhile.
+    The app answers the requests of a connection one after the other, each in a later turn of the event loop. So a
+    client that sends many requests at once does not delay other clients. While a request is in flight, the server does
+    not read further requests from the connection.
     """
 
     _lingers_until: float | None = None
-    """Time at which a connection is cut whose last response has been sent."""
+    """Time of the event loop at which the server cuts the connection. None: the last response is not sent yet."""
     _retiring = False
+    """Whether the next response is the last one because the connection is old or had an invalid request."""
     unsent = 0
-    """Bytes that waited for the client at the last look."""
+    """Number of bytes that waited for the client at the last check."""
     unsent_since = 0.0
-    """Time at which the client last took some of them."""
+    """Time of the event loop at which the client last read some of the unsent bytes."""
 
     def __init__(
         self,
@@ -76,8 +80,8 @@ class HttpProtocol(asyncio.Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        # Python reads attributes faster if an object has at most 30 and `__init__` sets them all (measured: a tenth of
-        # the time that this package needs for a request). Those above are seldom set.
+        # Python reads attributes faster if an object has at most 30 attributes and `__init__` sets them all (measured:
+        # a tenth of the time that this package needs for a request). The attributes above rarely change.
         self.app: Any = config.loaded_app
         self.loop = _loop or asyncio.get_running_loop()
         self.server_state = server_state
@@ -86,11 +90,11 @@ class HttpProtocol(asyncio.Protocol):
         self.settings: Settings = self._connections.settings
         self._app_state = app_state
         self._keep_alive: float = config.timeout_keep_alive
-        self._context = contextvars.copy_context()  # in which no request has run
+        self._context = contextvars.copy_context()  # a context without values of any request
         self._active: Cycle | None = None
-        """The request that is being answered."""
+        """The request that the app answers now."""
         now = self._idle_since = self.loop.time()
-        """Time of the loop at which the connection began to wait for a request."""
+        """Time of the event loop at which the connection began to wait for a request."""
         age, requests = self.settings.max_connection_age_seconds, self.settings.max_requests_per_connection
         self._retires_at = now + _about(age) if age else math.inf
         self._requests_left = self._first_left = max(1, round(_about(requests))) if requests else -1
@@ -101,7 +105,7 @@ class HttpProtocol(asyncio.Protocol):
 
     @property
     def leaving(self) -> bool:
-        """Whether the next response is to be the last: its share is used, or it is to end and no request waits."""
+        """Whether the next response must be the last: no requests are left, or the connection ends and none waits."""
         return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
     @property
@@ -126,12 +130,12 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
-        """Order in which connections make room for a new one, smallest first; None if this one must stay."""
+        """Return the order in which connections are closed for a new one, smallest first. None: this one must stay."""
         if self.is_leaving:
             return None
         if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
             return 0, self.unsent_since
-        if self.reader.has_more:  # who sends requests without waiting can send them again (RFC 9112, section 9.3.2)
+        if self.reader.has_more:  # a client that pipelines must be able to retry (RFC 9112, section 9.3.2)
             return 3, self._retires_at
         if self._active is not None:
             return None
@@ -139,29 +143,31 @@ class HttpProtocol(asyncio.Protocol):
         return (1, self._idle_since) if since is None else (2, since)
 
     def make_room(self) -> None:
-        """End the connection for the sake of another."""
+        """Close the connection to make room for a new one."""
         self.turn.flush()
-        if self.transport.get_write_buffer_size():  # to close it would wait until that has been taken
+        if self.transport.get_write_buffer_size():  # `close` would wait until the client has read these bytes
             self.cut()
         else:
             self.transport.close()
 
     def look(self, now: float) -> None:
-        """Close the connection if something takes too long; let it end if it is old."""
+        """Close the connection if a time limit is over. If the connection is old, make the next response its last."""
         if self._lingers_until is not None:
             if self._lingers_until < now:
                 self.cut()
         elif self._takes_nothing(now):
             self.cut()
         elif self.reader.is_late(now - self.settings.receive_timeout_seconds):
-            self.refuse("408 Request Timeout", "The request's head took too long to arrive.")
+            seconds = self.settings.receive_timeout_seconds
+            text = f"Request head too slow: it did not arrive within {seconds:g} s (RECEIVE_TIMEOUT_SECONDS)."
+            self.refuse("408 Request Timeout", text)
         elif self._active is None and not self.reader.has_more and self._idle_since < now - self._keep_alive:
             self.transport.close()
         elif self._retires_at < now:
             self._retiring = True
 
     def _takes_nothing(self, now: float) -> bool:
-        """Whether bytes have waited too long for the client, and it took none of them in that time."""
+        """Return whether bytes have waited too long and the client has read none of them in this time."""
         unsent = self.transport.get_write_buffer_size()
         if not unsent or not self.unsent or unsent < self.unsent:
             self.unsent_since = now
@@ -169,7 +175,7 @@ class HttpProtocol(asyncio.Protocol):
         return self.unsent_since < now - self.settings.send_timeout_seconds
 
     def pause_writing(self) -> None:
-        """Record that the client reads more slowly than the server sends."""
+        """Record that the client reads slower than the server sends."""
         self.flow.pause_writing()
         self.unsent = self.transport.get_write_buffer_size()
         self.unsent_since = self.loop.time()
@@ -181,7 +187,7 @@ class HttpProtocol(asyncio.Protocol):
         self._go_on_later()
 
     def data_received(self, data: bytes) -> None:
-        """Take data. A small piece is parsed at once, a large one in several turns, for the sake of others."""
+        """Handle received data. Parse a small piece at once and a large one in several turns, to be fair to others."""
         reader = self.reader
         if reader.deaf:
             return
@@ -198,13 +204,14 @@ class HttpProtocol(asyncio.Protocol):
             self.loop.call_soon(self._go_on, context=self._context)
 
     def _go_on(self) -> None:
-        """Parse a part of what has come, at most up to the end of a request, and start to answer that request."""
+        """Parse a part of the received data, at most up to the end of a request, and start to answer that request."""
         reader = self.reader
         reader.read(busy=self._active is not None)
         if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
             self._active = reader.waiting.popleft()
             self._requests_left -= 1
-            self.turn.start(self._answer)  # when the loop has read from all connections: replies go out together, too
+            # It runs after the loop has read from all connections, so the server writes the replies together.
+            self.turn.start(self._answer)
             reader.read(busy=True)
         if reader.unparsed:
             self.flow.pause_reading()
@@ -214,20 +221,21 @@ class HttpProtocol(asyncio.Protocol):
             self.flow.resume_reading()
 
     def cut(self) -> None:
-        """End the connection at once, and throw away what its client hasn't read.
+        """End the connection at once with a reset, and discard the bytes that the client has not read.
 
-        Without a reset the kernel would keep these bytes as long as the client doesn't read.
+        Without a reset, the kernel would keep these bytes as long as the client does not read.
         """
         sock = self.transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # the socket is already closed
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 
     def linger(self) -> None:
-        """Close the connection in a way that lets the caller read its answer although it has not sent everything.
+        """Close the connection in steps, so that a client that still sends data can read its answer.
 
-        Closing at once would send a reset, which may overtake the answer (RFC 9112, section 9.6).
+        If the server closed the connection at once, the kernel would send a reset. The reset may reach the client
+        before the answer (RFC 9112, section 9.6).
         """
         self.turn.flush()
         self.reader.stop()
@@ -251,9 +259,9 @@ class HttpProtocol(asyncio.Protocol):
         self.reader.close()
 
     def shutdown(self) -> None:
-        """Close the connection when it has been answered; uvicorn calls it when it stops."""
+        """Close the connection after the answers to all its requests. uvicorn calls this method when it stops."""
         self.turn.flush()
-        while self.reader.can_read(busy=self._active is not None):  # what has come is answered
+        while self.reader.can_read(busy=self._active is not None):  # all received requests get an answer
             self._go_on()
         latest = self.reader.latest
         if latest is None or latest.response_complete:
@@ -263,7 +271,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _answer(self) -> None:
         cycle = self._active
-        if cycle is None:  # the connection was lost meanwhile
+        if cycle is None:  # the connection was lost before the turn of this request
             return
         running: Any = self.app(cycle.scope, cycle.receive, cycle.send)
         task: asyncio.Task[None] = eager_task.start(running, loop=self.loop, context=self._context.copy())
@@ -274,7 +282,7 @@ class HttpProtocol(asyncio.Protocol):
             task.add_done_callback(functools.partial(self._ended, cycle), context=self._context)
 
     def _ended(self, cycle: Cycle, task: asyncio.Task[None]) -> None:
-        """Finish a request. What went wrong is handled by uvicorn's own code."""
+        """Finish a request. uvicorn's own code handles errors."""
         self.server_state.tasks.discard(task)
         if cycle.response_complete and not task.cancelled() and task.exception() is None:
             cycle.on_response = _nothing
@@ -285,36 +293,36 @@ class HttpProtocol(asyncio.Protocol):
             looking.add_done_callback(self.server_state.tasks.discard)
 
     def on_response_complete(self) -> None:
-        """Go on with what the client has sent meanwhile, or wait for its next request."""
+        """Continue with the data that the client has sent, or wait for its next request."""
         self.server_state.total_requests += 1
         self._active = None
         if self.is_leaving:
             return
         self._idle_since = self.loop.time()
-        if self.reader.head_since is not None:  # the server couldn't read on meanwhile
+        if self.reader.head_since is not None:  # the time limit starts again, because the server did not read
             self.reader.head_since = self._idle_since
         if self.reader.has_more:
             self._go_on_later()
-        elif self.reader.deaf:  # what came behind the request was no HTTP
+        elif self.reader.deaf:  # the data after the request was not valid HTTP
             self.linger()
         else:
             self.flow.resume_reading()
 
     def refuse(self, status: str, text: str, *headers: str) -> None:
-        """Answer a request that the app must not see, after the requests before it, and close the connection."""
+        """Refuse a request without the app, after the answers to earlier requests, and close the connection."""
         reader = self.reader
         reader.unparsed = b""
         cycle = reader.latest
         if cycle is not None and not cycle.response_complete:
             if cycle is not self._active and cycle.more_body:
-                reader.waiting.pop()  # it never gets its body
+                reader.waiting.pop()  # the body of this request never arrives
             elif cycle.more_body and not cycle.response_started:
                 cycle.abandon()
                 self._active = None
             if self._active is not None or reader.waiting:
                 reader.deaf = self._retiring = True
                 return
-        elif cycle is not None and cycle.more_body:  # the rest of a request that has been answered
+        elif cycle is not None and cycle.more_body:  # the invalid data is the rest of an answered request
             self.linger()
             return
         body = f"{text}\n".encode()

@@ -1,4 +1,4 @@
-"""What a client sends: requests, read one after the other by httptools."""
+"""Read the requests of a connection, one after the other, with httptools."""
 
 import functools
 import logging
@@ -18,92 +18,96 @@ if TYPE_CHECKING:
 logger = logging.getLogger("uvicorn.error")
 
 SLICE = 2048
-"""Bytes that are parsed in one step. The shortest request has 25 bytes: at most 82 requests of a connection wait."""
+"""Number of bytes that are parsed in one step. The shortest request has 25 bytes, so at most 82 requests of a
+connection wait."""
 
 _SLICES = 4
-"""Slices that are parsed before it is another connection's turn: half a millisecond if each chunk has one byte."""
+"""Number of slices that are parsed before another connection gets its turn. This takes half a millisecond if each chunk
+of a body has one byte."""
 
 _MOST_HEADERS = 100
-"""Header fields of a request, as Apache and gunicorn have it; each takes much more memory than its bytes."""
+"""Maximum number of header fields of a request, as in Apache and gunicorn. Each field needs much more memory than its
+bytes."""
 
 _SHORT_URL = 64
-"""Bytes of a URL that is worth remembering; nearly all are `/mcp`."""
+"""Maximum size of a URL that is cached, in bytes. Nearly all URLs are `/mcp`."""
 
 _BAD = "400 Bad Request", "Invalid HTTP request received."
-_TOO_LONG = "431 Request Header Fields Too Large", "The request's head is too long."
-_TOO_MANY = _TOO_LONG[0], f"The request has more than {_MOST_HEADERS} header fields."
-_HOST = _BAD[0], "Send exactly one Host header (RFC 9112, section 3.2)."
+_TOO_LARGE = "431 Request Header Fields Too Large"
+_TOO_MANY = _TOO_LARGE, f"Request head too large: the limit is {_MOST_HEADERS} header fields."
+_HOST = _BAD[0], "Invalid HTTP request: send exactly one Host header (RFC 9112, section 3.2)."
 
 
 class _RefusedError(Exception):
-    """Stops the parser; `Reader._refusal` is what the caller is told."""
+    """An exception that stops the parser. `Reader._refusal` has the error for the client."""
 
 
 @functools.lru_cache(maxsize=64)
 def _split(url: bytes) -> tuple[str, bytes, bytes]:
-    """A URL's path without escapes, its path as it came, and its query."""
+    """Return the unescaped path of a URL, its raw path, and its query."""
     parsed = httptools.parse_url(url)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
 
 class Reader:
-    """Makes a `Cycle` of each request of a connection; httptools calls the methods that begin with `on_`.
+    """A parser that makes a `Cycle` of each request of a connection. httptools calls the methods that begin with `on_`.
 
-    A request that is wrong, or whose head has more than `longest` bytes, is refused, and all that comes after it is
-    thrown away. `scope` is what the ASGI scopes of all requests have in common; each gets a copy of the app's `state`.
+    The reader refuses an invalid request and a request with a head of more than `longest` bytes. It discards all data
+    after such a request. `scope` has the common part of the ASGI scopes of all requests. Each scope gets a copy of the
+    app's `state`.
     """
 
     deaf = False
-    """Whether the server throws away what comes."""
+    """Whether the server discards all further data."""
     _framing_only = False
-    """Whether the parser reads a head a second time, so that it finds the end of the body."""
+    """Whether the parser reads the framing headers a second time to find the end of the body."""
     _refusal: tuple[str, str] | None = None
-    """What is wrong with a request that the parser itself would accept: an HTTP status, and a text for the caller."""
+    """The error of a request that httptools would accept: an HTTP status, and a text for the client."""
 
     def __init__(self, connection: "HttpProtocol", longest: int, scope: dict[str, Any], state: dict[str, Any]) -> None:
-        # All attributes but those above, which are seldom set: see `HttpProtocol.__init__`.
+        # `HttpProtocol.__init__` says why all attributes are set here, except the rarely changed ones above.
         self._connection = connection
         self._longest = longest
         self._scope = scope
         self._state = state
         self._parser = httptools.HttpRequestParser(self)
         self.latest: Cycle | None = None
-        """The request whose head was read last."""
+        """The request with the last complete head."""
         self.waiting: deque[Cycle] = deque()
-        """Requests that have come and are not being answered yet."""
+        """Received requests that wait for their turn."""
         self.unparsed = b""
-        """Bytes that have come and are not parsed yet."""
+        """Received bytes that are not parsed yet."""
         self.head_since: float | None = None
-        """Time at which the first part of an incomplete head came."""
+        """Time of the event loop at which the first part of an incomplete head arrived."""
         self._in_head = False
-        """Whether a request has begun whose head is incomplete."""
+        """Whether a request has begun and its head is incomplete."""
         self._head_size = 0
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._missing = 0
-        """Bytes of the body that have not come, as its Content-Length says."""
+        """Number of bytes of the body that have not arrived, according to Content-Length."""
 
     @property
     def has_more(self) -> bool:
-        """Whether the client has sent more than the request that is being answered."""
+        """Whether the client has sent more than the request that the server answers now."""
         return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
     def is_late(self, since: float) -> bool:
-        """Whether an incomplete head began before a time, and no more of it waits to be parsed."""
+        """Return whether an incomplete head began before `since`, and no more of it waits to be parsed."""
         return self.head_since is not None and self.head_since < since and not self.unparsed
 
     @property
     def has_room(self) -> bool:
-        """Whether more may come: the app has read most of the body so far, or has answered without it."""
+        """Whether the server can read more: the app has read most of the received body, or has already answered."""
         latest = self.latest
         return latest is None or latest.response_complete or len(latest.body) <= HIGH_WATER_LIMIT
 
     def can_read(self, *, busy: bool) -> bool:
-        """Whether there is more to parse now. `busy`: the connection answers a request."""
+        """Return whether the reader can parse more now. `busy`: the server answers a request of this connection."""
         return bool(self.unparsed) and (self._body_comes() or not (busy or self.waiting))
 
     def read(self, *, busy: bool) -> None:
-        """Parse a part of what has come, at most up to a whole request that must wait for the one before."""
+        """Parse a part of the received data. Stop after a whole request if it must wait for the request before it."""
         for _ in range(_SLICES):
             if not self.can_read(busy=busy):
                 break
@@ -112,13 +116,13 @@ class Reader:
             self._parse(data)
 
     def stop(self) -> None:
-        """Throw away what has come and what will come."""
+        """Discard the received data and all further data."""
         self.deaf = True
         self.unparsed = b""
         self.waiting.clear()
 
     def close(self) -> None:
-        """Forget the connection, which has ended, so that no reference cycle is left."""
+        """Delete the references to the ended connection, so that no reference cycle remains."""
         self.stop()
         self.latest = None
         del self._parser, self._connection
@@ -133,7 +137,7 @@ class Reader:
             except httptools.HttpParserUpgrade as upgrade:
                 self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            # No name for the exception: it and this frame would refer to each other.
+            # The exception gets no name: otherwise the exception and this frame would refer to each other.
             if self._refusal is None:
                 logger.warning("Invalid HTTP request received.")
             self._connection.refuse(*(self._refusal or _BAD))
@@ -141,20 +145,20 @@ class Reader:
             self._has_part_of_head(len(data))
 
     def _has_part_of_head(self, size: int) -> None:
-        if self.head_since is None:  # it began somewhere in these bytes, so they aren't counted
+        if self.head_since is None:  # the head began somewhere in these bytes, so they do not count
             self.head_since, self._head_size = self._connection.loop.time(), 0
         else:
             self._head_size += size
         if self._head_size > self._longest:
-            self._connection.refuse(*_TOO_LONG)
+            self._connection.refuse(*self._too_long())
         elif len(self._headers) > _MOST_HEADERS:
             self._connection.refuse(*_TOO_MANY)
 
     def _ignore_upgrade(self, rest: bytes) -> None:
-        """Answer a request that asks for another protocol as if it didn't (RFC 9110, section 7.8).
+        """Ignore the Upgrade header of a request (RFC 9110, section 7.8).
 
         The parser has stopped after the head, because the other protocol would begin there. So a new parser continues
-        with the body. It first reads the headers that tell where the body ends.
+        with the body. It first reads the headers that define the end of the body.
         """
         if framing := self._framing():
             self._parser = httptools.HttpRequestParser(self)
@@ -183,13 +187,13 @@ class Reader:
         raise _RefusedError
 
     def on_headers_complete(self) -> None:
-        """Make a request's scope and its cycle, as uvicorn does."""
+        """Create the scope and the cycle of a request, as uvicorn does."""
         if self._framing_only:
             return
         self._in_head = False
         self.head_since = None
         if self._head_size + 2 * SLICE > self._longest and self._length_of_head() > self._longest:
-            self._end_parsing(_TOO_LONG)
+            self._end_parsing(self._too_long())
         parser, pairs = self._parser, self._headers
         headers = dict(pairs)
         if len(pairs) > _MOST_HEADERS:
@@ -217,8 +221,11 @@ class Reader:
         )
         self.waiting.append(self.latest)
 
+    def _too_long(self) -> tuple[str, str]:
+        return _TOO_LARGE, f"Request head too large: the limit is {self._longest} bytes (MAX_HEAD_BYTES)."
+
     def _length_of_head(self) -> int:
-        """Bytes of a head that has come as a whole, but for its first line's method and version."""
+        """Return the size of a complete head in bytes, without the method and the version in its first line."""
         return len(self._url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self._headers)
 
     def on_body(self, body: bytes) -> None:
@@ -232,7 +239,7 @@ class Reader:
             self._missing -= len(body)
 
     def on_message_complete(self) -> None:
-        """End a request. If it asks for another protocol and has a body, this is called again after the body."""
+        """End a request. For a request with an Upgrade header and a body, httptools calls this again after the body."""
         cycle = self.latest
         if cycle is None or (self._parser.should_upgrade() and self._framing()):
             return
@@ -243,5 +250,5 @@ class Reader:
             self.deaf = True
 
     def _framing(self) -> list[tuple[bytes, bytes]]:
-        """The headers that tell where the body ends."""
+        """Return the headers that define the end of the body."""
         return [(name, value) for name, value in self._headers if name in (b"content-length", b"transfer-encoding")]
