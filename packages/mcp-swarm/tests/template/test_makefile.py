@@ -115,3 +115,20 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
         assert locks["requirements.lock"] <= locks[lock], lock
     every = set[tuple[str, str]]().union(*locks.values())
     assert len({name for name, _ in every}) == len(every)
+
+
+@made_by_make
+def test_arguments_go_to_pytest() -> None:
+    """`make test ARGS="-k …"` runs the tests with these words in their names, of the server and of the package."""
+    done = make("test", *HERE, "ARGS=-k test_a_resource_that_is_not_there")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_lock_renews_all_versions() -> None:
+    """`make lock` lets uv choose newer versions for each lock. The test only looks at the commands."""
+    done = make("--dry-run", "lock", *HERE)
+    assert done.returncode == 0, done.stderr
+    compiled = [line for line in done.stdout.splitlines() if "pip compile" in line]
+    assert compiled
+    assert all("--upgrade" in line for line in compiled)

@@ -187,8 +187,9 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     assert "DEPLOY_SECONDS ?= 700" in conflict
     kept = [line for line in conflict.splitlines() if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
     (made / "Makefile").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
-    done = make(made, "test")
+    done = make(made, "locks", "test")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: version for name, version in pins(made).items() if name in after} == after
 
 
 def pins(folder: Path) -> dict[str, str]:
