@@ -137,7 +137,7 @@ def test_four_plain_tools_do_for_any_client(replicas: tuple[Jobs, Jobs], tmp_pat
     identity = call(here, "submit_job", submission)["structuredContent"]["id"]
     assert call(there, "submit_job", submission)["structuredContent"]["id"] == identity
     conflict = call(there, "submit_job", {**submission, "arguments": {**arguments, "seconds": 1}})
-    assert text(conflict) == "This Idempotency-Key was used for another submission."
+    assert text(conflict) == "This Idempotency-Key was used for another job or other arguments; use a new key."
     assert call(there, "job_status", {"job_id": identity})["structuredContent"]["status"] in ("pending", "running")
     assert "result" not in call(here, "job_result", {"job_id": identity})["structuredContent"]
     assert call(there, "cancel_job", {"job_id": identity})["structuredContent"]["status"] == "cancelled"

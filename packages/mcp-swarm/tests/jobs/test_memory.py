@@ -26,7 +26,7 @@ def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Pa
         jobs.wait(running, "running")
         first, again = (jobs.post("exits", key="k").json()["id"] for _ in range(2))
         assert first == again
-        assert jobs.wait(first)["error"] == "it failed"
+        assert jobs.wait(first)["error"] == "The job failed; the server's log has the reason."
         page = jobs.client.get("/jobs", params={"limit": 2}).json()
         assert [job["id"] for job in page["jobs"]] == [first, running]
         rest = jobs.client.get("/jobs", params={"cursor": page["next_cursor"]}).json()["jobs"]
