@@ -97,8 +97,11 @@ def test_what_cannot_work_is_refused_at_the_start(
     ("source", "said"),
     [
         ("@job\ndef plain() -> int:\n    return 1", "plain: a job is an async function"),
-        ("@job(timeout=0)\nasync def hasty() -> int:\n    return 1", "hasty: timeout=0 is not a time in seconds"),
-        ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 is less than none"),
+        (
+            "@job(timeout=0)\nasync def hasty() -> int:\n    return 1",
+            "hasty: timeout=0 must be a number of seconds greater than 0",
+        ),
+        ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 must be 0 or more"),
         (
             "@job(name='two')\nasync def one() -> int:\n    return 1\n\n\n@job\nasync def two() -> int:\n    return 1",
             "job 'two' is already defined at",
