@@ -122,7 +122,8 @@ def test_a_job_s_own_tool_waits_a_moment(replicas: tuple[Jobs, Jobs], tmp_path: 
     here, there = replicas
     answer = call(url_of(here), "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
     identity = answer["structuredContent"]["id"]
-    assert text(answer) == f"Still running after 1 s. Ask job_status and job_result for job_id {identity!r}."
+    expected = f"The job is still running after 1 s. Call job_status or job_result with job_id {identity!r}."
+    assert text(answer) == expected
     there.wait(identity)
     assert call(url_of(there), "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
     failed = call(url_of(here), "tells", {"why": "no such table"})

@@ -108,7 +108,7 @@ def test_what_cannot_work_is_refused_at_the_start(
         ),
         (
             "@tool\nasync def submit_job() -> int:\n    return 1\n\n\n@job\nasync def one() -> int:\n    return 1",
-            "tool 'submit_job' has the name of a job's tool",
+            "tool 'submit_job' has the name of a job or a job tool; rename the tool",
         ),
         ("@job\nasync def odd(*args: int) -> int:\n    return 1", "odd: "),
     ],
