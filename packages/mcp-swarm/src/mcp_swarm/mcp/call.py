@@ -54,7 +54,7 @@ class Call:
             await self._write(b"event: message\r\ndata: " + message + b"\r\n\r\n")
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
-        """Send the JSON-RPC response and end the reply. An event stream ignores `status`, because it has sent its own."""
+        """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
         return self._end(message) if self.streaming else send_json(self.scope, self.send, status, message)
 
     async def wait_for(self, task: asyncio.Task[Any], seconds: float | None = None) -> None:

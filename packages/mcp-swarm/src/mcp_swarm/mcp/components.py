@@ -92,9 +92,7 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     tools = {item.component.name: item.where for item in found if isinstance(item.component, Tool)}
     for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
         if name in tools:
-            raise DiscoveryError(
-                f"{tools[name]}: tool {name!r} has the name of a job or of a job tool; rename the tool"
-            )
+            raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job or a job tool; rename the tool")
         if name in JOB_TOOLS and name in discovered.jobs:
             raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool with this name; rename the job")
     return discovered

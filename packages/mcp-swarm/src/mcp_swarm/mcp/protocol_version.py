@@ -51,9 +51,8 @@ class Envelopes:
         if "progressToken" in meta:
             if not _is_usual(meta["progressToken"]):
                 return False
-            meta = {
-                name: value for name, value in meta.items() if name != "progressToken"
-            }  # it differs in each request
+            # Each request has another progress token.
+            meta = {name: value for name, value in meta.items() if name != "progressToken"}
         try:
             key = method, version, orjson.dumps(meta)  # as text, because Python treats 1 and true as equal
         except TypeError:

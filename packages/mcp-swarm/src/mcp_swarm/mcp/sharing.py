@@ -41,9 +41,7 @@ class Subscriptions(ListenHandler):
             MCPError: subscriptions are closed, so nothing would end the stream.
         """
         if self._closed:
-            raise MCPError(
-                INTERNAL_ERROR, "This replica has closed its subscriptions; send subscriptions/listen again."
-            )
+            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
         return await super().__call__(ctx, params)
 
     def offer(self) -> None:
