@@ -99,7 +99,7 @@ def test_what_cannot_work_is_refused_at_the_start(
         ("@job\ndef plain() -> int:\n    return 1", "plain: a job is an async function"),
         (
             "@job(timeout=0)\nasync def hasty() -> int:\n    return 1",
-            "hasty: timeout=0 must be a number of seconds greater than 0",
+            "hasty: timeout=0 must be a finite number of seconds greater than 0",
         ),
         ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 must be 0 or more"),
         (

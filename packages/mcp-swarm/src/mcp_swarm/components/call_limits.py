@@ -1,4 +1,4 @@
-"""The limits of one call of a component: its time, and the exceptions that leave it.
+"""The limits of one call of a component: a time limit, and a filter for the exceptions that it raises.
 
 With FastMCP alone, a tool that calls `sys.exit()` ends the server's task group, and every later request fails. FastMCP
 also waits forever for a call that ignores its cancellation. Here each call runs in a task of its own, together with its

@@ -26,7 +26,7 @@ from mcp_swarm.components.cache.cached_tool import CachedTool
 from mcp_swarm.components.cache.policy import policy_of
 from mcp_swarm.components.checks import Check
 from mcp_swarm.components.containment import AsyncFunction, Function, contain, mask_prompt_errors
-from mcp_swarm.components.job import Job, JobMeta, made
+from mcp_swarm.components.job import Job, JobMeta, make_job
 from mcp_swarm.components.lifespan import Lifespan
 from mcp_swarm.components.marks import MARK
 from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
@@ -131,7 +131,7 @@ def discover(settings: Settings) -> Discovered:
 
 def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:
     try:
-        return made(function, meta)
+        return make_job(function, meta)
     except (ValueError, TypeError, NameError) as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
 

@@ -144,13 +144,13 @@ class Job:
         return self._function(**arguments, **dict.fromkeys(self._progress, progress))
 
 
-def made(function: Callable[..., Any], meta: JobMeta) -> Job:
+def make_job(function: Callable[..., Any], meta: JobMeta) -> Job:
     """Make a job from a marked function; raise ValueError or TypeError if the function cannot be a job."""
     if not inspect.iscoroutinefunction(function):
         raise ValueError("@job needs an async function (async def), so that a worker can cancel the job")
     for what, seconds in (("timeout", meta.timeout), ("retention", meta.retention)):
         if seconds is not None and not 0 < seconds < math.inf:
-            raise ValueError(f"{what}={seconds} must be a number of seconds greater than 0")
+            raise ValueError(f"{what}={seconds} must be a finite number of seconds greater than 0")
     if meta.retries < 0:
         raise ValueError(f"retries={meta.retries} must be 0 or more")
     signature = inspect.signature(function, eval_str=True)

@@ -32,8 +32,8 @@ def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
 
         @lifespan
         async def client() -> AsyncIterator[None]:
-            async with httpx2.AsyncClient() as made:
-                clients[:] = [made]
+            async with httpx2.AsyncClient() as opened:
+                clients[:] = [opened]
                 yield
 
         @tool

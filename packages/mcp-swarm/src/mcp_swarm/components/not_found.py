@@ -51,9 +51,9 @@ class TypedTemplate(FunctionResourceTemplate):
     @classmethod
     def of(cls, template: FunctionResourceTemplate) -> "TypedTemplate":
         """Return a copy of the template as an instance of this class."""
-        made = cls(**dict(template))
-        made.__pydantic_private__ = template.__pydantic_private__
-        return made
+        copy = cls(**dict(template))
+        copy.__pydantic_private__ = template.__pydantic_private__
+        return copy
 
     async def read(self, arguments: dict[str, Any]) -> str | bytes | ResourceResult:
         """Read the resource; raise ResourceNotFound if an argument does not have the type of its parameter."""

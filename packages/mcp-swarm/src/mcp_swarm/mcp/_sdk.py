@@ -79,7 +79,7 @@ def needs_cleanup(connection: Connection) -> bool:
 def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, Any]]:
     """Return a function that converts a handler's result to the form of a protocol version.
 
-    The function validates the result, drops the fields that the version does not have, and adds the version's own.
+    The function validates the result, drops the fields that the version does not have, and adds those that it requires.
     """
     return partial(runner_of(mcp, None, version)._serialize, method, version)
 
@@ -257,7 +257,7 @@ def _process_wide(mcp: FastMCP) -> dict[ContextVar[Any], Any]:
 class Binding:
     """The source of FastMCP's request contexts. The parts of a context are made only when a tool reads them.
 
-    Most tools never use their Context, and to make all its parts takes longer than to call the tool.
+    Most tools never use their Context. Making all parts of a Context takes longer than calling the tool.
     """
 
     __slots__ = ("_same", "mcp", "state")

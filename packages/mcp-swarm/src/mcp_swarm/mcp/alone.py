@@ -43,7 +43,7 @@ class AloneOnly:
             self._subscriptions.offer() if alone else self._subscriptions.withdraw()
         if alone:
             offered = " and ".join(what) or "everything"
-            logger.warning("This replica is the only replica again; it again offers %s", offered)
+            logger.warning("This replica is the only one again; it offers %s again", offered)
             return
         if not self._settings.request_state_ring:
             what.append("multi-round tools (all replicas need the same REQUEST_STATE_KEYS)")

@@ -1,4 +1,4 @@
-"""The decision which path each tool takes, made at the start and after each change of the components."""
+"""The planner: it decides the path of each tool at the start and after each change of the components."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,9 +21,10 @@ from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.plan import Plan, Templates
 
 _EVERYWHERE = (CallLimits, Visibility, DereferenceRefsMiddleware)
-"""Middleware that does not prevent call plans or cached lists.
+"""Middleware classes that allow call plans and cached lists.
 
-The paths apply its rules themselves, or the middleware changes lists in the same way for every caller.
+Both paths apply the rules of such middleware themselves, or the middleware changes lists in the same way for all
+callers.
 """
 _HOOKS = ("__call__", "on_message", "on_request")
 _CALL_HOOKS = (*_HOOKS, "on_call_tool")

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _ANSWER_SECONDS = 0.25
 _AWAY_SECONDS = 1.0
-"""Seconds without further commands after Redis did not answer one."""
+"""Seconds for which no command is sent to Redis after a command failed."""
 _LOOKS_APART = 0.02
 
 
@@ -57,7 +57,7 @@ class SharedResults:
 
     @property
     def away(self) -> bool:
-        """Whether Redis recently did not answer, so that no commands are sent at the moment."""
+        """Whether a command failed less than one second ago. Then no command is sent to Redis."""
         return time.monotonic() < self._away_until
 
     async def get(self, key: str, adapter: TypeAdapter[Any]) -> CachedResult | None:
