@@ -96,7 +96,7 @@ def test_what_cannot_work_is_refused_at_the_start(
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("@job\ndef plain() -> int:\n    return 1", "plain: a job is an async function"),
+        ("@job\ndef plain() -> int:\n    return 1", "plain: @job needs an async function"),
         (
             "@job(timeout=0)\nasync def hasty() -> int:\n    return 1",
             "hasty: timeout=0 must be a finite number of seconds greater than 0",

@@ -72,7 +72,7 @@ class FastMcpPath:
             if result.get("isError") is True:
                 call.scope[FAILED] = TOOL_ERROR
             return 200, response(request.id, result)
-        except Exception as error:  # noqa: BLE001  # `modern_error_data` logs it and returns a general text
+        except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
             call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
             if isinstance(error, MCPError):

@@ -35,8 +35,9 @@ def tools_of(service: JobService) -> list[Tool]:
 
 
 class JobTool(Tool):
-    """A job's own tool: it submits the job and waits up to JOBS_WAIT_SECONDS for the result.
+    """A job's own tool: it submits the job and waits for the result.
 
+    The wait ends after JOBS_WAIT_SECONDS, or after half of CALL_TIMEOUT_SECONDS if that is shorter.
     If the job takes longer, the reply has the job's id. A client that declares the tasks extension gets a task instead
     (see `mcp_swarm.mcp.tasks`).
     """

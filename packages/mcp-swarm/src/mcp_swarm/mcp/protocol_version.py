@@ -33,7 +33,7 @@ from mcp_swarm.mcp.message import Request
 _REMEMBERED = 256
 """Maximum number of remembered values of `_meta`."""
 _SMALL = 2000
-"""Maximum size of a request in bytes whose `_meta` is remembered."""
+"""Maximum size of a request in bytes. The `_meta` of larger requests is not remembered."""
 
 
 class Envelopes:
