@@ -31,7 +31,7 @@ class Link(Generic[T]):
         if self._opened is None or (self._opened.done() and self._opened.exception() is not None):
             loop = asyncio.get_running_loop()
             self._opened = loop.create_future()
-            # The caller's context variables belong to one request. In this long-lived task they would stay in memory.
+            # The context variables of the current task belong to one request. This long-lived task must not keep them.
             self._task = loop.create_task(self._keep(self._opened), context=Context())
         return await asyncio.shield(self._opened)
 
@@ -50,4 +50,4 @@ class Link(Generic[T]):
             if opened.done():
                 raise
             opened.set_exception(error)
-            opened.exception()  # read it, or asyncio logs an error if the caller has gone in the meantime
+            opened.exception()  # read it, or asyncio logs an error if no task waits for it any more
