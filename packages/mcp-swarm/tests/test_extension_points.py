@@ -123,7 +123,9 @@ def test_what_is_no_lifespan(tmp_path: Path, body: str) -> None:
     settings = {"MCP_COMPONENTS": "odd_pool", "PYTHONPATH": str(tmp_path)}
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)
     assert done.returncode == 3
-    assert "odd_pool.py:4: TypeError: a lifespan is an async function without arguments that yields once" in done.stderr
+    assert (
+        "odd_pool.py:4: TypeError: @lifespan needs an async function without arguments that yields once" in done.stderr
+    )
 
 
 def _result(url: str) -> object:

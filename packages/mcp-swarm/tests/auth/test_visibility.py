@@ -100,7 +100,7 @@ def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
     """As a tool, by submit_job, over REST; and its name isn't told."""
     submitted = asked(secured, "jobs", "tools/call", name="submit_job", arguments={"job": "generate_report"})
     told = submitted["result"]["content"][0]["text"]
-    assert told == "There is no job named 'generate_report'; there are: export_data."
+    assert told == "There is no job named 'generate_report'. Available jobs: export_data."
     headers = {"Authorization": f"Bearer {KEYS['jobs']}"}
     with httpx.Client(verify=False) as client:
         reply = client.post(f"{secured.url}/jobs", json={"job": "generate_report"}, headers=headers)

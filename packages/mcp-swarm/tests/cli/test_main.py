@@ -84,7 +84,7 @@ def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
     (tmp_path / "pack.py").write_text(job)
     done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
-    assert done.stderr == "Job 'job_status': mcp-swarm has a tool of this name; give the job another one\n"
+    assert done.stderr == "Job 'job_status': mcp-swarm has a tool with this name; rename the job\n"
 
 
 def test_a_misspelt_variable_is_a_warning() -> None:

@@ -19,8 +19,8 @@ MISSING = {
     "no-such://thing": "Resource not found: 'no-such://thing'",
     "template://greeting/1/1": "Resource not found: no greeting in '1'; there is one in en, de, fr, es",
     "item://4": "Resource not found: there are three items, and none is number 4",
-    "item://four": "Resource not found: a parameter's value is of the wrong type",
-    "size://huge": "Resource not found: a parameter's value is of the wrong type",
+    "item://four": "Resource not found: a parameter in the URI has a value of the wrong type",
+    "size://huge": "Resource not found: a parameter in the URI has a value of the wrong type",
     "gone://now": "Resource not found: gone since yesterday",
 }
 

@@ -9,13 +9,16 @@ from tests.jobs.queue import Jobs, Queue, lines
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
 
+FAILED = "The job failed; the server's log has the reason."
+"""The error of a job whose exception is not meant for clients."""
+
 
 def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
     """Its code as well."""
     mark = tmp_path / "mark"
     jobs, _ = replicas
     status = jobs.wait(jobs.submit("overlong", mark=str(mark)))
-    assert (status["status"], status["error"]) == ("failed", "timeout: it did not finish within 0.5 s")
+    assert (status["status"], status["error"]) == ("failed", "Timeout: the job did not finish within 0.5 s.")
     assert lines(mark) == ["stopped"]
 
 
@@ -38,7 +41,7 @@ def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Q
     status = jobs.wait(jobs.submit("fails_at_first", times=1, mark=str(tmp_path / "one")))
     assert (status["status"], status["attempts"]) == ("completed", 2)
     status = jobs.wait(jobs.submit("fails_at_first", times=9, mark=str(tmp_path / "two")))
-    assert (status["status"], status["attempts"], status["error"]) == ("failed", 3, "it failed")
+    assert (status["status"], status["attempts"], status["error"]) == ("failed", 3, FAILED)
     assert any("hunter2" in server.output for server in shared.started)
 
 
@@ -46,11 +49,11 @@ def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Q
     ("job", "params", "error"),
     [
         ("tells", {"why": "no such table"}, "no such table"),
-        ("exits", {}, "it failed"),
+        ("exits", {}, FAILED),
         ("unsayable", {}, "no file ?" + 491 * "x"),
-        ("cancels_itself", {}, "it was cancelled from within"),
-        ("infinity", {}, "its result can't be carried by JSON"),
-        ("text_of", {"length": 2000}, "its result has 2002 bytes; JOBS_MAX_RESULT_BYTES allows 1000"),
+        ("cancels_itself", {}, "The job cancelled itself."),
+        ("infinity", {}, "The job returned a value that cannot be written as JSON."),
+        ("text_of", {"length": 2000}, "Job result too large: 2002 bytes, the limit is 1000 (JOBS_MAX_RESULT_BYTES)."),
     ],
 )
 def test_a_job_that_fails_says_why(

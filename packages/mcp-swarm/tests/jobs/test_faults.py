@@ -66,7 +66,7 @@ def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_
     jobs_queue.worker()
     status = jobs.wait(identity)
     assert (status["status"], status["attempts"]) == ("failed", 3)
-    assert status["error"] == "given up after 3 attempts: its worker was lost too often"
+    assert status["error"] == "Given up after 3 attempts: the worker was lost too often (JOBS_MAX_ATTEMPTS)."
     assert lines(mark) == ["begun"] * 3
 
 

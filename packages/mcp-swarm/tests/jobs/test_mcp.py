@@ -122,7 +122,8 @@ def test_a_job_s_own_tool_waits_a_moment(replicas: tuple[Jobs, Jobs], tmp_path: 
     here, there = replicas
     answer = call(url_of(here), "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
     identity = answer["structuredContent"]["id"]
-    assert text(answer) == f"Still running after 1 s. Ask job_status and job_result for job_id {identity!r}."
+    expected = f"The job is still running after 1 s. Call job_status or job_result with job_id {identity!r}."
+    assert text(answer) == expected
     there.wait(identity)
     assert call(url_of(there), "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
     failed = call(url_of(here), "tells", {"why": "no such table"})
@@ -137,7 +138,7 @@ def test_four_plain_tools_do_for_any_client(replicas: tuple[Jobs, Jobs], tmp_pat
     identity = call(here, "submit_job", submission)["structuredContent"]["id"]
     assert call(there, "submit_job", submission)["structuredContent"]["id"] == identity
     conflict = call(there, "submit_job", {**submission, "arguments": {**arguments, "seconds": 1}})
-    assert text(conflict) == "This Idempotency-Key was used for another submission."
+    assert text(conflict) == "This Idempotency-Key was used for another job or other arguments; use a new key."
     assert call(there, "job_status", {"job_id": identity})["structuredContent"]["status"] in ("pending", "running")
     assert "result" not in call(here, "job_result", {"job_id": identity})["structuredContent"]
     assert call(there, "cancel_job", {"job_id": identity})["structuredContent"]["status"] == "cancelled"

@@ -26,7 +26,7 @@ def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Pa
         jobs.wait(running, "running")
         first, again = (jobs.post("exits", key="k").json()["id"] for _ in range(2))
         assert first == again
-        assert jobs.wait(first)["error"] == "it failed"
+        assert jobs.wait(first)["error"] == "The job failed; the server's log has the reason."
         page = jobs.client.get("/jobs", params={"limit": 2}).json()
         assert [job["id"] for job in page["jobs"]] == [first, running]
         rest = jobs.client.get("/jobs", params={"cursor": page["next_cursor"]}).json()["jobs"]
@@ -96,16 +96,19 @@ def test_what_cannot_work_is_refused_at_the_start(
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("@job\ndef plain() -> int:\n    return 1", "plain: a job is an async function"),
-        ("@job(timeout=0)\nasync def hasty() -> int:\n    return 1", "hasty: timeout=0 is not a time in seconds"),
-        ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 is less than none"),
+        ("@job\ndef plain() -> int:\n    return 1", "plain: @job needs an async function"),
+        (
+            "@job(timeout=0)\nasync def hasty() -> int:\n    return 1",
+            "hasty: timeout=0 must be a finite number of seconds greater than 0",
+        ),
+        ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 must be 0 or more"),
         (
             "@job(name='two')\nasync def one() -> int:\n    return 1\n\n\n@job\nasync def two() -> int:\n    return 1",
             "job 'two' is already defined at",
         ),
         (
             "@tool\nasync def submit_job() -> int:\n    return 1\n\n\n@job\nasync def one() -> int:\n    return 1",
-            "tool 'submit_job' has the name of a job's tool",
+            "tool 'submit_job' has the name of a job or a job tool; rename the tool",
         ),
         ("@job\nasync def odd(*args: int) -> int:\n    return 1", "odd: "),
     ],

@@ -39,7 +39,7 @@ def test_a_job_that_no_worker_knows_has_failed_in_the_end(jobs_queue: Queue) -> 
     jobs = jobs_queue.replica()
     jobs_queue.worker(MCP_COMPONENTS=NEXT, JOBS_UNKNOWN_SECONDS="1")
     status = jobs.wait(jobs.submit("text_of", length=1))
-    assert (status["status"], status["error"]) == ("failed", "no worker knows a job named 'text_of'")
+    assert (status["status"], status["error"]) == ("failed", "No worker has a job named 'text_of'.")
 
 
 def is_queued(jobs_queue: Queue, identity: str) -> bool:
@@ -72,10 +72,11 @@ def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
     for identity, poison in zip(spoilt, POISON, strict=True):
         if "key" not in poison:
             status = jobs.wait(identity)
-            assert (status["status"], status["error"]) == ("failed", "its message in the queue can't be read"), poison
+            text = "No worker can read the job's message in the queue; submit the job again."
+            assert (status["status"], status["error"]) == ("failed", text), poison
     with Redis(port=jobs_queue.redis.port) as redis:
         until(lambda: redis.xlen(STREAM) == 0, "nothing is left of them")
-    assert worker.output.count("Dropped from the queue") == len(POISON)
+    assert worker.output.count("its message in the queue cannot be read and was dropped") == len(POISON)
     assert jobs.wait(jobs.submit("text_of", length=3))["status"] == "completed"
 
 
@@ -90,4 +91,4 @@ def test_arguments_that_cannot_be_read_fail_their_job(jobs_queue: Queue) -> None
     for identity in (broken, misfit):
         status = jobs.wait(identity)
         assert status["status"] == "failed"
-        assert status["error"].startswith("its arguments can't be read: ")
+        assert status["error"].startswith("The worker cannot read the job's arguments: ")

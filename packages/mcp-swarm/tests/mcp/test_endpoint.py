@@ -145,7 +145,7 @@ def test_an_id_that_is_none_is_refused(local_url: str, number: Any) -> None:
         assert reply.status_code == 400
         assert error(reply) == {
             "code": -32600,
-            "message": "A request's id must be a string or an integer; leave it out of a notification.",
+            "message": "The id of a request must be a string or an integer; a notification must not have an id.",
         }
 
 

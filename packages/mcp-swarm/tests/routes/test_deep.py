@@ -82,8 +82,8 @@ def test_it_is_not_for_everybody(start_server: StartServer) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("@check\ndef plain(): pass", "needing.py:3: TypeError: a check is an async function without arguments"),
-        ("@check\nasync def f(x): pass", "needing.py:3: TypeError: a check is an async function without arguments"),
+        ("@check\ndef plain(): pass", "needing.py:3: TypeError: @check needs an async function without arguments"),
+        ("@check\nasync def f(x): pass", "needing.py:3: TypeError: @check needs an async function without arguments"),
         (
             "@check(name='a')\nasync def f(): pass\n@check(name='a')\nasync def g(): pass",
             "needing.py:5: check 'a' is already defined at",

@@ -38,7 +38,7 @@ def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
 def test_the_sdk_answers_where_the_settings_ask_for_it(start_server: StartServer) -> None:
     """And `/version` says so."""
     server = start_server(JSON_RESPONSE="false")
-    assert get(f"{server.url}/version").json()["paths"]["echo"] == "the SDK's own: JSON_RESPONSE=false"
+    assert get(f"{server.url}/version").json()["paths"]["echo"] == "SDK endpoint: JSON_RESPONSE=false"
 
 
 def test_new_connections_reach_every_replica(local_url: str) -> None:

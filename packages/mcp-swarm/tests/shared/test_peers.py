@@ -47,7 +47,7 @@ def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_serv
     other = start_server(REPLICA_NAME="other", **settings)
     assert offered(other) == {"subscriptions"}
     until(lambda: offered(one) == {"subscriptions"}, "the first replica offers no jobs", 15)
-    assert one.output.count("There are 2 replicas now. This one no longer offers jobs (they need JOBS_URL") == 1
+    assert one.output.count("There are 2 replicas now; this replica no longer offers jobs (they need JOBS_URL") == 1
     reply = httpx.post(f"{one.url}/jobs", json={"job": "generate_report"})
     assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
     other.stop()
@@ -77,7 +77,7 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
         assert offered(server) == EVERYTHING
         hosts.write_text(f"{own}127.0.0.2 tasks.mcp\n127.0.0.3 tasks.mcp\n")
         until(lambda: not offered(server), "it offers neither", 15)
-        assert "There are 3 replicas now. This one no longer offers jobs" in server.output
+        assert "There are 3 replicas now; this replica no longer offers jobs" in server.output
         assert "subscriptions (they need REDIS_URL)" in server.output
         hosts.write_text(own)
         until(lambda: offered(server) == EVERYTHING, "it is alone again", 15)

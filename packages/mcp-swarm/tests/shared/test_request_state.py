@@ -266,7 +266,7 @@ def test_while_redis_is_gone_states_are_taken_unseen(start_server: StartServer, 
     redis_server.kill()
     assert accepted(asked.answer(server.url))
     assert accepted(asked.answer(server.url))
-    until(lambda: "a requestState is taken without a look at its past" in server.output, "a warning")
+    until(lambda: "a requestState was accepted without the check for a second use" in server.output, "a warning")
     redis_server.start()
     asked = ask(server.url)
     assert accepted(asked.answer(server.url))

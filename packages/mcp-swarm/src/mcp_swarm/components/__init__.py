@@ -1,1 +1,1 @@
-"""What authors write (tools, resources, prompts, jobs, checks): found, contained, limited, cached."""
+"""Discovery, containment, call limits and result caching of the functions that tool authors write."""

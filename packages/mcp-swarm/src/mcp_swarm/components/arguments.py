@@ -1,4 +1,4 @@
-"""A function tool's arguments, checked before FastMCP validates them, because FastMCP lists every single problem."""
+"""Checks of a tool's arguments before FastMCP validates them, because FastMCP reports every single problem."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -14,16 +14,21 @@ from pydantic_core import SchemaValidator
 from mcp_swarm.components import problems
 
 FEW = 10
-"""Arguments with at most so many values can't have many problems."""
+"""Arguments with at most this number of values need no check: they cannot have many problems."""
 
 _SOME = 1000
-"""Arguments with at most so many values are validated as a whole."""
+"""Arguments with at most this number of values are left to FastMCP's validation."""
 
 _CONTAINERS = frozenset({"list", "dict", "set", "frozenset", "tuple"})
 
 
 def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
-    """Raise FastMCP's ValidationError for arguments with so many problems that it would take long to find all."""
+    """Check large arguments quickly, without a search for all their problems.
+
+    Raises:
+        fastmcp.exceptions.ValidationError: the arguments are invalid. Either there are more than ten arguments and some
+            are unknown, or there are more than 1000 values and some are invalid.
+    """
     if text := problems.unknown(arguments, tool.parameters.get("properties", {})):
         raise InvalidArguments(text)
     if count(arguments) <= _SOME:
@@ -35,7 +40,7 @@ def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
 
 
 def shortened(error: InvalidArguments) -> InvalidArguments:
-    """FastMCP's error; if that lists more than ten problems, a new error with the first ten."""
+    """Return FastMCP's error, or a new error with the first ten problems if FastMCP's error has more."""
     cause = error.__cause__
     if isinstance(cause, ValidationError) and not problems.is_short(cause):
         return InvalidArguments(problems.told(cause))
@@ -43,7 +48,7 @@ def shortened(error: InvalidArguments) -> InvalidArguments:
 
 
 def count(arguments: Mapping[str, Any]) -> int:
-    """The number of values in arguments, at any depth; counting stops at about a thousand."""
+    """Return the number of values in arguments, at any depth. The count stops above 1000."""
     waiting: list[Any] = [arguments]
     seen = 0
     while waiting and seen <= _SOME:
@@ -58,7 +63,10 @@ def count(arguments: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=100)
 def _validator(fn: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Validates a function's arguments without a call of it, and stops at the first problem of each list."""
+    """Return a validator of a function's arguments that does not call the function.
+
+    The validator stops at the first problem in each list, object and set.
+    """
     schema: Any = get_cached_typeadapter(fn).core_schema
     if schema["type"] == "definitions":
         schema = {**schema, "schema": schema["schema"]["arguments_schema"]}

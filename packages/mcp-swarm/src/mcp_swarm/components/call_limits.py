@@ -1,8 +1,8 @@
-"""The bounds of one call of a component: its time, and what it may raise.
+"""The limits of one call of a component: a time limit, and a filter for the exceptions that it raises.
 
-Stock FastMCP lets a tool that calls `sys.exit()` end the server's task group, after which every request fails; and
-it waits for ever for a call that swallows its cancellation. Here each call runs in a task of its own, dependencies
-included: the caller is answered when the time is over, whether or not the task ends.
+With FastMCP alone, a tool that calls `sys.exit()` ends the server's task group, and every later request fails. FastMCP
+also waits forever for a call that ignores its cancellation. Here each call runs in a task of its own, together with its
+dependencies. When the time limit ends, the client gets an error, whether or not the task ends.
 """
 
 import asyncio
@@ -34,7 +34,12 @@ _DOING = {"tool": "calling", "resource": "reading", "prompt": "rendering"}
 
 
 class CallLimits(Middleware):
-    """Give each call its time (`seconds`, or those of its tool in `tools`), and let only errors for the caller out."""
+    """FastMCP middleware that limits the time of each call and lets only errors that are meant for clients pass.
+
+    Args:
+        seconds: time limit of a call.
+        tools: time limits of tools with a timeout of their own, by tool name.
+    """
 
     def __init__(self, seconds: float, tools: Mapping[str, float]) -> None:
         self.seconds = seconds
@@ -43,9 +48,9 @@ class CallLimits(Middleware):
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
-        """A tool's call."""
+        """Limit the call of a tool."""
         if (outcome := CALL_OUTCOME.get()) is not None:
-            CALL_OUTCOME.set(None)  # a component that calls another must run that one
+            CALL_OUTCOME.set(None)  # the outcome is this call's only: a tool that calls another tool must run that tool
             if outcome.logged and outcome.error is not None:
                 raise outcome.error
             return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
@@ -61,7 +66,7 @@ class CallLimits(Middleware):
         context: MiddlewareContext[ReadResourceRequestParams],
         call_next: CallNext[ReadResourceRequestParams, ResourceResult],
     ) -> ResourceResult:
-        """A resource's reading."""
+        """Limit the reading of a resource."""
         return await bounded(call_next(context), "resource", str(context.message.uri), self.seconds)
 
     async def on_get_prompt(
@@ -69,7 +74,11 @@ class CallLimits(Middleware):
         context: MiddlewareContext[GetPromptRequestParams],
         call_next: CallNext[GetPromptRequestParams, PromptResult],
     ) -> PromptResult:
-        """A prompt's rendering; arguments that are missing or of a wrong type are the caller's mistake (-32602)."""
+        """Limit the rendering of a prompt.
+
+        Raises:
+            MCPError: -32602. Arguments are missing, or an argument has the wrong type.
+        """
         name, given = context.message.name, context.message.arguments or {}
         server = context.fastmcp_context
         prompt = await server.fastmcp.get_prompt(name) if server else None
@@ -81,14 +90,14 @@ class CallLimits(Middleware):
             return await bounded(call_next(context), "prompt", name, self.seconds)
         except FastMCPError as error:
             if isinstance(error.__cause__, ValidationError):
-                # Only the names: FastMCP's text holds the value and Python's name of the type.
+                # The reply has the argument's name only: FastMCP's text has its value and the type's name in Python.
                 wrong = [argument.name for argument in known if f"argument '{argument.name}' with" in str(error)]
                 raise MCPError(INVALID_PARAMS, f"Arguments of a wrong type: {', '.join(wrong[:1])}") from None
             raise
 
 
 def out_of_time(kind: str, name: str, seconds: float) -> FastMCPError:
-    """Log that a call took too long, and make the error that tells its caller."""
+    """Log that a call exceeded its time limit, and return the error for the client."""
     logger.warning("%s %r did not finish within %g s", kind, name, seconds)
     return ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
 
@@ -98,14 +107,16 @@ async def _give(outcome: Outcome) -> Any:
 
 
 async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
-    """Await one call of a component, in a task of its own, for as long as it may take.
+    """Await one call of a component, in a task of its own, for at most `seconds`.
 
-    It raises what the call raised; FastMCPError if that took too long, or raised something that ends processes.
+    Raises:
+        FastMCPError: the time limit ended, or the call raised an exception that ends processes, such as SystemExit.
+        Exception: any other exception that the call raised.
     """
     task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
-    except asyncio.CancelledError:  # the caller went away, or the replica stops
+    except asyncio.CancelledError:  # the client closed the connection, or the replica stops
         task.cancel()
         raise
     if not done:
@@ -113,32 +124,32 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
         task.add_done_callback(_forget)
         raise out_of_time(kind, name, seconds)
     if task.cancelled():
-        raise _failure(kind, name, "its task was cancelled from within")
+        raise _failure(kind, name, "the call cancelled itself")
     try:
         return task.result()
     finally:
-        del task, done  # this frame is in the traceback of the task's error, and would make a cycle with it
+        del task, done  # the traceback of the task's error has this frame: with the task they would form a cycle
 
 
 async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
-    deadline.until(seconds)  # in this call's own task
+    deadline.until(seconds)  # this task runs this call only, so the deadline affects no other call
     try:
         return await call
     except (FastMCPError, NotFoundError) as error:
-        if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # masked, and logged with its traceback
-            logger.info("%s %r told its caller: %.300s", kind, name, _loggable(error))
+        if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # FastMCP logs a masked error with its traceback
+            logger.info("%s %r answered with an error: %.300s", kind, name, _loggable(error))
         forget_frames(error)
         if isinstance(error, InvalidArguments):
             raise _writable(arguments_.shortened(error)) from None
         raise _writable(error) from error.__cause__
     except (Exception, asyncio.CancelledError):
         raise
-    except BaseException as error:  # SystemExit, KeyboardInterrupt and such would end the process
-        raise _failure(kind, name, f"{type(error).__name__} was raised", error) from error
+    except BaseException as error:  # SystemExit and KeyboardInterrupt would end the process
+        raise _failure(kind, name, f"the call raised {type(error).__name__}", error) from error
 
 
 def _loggable(error: Exception) -> str:
-    """What a caller was told, in one line, without the values of arguments that don't fit."""
+    """Return an error's text in one line for the log, without the values of invalid arguments."""
     reason = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(reason, ValidationError):
         if not is_short(reason):
@@ -149,13 +160,13 @@ def _loggable(error: Exception) -> str:
 
 
 def _failure(kind: str, name: str, why: str, error: BaseException | None = None) -> FastMCPError:
-    """Log why a call failed, and make the error that tells its caller only that it did."""
+    """Log why a call failed, and return an error for the client that does not contain the reason."""
     logger.error("Error %s %s %r: %s", _DOING[kind], kind, name, why, exc_info=error)
     return ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG)
 
 
 def _writable(error: Exception) -> Exception:
-    """An error whose text UTF-8 can carry, and which isn't endless."""
+    """Return an error that UTF-8 can encode, with at most `LONGEST_TEXT` characters."""
     text = str(error)
     if len(text) <= LONGEST_TEXT and text.isprintable():
         return error
@@ -163,6 +174,6 @@ def _writable(error: Exception) -> Exception:
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """Look at what a task that was given up ended with, or asyncio logs that nobody did."""
+    """Read the exception of an abandoned task; otherwise asyncio logs that nobody read it."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""For tool authors: say what tools need, so that `/health/deep` can tell whether it is there."""
+"""The decorator `@check`: a tool author's test that something the tools need can be reached."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,13 @@ F = TypeVar("F", bound=Callable[[], Awaitable[object]])
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that tools need: `fn` looks for so many `seconds` whether it is there."""
+    """A check of something that tools need.
+
+    Attributes:
+        name: the check's name in the reply of `/health/deep`.
+        fn: the author's function. It raises if the check fails.
+        seconds: time limit of the check.
+    """
 
     name: str
     fn: Callable[[], Awaitable[object]]
@@ -24,16 +30,17 @@ def check(fn: F) -> F: ...
 @overload
 def check(*, name: str = "", seconds: float = 2.0) -> Callable[[F], F]: ...
 def check(fn: F | None = None, *, name: str = "", seconds: float = 2.0) -> F | Callable[[F], F]:
-    """Mark an async function without arguments as a check of something that tools need. `/health/deep` runs it.
+    """Mark an async function without arguments as a check of something that tools need. `/health/deep` runs all checks.
 
-    A check passes if it returns. It fails if it raises or takes too long; only the log shows what it raised.
+    A check passes if the function returns. A check fails if the function raises or exceeds its time limit. Only the log
+    shows the exception.
 
     Args:
-        name: of the check in the reply; the default is the function's.
-        seconds: the longest that it may take.
+        name: name of the check in the reply. The default is the function's name.
+        seconds: time limit of the check, in seconds.
 
     Raises:
-        TypeError: the function isn't async, or takes arguments.
+        TypeError: the function is not async, or it has parameters.
 
     Example:
 
@@ -46,7 +53,7 @@ def check(fn: F | None = None, *, name: str = "", seconds: float = 2.0) -> F | C
 
     def mark(function: F) -> F:
         if not inspect.iscoroutinefunction(function) or inspect.signature(function).parameters:
-            raise TypeError("a check is an async function without arguments")
+            raise TypeError("@check needs an async function without arguments")
         setattr(function, MARK, Check(name or function.__name__, function, seconds))
         return cast("F", function)
 

@@ -1,4 +1,4 @@
-"""For tool authors: suggest values for the arguments of prompts and resource templates."""
+"""The decorator `@completion`: a function that suggests values for arguments of prompts and resource templates."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,8 +11,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def completion(fn: F) -> F:
     """Mark a function that suggests values for the arguments of prompts and resource templates.
 
-    A server has at most one. It takes `ref` (the prompt or template), `argument` (its name and what was typed) and
-    `context` (the arguments that have values already).
+    A server has at most one such function. The server calls the function with three arguments:
+
+    - `ref`: the prompt or the resource template.
+    - `argument`: the argument's name, and the text that the user has typed so far.
+    - `context`: the arguments that already have values.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""What keeps a component's function off the event loop, and its result within what JSON carries.
+"""The wrapper around each component's function: it runs blocking code in a thread, and it checks the result.
 
-A tool, resource or prompt is somebody else's code. Each function is wrapped once, when it is discovered, beneath
-everything that FastMCP adds; `mcp_swarm.components.call_limits` bounds the whole call around it.
+A tool author's code is outside our control. Discovery wraps each function once, below everything that FastMCP adds.
+`mcp_swarm.components.call_limits` limits the whole call around the function.
 """
 
 import asyncio
@@ -26,37 +26,39 @@ Function = Callable[..., Any]
 AsyncFunction = Callable[..., Awaitable[Any]]
 
 ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": ResourceError, "prompt": PromptError}
-"""What tells the caller of a kind of component that it failed."""
+"""The error type for a failed component, by kind."""
 
 GENERATOR_ITEMS = 100_000
-"""How many items a generator's result may have. One that never ends would fill the memory long before its timeout."""
+"""Maximum number of items of a generator. An endless generator would fill the memory long before its time limit."""
 
 
 def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> AsyncFunction:
-    """Make any component's function an `async` one of the same signature, whose result is fit for a reply.
+    """Wrap a component's function in an `async` function of the same signature that checks the result.
 
-    `fn` may be `async def` or `def`, a generator of either kind (its items become a list), or return an awaitable.
-    A plain `def` runs in a thread; one that outlasts its call is left behind, since Python can't stop it.
+    `fn` may be `async def` or `def`. It may be a generator of either kind: its items become a list. It may return an
+    awaitable. A plain `def` runs in a thread. Python cannot stop a thread, so a thread may run on after its call ends.
 
     Args:
-        threads: how many calls of a `def` run at once, in threads of its own: FastMCP shares forty between all of
-            them, so that one that hangs starves the others. None: on the event loop, one by one.
+        threads: maximum number of calls of a plain `def` that run in parallel. Each function has threads of its own,
+            because FastMCP shares 40 threads between all functions, and one hanging function would block the others.
+            None: the function runs on the event loop, one call after another.
         kind: "tool", "resource" or "prompt".
-        what: the component, for messages.
+        what: the component's name for messages.
 
     Raises (the wrapper):
         ToolError: a generator yields more than `GENERATOR_ITEMS` items.
-        ToolError, ResourceError, PromptError: the result holds an object of unknown type, a reference to itself,
-            NaN or an infinity (RFC 8259, section 6), or text that isn't Unicode.
+        ToolError, ResourceError, PromptError: the result contains an object of an unknown type, a reference to itself,
+            NaN or an infinity (RFC 8259, section 6), or text that is not Unicode.
     """
 
     async def fit(result: Any) -> Any:
         settled = await _settled(result)
         try:
             _write(settled)
-        except ValueError as error:  # PydanticSerializationError and UnicodeEncodeError are such
-            logger.warning("%s returned a value that JSON can't carry: %s", what, error)
-            raise ERRORS[kind](f"{what} returned a value that JSON can't carry", log_level=logging.DEBUG) from None
+        except ValueError as error:  # the base class of PydanticSerializationError and UnicodeEncodeError
+            text = f"{what} returned a value that cannot be written as JSON"
+            logger.warning("%s: %s", text, error)
+            raise ERRORS[kind](text, log_level=logging.DEBUG) from None
         return settled
 
     if inspect.iscoroutinefunction(fn):
@@ -64,7 +66,7 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
         @functools.wraps(fn)
         async def contained(*args: Any, **kwargs: Any) -> Any:
             result = await fn(*args, **kwargs)
-            # Most results are text, and most text is ASCII, which costs nothing to see.
+            # Most results are ASCII text. They need no further check.
             return result if type(result) is str and result.isascii() else await fit(result)
 
         return contained
@@ -80,7 +82,7 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
 
 
 async def _settled(result: Any) -> Any:
-    while inspect.isawaitable(result):  # twice for a `def` that returned a coroutine from its thread
+    while inspect.isawaitable(result):  # a plain `def` may return a coroutine from its thread: two awaits
         result = await result
     if inspect.isasyncgen(result):
         return await _collect(result)
@@ -88,9 +90,9 @@ async def _settled(result: Any) -> Any:
 
 
 def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
-    """Wrap a prompt's function: its errors are logged once, and reach the caller as a PromptError without their text.
+    """Wrap a prompt's function so that its errors are logged once and reach the client without their text.
 
-    FastMCP masks the errors of tools and resources, and shows those of prompts.
+    FastMCP hides the texts of errors in tools and resources, but it shows those of prompts.
     """
 
     @functools.wraps(fn)
@@ -138,30 +140,30 @@ async def _collect(items: AsyncIterator[Any]) -> list[Any]:
         found.append(item)
         _refuse_endless(found)
         if len(found) % 1000 == 0:
-            await asyncio.sleep(0)  # others' turn, although this one never waits
+            await asyncio.sleep(0)  # let other tasks run, because this generator may never wait
     return found
 
 
 def _refuse_endless(found: list[Any]) -> None:
     if len(found) > GENERATOR_ITEMS:
-        raise ToolError(f"More than {GENERATOR_ITEMS} items were generated")
+        raise ToolError(f"Result too large: the generator yielded more than {GENERATOR_ITEMS} items")
 
 
 def _write(result: Any) -> None:
-    """Write a result as JSON, for what it raises."""
+    """Write a result as JSON and drop the JSON; raise ValueError if that is not possible."""
     if isinstance(result, str):
         result.encode()
         return
     written = to_json(result, bytes_mode="base64", inf_nan_mode="constants", fallback=_media)
-    if b"NaN" in written or b"Infinity" in written:  # as numbers, or within text
+    if b"NaN" in written or b"Infinity" in written:  # it may be a number, or part of a text: the parser decides
         json.loads(written, parse_constant=_no_number)
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _media(value: object) -> None:
-    """FastMCP's own result types pass (it writes them itself), any other that JSON doesn't know raises."""
+    """Accept FastMCP's media types, which FastMCP writes itself; raise an error for any other unknown type."""
     if not isinstance(value, Image | Audio | File):
         raise PydanticSerializationError(f"unknown type {type(value).__name__}")

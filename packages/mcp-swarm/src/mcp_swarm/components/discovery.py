@@ -1,4 +1,4 @@
-"""Strict import of tools, resources, prompts and jobs: what is broken stops the start, with file, line and reason."""
+"""Discovery: the import of tools, resources, prompts and jobs. An error stops the start with file, line and reason."""
 
 import importlib
 import inspect
@@ -26,7 +26,7 @@ from mcp_swarm.components.cache.cached_tool import CachedTool
 from mcp_swarm.components.cache.policy import policy_of
 from mcp_swarm.components.checks import Check
 from mcp_swarm.components.containment import AsyncFunction, Function, contain, mask_prompt_errors
-from mcp_swarm.components.job import Job, JobMeta, made
+from mcp_swarm.components.job import Job, JobMeta, make_job
 from mcp_swarm.components.lifespan import Lifespan
 from mcp_swarm.components.marks import MARK
 from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
@@ -35,25 +35,25 @@ from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 
 FOLDERS = ("tools", "resources", "prompts", "jobs")
-"""The folders of a package that hold components."""
+"""Names of the folders in a component pack that contain components."""
 
 
 class DiscoveryError(StartupError):
-    """A component can't be served. `str()` is `file:line: reason`."""
+    """A component cannot be served. `str()` of the error is `file:line: reason`."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A component and where its function stands."""
+    """A component, and the file and line of its function."""
 
     component: FastMCPComponent
     where: str
     timeout: float | None = None
-    """Seconds that a tool's author gives it; None: as the settings say."""
+    """Time limit of the tool in seconds, from its author. None: the setting CALL_TIMEOUT_SECONDS applies."""
 
 
 class Discovered:
-    """All that packages hold for the server, in order of file and name."""
+    """Everything that was found in the component packs, in the order of files and names."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
@@ -67,7 +67,7 @@ class Discovered:
         self._places: dict[tuple[str, str], str] = {}
 
     def take(self, name: str, value: Any, module: ModuleType) -> None:
-        """Keep a module's value if it is middleware, or has a mark."""
+        """Keep a value of a module if the value is FastMCP middleware or a decorator of mcp-swarm marked it."""
         if isinstance(value, Middleware) and all(value is not each for each in self.middleware):
             self.middleware.append(value)
         mark = getattr(value, MARK, None) if callable(value) else None
@@ -87,7 +87,11 @@ class Discovered:
                     self.jobs[job.name] = job
 
     def _is_new(self, kind: str, name: str, where: str) -> bool:
-        """False for a function's second name in its module; raises DiscoveryError for another function's."""
+        """Return False if this is a second name of the same function in its module.
+
+        Raises:
+            DiscoveryError: another function already has this name.
+        """
         first = self._places.get((kind, name))
         if first not in (None, where):
             raise DiscoveryError(f"{where}: {kind} {name!r} is already defined at {first}")
@@ -96,13 +100,13 @@ class Discovered:
 
 
 def discover(settings: Settings) -> Discovered:
-    """Import what `MCP_COMPONENTS` names and collect what is public in it.
+    """Import the packs that `MCP_COMPONENTS` names and collect their public parts.
 
-    That is components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
+    The parts are components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
 
     Raises:
-        DiscoveryError: a package that isn't there, a module that doesn't import, a function that can't be served,
-            two components, jobs or checks of one name, or two functions that complete.
+        DiscoveryError: a package does not exist, a module cannot be imported, a function cannot be served, two
+            components, jobs or checks have the same name, or there are two `@completion` functions.
     """
     found = Discovered(Cache(settings.cache_bytes))
     components: dict[str, Found] = {}
@@ -119,7 +123,7 @@ def discover(settings: Settings) -> Discovered:
     found.checks.sort(key=lambda check: check.name)
     if len(found.completions) > 1:
         one, other = list(found.completions)[:2]
-        raise DiscoveryError(f"{other}: arguments are completed by {one} already; one function serves all")
+        raise DiscoveryError(f"{other}: @completion is already used at {one}; a server has at most one @completion")
     for suggest in found.completions.values():
         found.completion = contain(suggest, threads=settings.tool_threads, kind="prompt", what="completion")
     return found
@@ -127,7 +131,7 @@ def discover(settings: Settings) -> Discovered:
 
 def _job(name: str, function: Function, meta: JobMeta, where: str) -> Job:
     try:
-        return made(function, meta)
+        return make_job(function, meta)
     except (ValueError, TypeError, NameError) as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
 
@@ -139,7 +143,7 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
 def _modules(package: str) -> Iterator[ModuleType]:
     root = _import(package, blame=f"MCP_COMPONENTS={package}")
     folders = [Path(folder) for folder in getattr(root, "__path__", ())]
-    if not folders:  # one module rather than a package
+    if not folders:  # the name is a module, not a package
         yield root
         return
     known = [folder / name for folder in folders for name in FOLDERS if (folder / name).is_dir()]
@@ -164,7 +168,7 @@ def _import(name: str, *, blame: str) -> ModuleType:
 
 
 def _origin(error: BaseException, blame: str) -> str:
-    """The line of the imported module that raised, or led to what raised; `blame` if nothing of it ran."""
+    """Return file and line of the first frame of the imported module; return `blame` if the module did not run."""
     machinery = ("<frozen ", __file__, importlib.__file__ or "")
     for frame in traceback.extract_tb(error.__traceback__):
         if not frame.filename.startswith(machinery):
@@ -181,19 +185,22 @@ def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterato
         seen.add(id(value))  # a second name for the same function is not a second tool
         function = value if meta else getattr(value, "fn", None)
         if function is not None and _imported(function, module):
-            continue  # its own module serves it, or keeps it to itself
+            continue  # the function is imported: only the module that defines it may serve it
         where = _where(module, function)
         yield Found(_build(name, value, meta, where, settings, cache), where, getattr(meta, "timeout", None))
 
 
 def _imported(function: Any, module: ModuleType) -> bool:
-    """Whether a function is another module's; one that another module's factory or decorator made here is not."""
+    """Return whether a function belongs to another module.
+
+    A function that another module's factory or decorator made for this module is not imported.
+    """
     home = sys.modules.get(getattr(function, "__module__", None) or module.__name__, module)
     return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function
 
 
 def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cache: Cache) -> FastMCPComponent:
-    """Make FastMCP's component of a decorated function, contained; one that is made already stays as it is."""
+    """Make a FastMCP component from a decorated function and contain it; leave a ready-made component unchanged."""
     holder = ModuleType(name)
     try:
         setattr(holder, name, _contained(value, meta, name, settings, cache) if meta else value)
@@ -216,10 +223,10 @@ def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings,
     if isinstance(meta, ToolMeta):
         if (policy := policy_of(meta.meta)) is not None:
             if without_injected_parameters(contained) is not contained:
-                raise ValueError("a cached tool takes neither Context nor dependencies")
+                raise ValueError("a cached tool cannot have parameters for Context or dependencies")
             seconds = meta.timeout or settings.call_timeout_seconds
             contained = CachedTool(contained, cache, policy, meta.name or name, meta.version, seconds).function()
-        meta = replace(meta, timeout=None)  # CallLimits has it, so that its error reads the same everywhere
+        meta = replace(meta, timeout=None)  # CallLimits applies it, so that the error has the same text everywhere
     elif isinstance(meta, ResourceMeta):
         contained = tell_not_found(contained)
     elif isinstance(meta, PromptMeta) and not settings.debug_errors:
@@ -236,7 +243,7 @@ def _where(module: ModuleType, function: object) -> str:
 
 
 def _short(path: str | Path) -> str:
-    """A path as a person in the project's folder would write it."""
+    """Return a path relative to the working directory, or unchanged if the path is elsewhere."""
     absolute = Path(path).resolve()
     here = Path.cwd()
     return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)

@@ -1,4 +1,4 @@
-"""`@job`: an async function that takes longer than a call should."""
+"""The decorator `@job`, for async functions that take longer than a tool call should."""
 
 import asyncio
 import inspect
@@ -19,7 +19,9 @@ F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 
 class Progress:
-    """Reports how far a job is. A job gets one through a parameter of this type; callers don't see that parameter.
+    """The progress reporter of a job.
+
+    A job gets the reporter through a parameter of this type. Clients do not see this parameter.
 
     Example:
 
@@ -33,12 +35,12 @@ class Progress:
     """
 
     async def __call__(self, percent: float, message: str = "") -> None:
-        """Report `percent` (0 to 100), and a message that a person may read."""
+        """Report the progress in percent (0 to 100), with an optional message for people."""
 
 
 @dataclass(frozen=True)
 class JobMeta:
-    """What an author says of a job."""
+    """The options that an author passed to `@job`."""
 
     name: str | None
     timeout: float | None
@@ -60,16 +62,16 @@ def job(
     retries: int = 0,
     retention: float | None = None,
 ) -> F | Callable[[F], F]:
-    """Mark an async function as a job: clients submit it, ask for its status, and fetch its result later.
+    """Mark an async function as a job: clients submit the job, ask for its status, and get its result later.
 
-    A job may run more than once: its worker may die, or Redis may be away when it ends. Write it so that a second run
-    does no harm.
+    A job may run more than once, because a worker may die, or because Redis cannot be reached when the job ends. Write
+    the function so that a second run does no harm.
 
     Args:
-        name: for callers; the default is the function's.
-        timeout: seconds that it may run; the default is `JOBS_TIMEOUT_SECONDS`.
-        retries: how often it starts again after it raised.
-        retention: seconds that its result is kept; the default is `JOBS_RETENTION_SECONDS`.
+        name: name of the job for clients. The default is the function's name.
+        timeout: time limit of one attempt, in seconds. The default is `JOBS_TIMEOUT_SECONDS`.
+        retries: number of further attempts after an attempt raised an exception.
+        retention: seconds for which the result is kept. The default is `JOBS_RETENTION_SECONDS`.
 
     Example:
 
@@ -89,10 +91,10 @@ def job(
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function that blocks in a thread, and return what it returns.
+    """Run a blocking function in a thread and return its result.
 
-    A thread can't be stopped. If its caller is cancelled meanwhile, the caller waits for the thread, so that nothing is
-    closed that the thread still uses.
+    Python cannot stop a thread. If the calling task is cancelled, it waits until the thread ends. So the task does not
+    close anything that the thread still uses.
 
     Example:
 
@@ -114,7 +116,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it can be submitted and run; `schema` is the JSON schema of its arguments."""
+    """A job, ready to be submitted and run. `schema` is the JSON schema of its arguments."""
 
     name: str
     description: str
@@ -125,7 +127,11 @@ class Job:
     _progress: tuple[str, ...]
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them; ValueError tells the caller why they don't fit the schema."""
+        """Validate arguments and return them converted for the function.
+
+        Raises:
+            ValueError: the arguments do not match the schema. The message is for the client.
+        """
         if text := problems.unknown(arguments, self.schema.get("properties", {})):
             raise ValueError(text)
         try:
@@ -134,19 +140,19 @@ class Job:
             raise ValueError(problems.told(error)) from None
 
     def run(self, arguments: Mapping[str, Any], progress: Progress) -> Awaitable[Any]:
-        """Run it on checked arguments."""
+        """Call the function with arguments that `check` returned."""
         return self._function(**arguments, **dict.fromkeys(self._progress, progress))
 
 
-def made(function: Callable[..., Any], meta: JobMeta) -> Job:
-    """The job that a marked function is; raises ValueError or TypeError if it can't be one."""
+def make_job(function: Callable[..., Any], meta: JobMeta) -> Job:
+    """Make a job from a marked function; raise ValueError or TypeError if the function cannot be a job."""
     if not inspect.iscoroutinefunction(function):
-        raise ValueError("a job is an async function (async def), so that it can be stopped")
+        raise ValueError("@job needs an async function (async def), so that a worker can cancel the job")
     for what, seconds in (("timeout", meta.timeout), ("retention", meta.retention)):
         if seconds is not None and not 0 < seconds < math.inf:
-            raise ValueError(f"{what}={seconds} is not a time in seconds")
+            raise ValueError(f"{what}={seconds} must be a finite number of seconds greater than 0")
     if meta.retries < 0:
-        raise ValueError(f"retries={meta.retries} is less than none")
+        raise ValueError(f"retries={meta.retries} must be 0 or more")
     signature = inspect.signature(function, eval_str=True)
     progress = tuple(name for name, each in signature.parameters.items() if each.annotation is Progress)
     taken = [each for name, each in signature.parameters.items() if name not in progress]
@@ -154,11 +160,12 @@ def made(function: Callable[..., Any], meta: JobMeta) -> Job:
     def given(**arguments: Any) -> dict[str, Any]:
         return arguments
 
-    # Pydantic validates a call by making it, so it gets a function of the same parameters that only returns them.
+    # Pydantic validates arguments and then calls the function. So pydantic gets a function with the same parameters
+    # that only returns its arguments.
     given.__signature__ = signature.replace(parameters=taken)  # type: ignore[attr-defined]
     given.__annotations__ = {each.name: each.annotation for each in taken if each.annotation is not each.empty}
     given.__doc__ = function.__doc__
     name = meta.name or function.__name__
-    tool = FunctionTool.from_function(given, name=name)  # for the schema, and FastMCP's checks of it
+    tool = FunctionTool.from_function(given, name=name)  # FastMCP makes the schema and checks the function
     validated = get_cached_typeadapter(given).validator.validate_python
     return Job(name, tool.description or "", tool.parameters, meta, function, validated, progress)

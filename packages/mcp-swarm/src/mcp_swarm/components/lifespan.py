@@ -1,4 +1,4 @@
-"""For tool authors: open what tools and jobs need before the first request, and close it after the last."""
+"""The decorator `@lifespan`: code that runs before the first request and after the last one."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -12,12 +12,12 @@ Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
     """Mark an async generator function that opens something, yields once, and closes it.
 
-    Replicas and workers run it: the part before `yield` before the first request or job, the part after it when the
-    process stops. A server may have several. What was opened last is closed first. If one raises, the process doesn't
-    start.
+    Replicas and workers run the part before `yield` before the first request or job. They run the part after `yield`
+    when the process stops. A server may have several lifespans: the one that was opened last is closed first. If a
+    lifespan raises an exception before `yield`, the process does not start.
 
     Raises:
-        TypeError: it isn't an async generator function, or takes arguments.
+        TypeError: the function is not an async generator function, or it has parameters.
 
     Example:
 
@@ -32,8 +32,8 @@ def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
 
         @lifespan
         async def client() -> AsyncIterator[None]:
-            async with httpx2.AsyncClient() as made:
-                clients[:] = [made]
+            async with httpx2.AsyncClient() as opened:
+                clients[:] = [opened]
                 yield
 
         @tool
@@ -41,7 +41,7 @@ def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
             return (await clients[0].get(url)).text[:100]
     """
     if not inspect.isasyncgenfunction(function) or inspect.signature(function).parameters:
-        raise TypeError("a lifespan is an async function without arguments that yields once")
+        raise TypeError("@lifespan needs an async function without arguments that yields once")
     opened = asynccontextmanager(function)
     setattr(opened, MARK, "lifespan")
     return opened

@@ -1,4 +1,4 @@
-"""How functions of tool authors are marked, so that they are discovered."""
+"""The mark that a decorator of mcp-swarm leaves on a function, so that discovery finds the function."""
 
 MARK = "__mcp_swarm__"
-"""The attribute of a function in which its decorator keeps what it is."""
+"""Name of the function attribute with the mark: the kind of the function and its options."""

@@ -1,8 +1,8 @@
-"""What a client reads when a resource isn't there: the error that its protocol version has for it.
+"""The error for a resource that does not exist, with the error code of the request's protocol version.
 
-Up to 2025-11-25 that is -32002; 2026-07-28 has retired this code for -32602 (SEP-2164). FastMCP sends -32602 in every
-version for a URI that nothing matches. When a resource's own function raises `NotFoundError`, FastMCP logs a traceback
-and sends -32603, which says that the server has failed.
+Protocol versions up to 2025-11-25 use the code -32002. Version 2026-07-28 replaces it by -32602 (SEP-2164). FastMCP
+alone sends -32602 in every version when no resource matches a URI. When a resource's function raises `NotFoundError`,
+FastMCP alone logs a traceback and sends -32603, the code of a server failure.
 """
 
 import functools
@@ -21,18 +21,18 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from mcp_swarm.components.containment import AsyncFunction
 
 RESOURCE_NOT_FOUND = -32002
-"""The error code of the handshake protocols, of which the SDK has no constant."""
+"""The error code of the handshake protocols. The SDK has no constant for it."""
 
 _BEGUN: ContextVar[bool] = ContextVar("resource_function_begun", default=False)
-"""True if the resource's function was called; False if its arguments were refused before that."""
+"""True if the resource's function was called; False if its arguments were refused before the call."""
 
 
 class ResourceNotFound(ResourceError, NotFoundError):
-    """A `NotFoundError` of a resource's function. FastMCP doesn't mask it, and logs its traceback at DEBUG only."""
+    """A `NotFoundError` from a resource's function. FastMCP keeps its text and logs its traceback at DEBUG only."""
 
 
 def tell_not_found(fn: AsyncFunction) -> AsyncFunction:
-    """Wrap a resource's function: its `NotFoundError` reaches the client, as a `ResourceNotFound`."""
+    """Wrap a resource's function so that its `NotFoundError` reaches the client as a `ResourceNotFound`."""
 
     @functools.wraps(fn)
     async def telling(*args: Any, **kwargs: Any) -> Any:
@@ -46,28 +46,29 @@ def tell_not_found(fn: AsyncFunction) -> AsyncFunction:
 
 
 class TypedTemplate(FunctionResourceTemplate):
-    """A template that finds no resource for a value that isn't of its parameter's type."""
+    """A resource template that answers "not found" if a parameter in the URI has the wrong type."""
 
     @classmethod
     def of(cls, template: FunctionResourceTemplate) -> "TypedTemplate":
-        """The same template, of this class."""
-        made = cls(**dict(template))
-        made.__pydantic_private__ = template.__pydantic_private__
-        return made
+        """Return a copy of the template as an instance of this class."""
+        copy = cls(**dict(template))
+        copy.__pydantic_private__ = template.__pydantic_private__
+        return copy
 
     async def read(self, arguments: dict[str, Any]) -> str | bytes | ResourceResult:
-        """Read the resource; raises ResourceNotFound if an argument can't be of its parameter's type."""
+        """Read the resource; raise ResourceNotFound if an argument does not have the type of its parameter."""
         _BEGUN.set(False)
         try:
             return await super().read(arguments)
-        except ValueError:  # pydantic's ValidationError is one
+        except ValueError:  # the base class of pydantic's ValidationError
             if _BEGUN.get():
                 raise
-            raise ResourceNotFound("a parameter's value is of the wrong type", log_level=logging.DEBUG) from None
+            text = "a parameter in the URI has a value of the wrong type"
+            raise ResourceNotFound(text, log_level=logging.DEBUG) from None
 
 
 async def answer_not_found(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """SDK middleware: gives the MCPError for a missing resource the code of the request's protocol version."""
+    """Set the error code of a "resource not found" error by the request's protocol version. (SDK middleware.)"""
     try:
         return await call_next(ctx)
     except MCPError as error:
@@ -75,5 +76,5 @@ async def answer_not_found(ctx: ServerRequestContext[Any, Any], call_next: CallN
         if ctx.method != "resources/read" or not isinstance(missing, NotFoundError | DisabledError):
             raise
         code = RESOURCE_NOT_FOUND if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else INVALID_PARAMS
-        told = isinstance(missing, ResourceNotFound) and str(missing)
-        raise MCPError(code, f"Resource not found: {missing}" if told else error.message, error.data) from missing
+        has_text = isinstance(missing, ResourceNotFound) and str(missing)
+        raise MCPError(code, f"Resource not found: {missing}" if has_text else error.message, error.data) from missing

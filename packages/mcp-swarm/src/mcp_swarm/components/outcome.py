@@ -1,9 +1,9 @@
-"""The outcome of a call that the fast path began and the FastMCP path answers.
+"""The outcome of a call that the fast path started and the FastMCP path answers.
 
-A tool's body never runs twice. The fast path can't write every outcome (not an exception, nor an unusual kind of
-result). It hands such an outcome over to the FastMCP path. The FastMCP path treats the call like any other, but it
-doesn't run the body, or the middleware around it, again: it uses the outcome. So the same code maps the errors and
-results of both paths.
+A tool's body never runs twice. The fast path cannot write every outcome: it writes no exceptions and no unusual kinds
+of results. The fast path hands such an outcome over to the FastMCP path. The FastMCP path treats the call like any
+other call, but it does not run the body, or the middleware around the body, again. It uses the outcome instead. So the
+same code writes the errors and results of both paths.
 """
 
 from contextvars import ContextVar
@@ -19,14 +19,14 @@ from mcp_swarm.components import arguments as arguments_
 
 @dataclass(slots=True)
 class Outcome:
-    """A value that was returned, or an exception that was raised, and whether the log has that already."""
+    """The value that a call returned or the exception that it raised, and whether the exception is already logged."""
 
     value: Any = None
     error: BaseException | None = None
     logged: bool = False
 
     def give(self) -> Any:
-        """Return or raise it."""
+        """Return the value, or raise the exception."""
         if self.error is not None:
             raise self.error
         return self.value
@@ -34,25 +34,27 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What the fast path hands to the FastMCP path. If both are None, the FastMCP path runs the whole call.
+    """The outcomes that the fast path hands over to the FastMCP path.
 
-    `body` has come of the tool's body, `around` of the body and all registered middleware around it.
+    `body` is the outcome of the tool's body. `around` is the outcome of the body and all registered middleware around
+    it. If both are None, the FastMCP path runs the whole call.
     """
 
     body: Outcome | None = None
     around: Outcome | None = None
 
     def forget_frames(self) -> None:
-        """Release the frames of the errors, when the call has been answered."""
+        """Release the frames of the errors after the call was answered."""
         for outcome in filter(None, (self.body, self.around)):
             forget_frames(outcome.error)
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Take the tracebacks off an error and off those that led to it.
+    """Remove the tracebacks of an error, of its causes and of its contexts.
 
-    A traceback refers to the frames that the error passed, and so to all their variables. If one of these is the error
-    itself, that is a reference cycle. The garbage collector finds it late, and a call's arguments may have megabytes.
+    A traceback refers to the frames that the error passed, and so to all their variables. If one of these variables is
+    the error itself, there is a reference cycle. The garbage collector finds such a cycle late, and the arguments of a
+    call may have megabytes.
     """
     waiting, seen = [error], set[int]()
     while waiting:
@@ -64,24 +66,24 @@ def forget_frames(error: BaseException | None) -> None:
 
 
 BODY_OUTCOME: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
-"""`Handover.body` of the call that is being answered."""
+"""`Handover.body` of the current call."""
 
 CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
-"""`Handover.around` of the call that is being answered."""
+"""`Handover.around` of the current call."""
 
 
 class PlannedTool(FunctionTool):
-    """A tool whose body isn't run when its outcome is known."""
+    """A tool that can have a call plan. Its body does not run when the fast path has already run it."""
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Run the tool, or continue with what has come of it."""
+        """Run the tool, or use the outcome from the fast path."""
         outcome = BODY_OUTCOME.get()
         if outcome is None:
             arguments_.check(self, arguments)
             return await super().run(arguments)
-        BODY_OUTCOME.set(None)  # only this call's: a component that calls another must run that one
+        BODY_OUTCOME.set(None)  # the outcome is this call's only: a tool that calls another tool must run that tool
         return self.convert(outcome.give())
 
     def convert(self, value: Any) -> ToolResult:
-        """What a returned value is to FastMCP; raises ToolError if it doesn't fit the declared output schema."""
+        """Convert a returned value to a tool result; raise ToolError if it does not match the output schema."""
         return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)

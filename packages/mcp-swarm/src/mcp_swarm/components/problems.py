@@ -1,45 +1,52 @@
-"""Texts about wrong arguments, never too long: a caller may send a hundred thousand wrong ones."""
+"""Error texts for invalid arguments, with limited length, because a client may send 100,000 invalid arguments."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-_TOLD = 10
-"""Most problems in one text."""
+_SHOWN = 10
+"""Maximum number of problems in one text."""
 
 _LISTED = 1000
-"""With more problems, none is listed, because pydantic writes all of them or none."""
+"""If there are more problems, the text lists none of them, because pydantic can only write all of them or none."""
 
 _LONGEST = 500
-"""Most characters of one problem."""
+"""Maximum number of characters of one problem."""
 
 LONGEST_TEXT = 64 * 1024
-"""Most characters of an error's text."""
+"""Maximum number of characters of an error's text."""
 
 
 def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
-    """A text about names that aren't known, found before values are validated; empty if there is nothing to say."""
-    if len(arguments) <= _TOLD:  # validation reports these
+    """Return a text that lists unknown arguments, without validation of their values; empty if there are none.
+
+    With at most ten arguments the text is empty, because validation reports the unknown ones.
+    """
+    if len(arguments) <= _SHOWN:
         return ""
     known = set(known)
     names = [name for name in arguments if name not in known]
-    return _text(len(names), [f"{name[:_LONGEST]}: unknown argument" for name in names[:_TOLD]]) if names else ""
+    return _text(len(names), [f"{name[:_LONGEST]}: unknown argument" for name in names[:_SHOWN]]) if names else ""
 
 
 def told(error: ValidationError, whole: str = "arguments") -> str:
-    """The first problems, and the number of all. `whole` names what is wrong if no single value is."""
+    """Return a text with the first ten problems and the number of all problems.
+
+    Args:
+        whole: name of the checked value, for a problem that belongs to no single part of it.
+    """
     found: list[str] = []
     if error.error_count() <= _LISTED:
-        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD]:
+        for each in error.errors(include_url=False, include_context=False, include_input=False)[:_SHOWN]:
             place = ".".join(str(part)[:_LONGEST] for part in each["loc"])
             found.append(f"{place or whole}: {each['msg']}"[:_LONGEST])
     return _text(error.error_count(), found)
 
 
 def is_short(error: ValidationError) -> bool:
-    """Whether there are so few problems that a text may list them all."""
-    return error.error_count() <= _TOLD
+    """Return whether a text may list all problems of an error: there are at most ten."""
+    return error.error_count() <= _SHOWN
 
 
 def _text(count: int, problems: list[str]) -> str:
@@ -47,4 +54,4 @@ def _text(count: int, problems: list[str]) -> str:
         return "; ".join(problems)
     if not problems:
         return f"{count} problems with the arguments, too many to list"
-    return f"{count} problems with the arguments, of which the first are: " + "; ".join(problems)
+    return f"{count} problems with the arguments. The first {len(problems)}: " + "; ".join(problems)

@@ -1,5 +1,6 @@
-"""Long jobs: submitted on one replica, run by a worker, reported on by any replica.
+"""Jobs: a client submits a job to one replica, a worker runs the job, and any replica reports on the job.
 
-Authors' jobs are in `server/jobs`; here is what runs them. Docket (on Redis) delivers them to workers, redelivers those
-of a worker that died and tells a worker to cancel one; what is known of a job stands in one Redis hash, its record.
+Tool authors put their jobs into `server/jobs`. This package runs them. Docket, a queue on Redis, delivers jobs to
+workers. Docket redelivers the jobs of a dead worker, and it sends cancellations to workers. The state of a job is one
+Redis hash: the job's record.
 """

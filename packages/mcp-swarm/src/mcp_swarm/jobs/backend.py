@@ -1,4 +1,7 @@
-"""Docket as jobs use it: one function, whose only argument is a job's id. Imported when the first job is asked for."""
+"""The job queue in Docket: one Docket function, with the job's id as its only argument.
+
+Without JOBS_URL, a replica imports this module when it gets the first request for a job.
+"""
 
 import logging
 from collections.abc import AsyncIterator
@@ -15,56 +18,59 @@ from mcp_swarm.settings import Settings
 from mcp_swarm.shared.lost_redis import notice_losses
 
 UNREACHABLE = (RedisError, OSError, TimeoutError)
-"""What a Redis that is away raises."""
+"""Exceptions that a Redis client raises while Redis cannot be reached."""
 
 RUN = "run_job"
-"""The name of the function, by which workers of all versions know it."""
+"""Name of the Docket function. All versions of the worker must use the same name."""
 
 
 class Backend:
-    """The queue, and the records of what is in it."""
+    """The queue of jobs and the store of their records."""
 
     def __init__(self, docket: Docket, store: Store) -> None:
         self.docket = docket
         self.store = store
 
     async def enqueue(self, identity: str) -> None:
-        """Have a worker run a job; nothing happens to one that is in the queue already.
+        """Put a job into the queue. A job that is already in the queue stays as it is.
 
-        It raises TooFewCopies if too few copies of Redis have it yet. The job may run all the same.
+        Raises:
+            TooFewCopies: too few copies of Redis have the job. The job may run all the same.
         """
         await self.docket.add(RUN, key=identity)(identity)
         await self.store.note_accepted(identity)
 
     async def enqueue_again(self, identity: str, seconds: float) -> None:
-        """Have a worker run a job once more, in a while."""
+        """Put a job into the queue again; a worker runs the job after `seconds`."""
         when = datetime.now(UTC) + timedelta(seconds=seconds)
         await self.docket.replace(RUN, when=when, key=identity)(identity)
         await self.store.note_queued(identity)
 
 
 async def _not_here(identity: str) -> None:
-    """Stands for the function where no worker is."""
+    """Stand in for the Docket function in a process without a worker."""
     raise NotImplementedError(identity)
 
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Backend]:
-    """The queue, connected; raises RedisError or OSError if it can't be reached."""
-    logging.getLogger("docket").setLevel(logging.WARNING)  # the runner tells of each job itself
+    """Connect to the queue; raise RedisError or OSError if Redis cannot be reached."""
+    logging.getLogger("docket").setLevel(logging.WARNING)  # the runner logs each job itself
     url = settings.jobs_url.get_secret_value()
     if not settings.jobs_in_process:
-        # Once more, on a new connection: after Redis was away each of those that were open raises when it is used next,
-        # and a worker that can't begin a job leaves it for JOBS_REDELIVERY_SECONDS.
+        # After an outage of Redis, each open connection raises an error at its next use. The client then retries the
+        # command on a new connection. Without this retry a worker could not start its job, and the job would wait for
+        # JOBS_REDELIVERY_SECONDS.
         url += ("&" if "?" in url else "?") + "retry_on_timeout=true"
-    # Docket's own notes of a run are of no use after it; the record has what callers ask for.
+    # Nobody reads Docket's own data of a run after the run. Clients read the job's record.
     kept = timedelta(minutes=1)
     async with Docket(name=f"{settings.mcp_name}:jobs", url=url, execution_ttl=kept) as docket:
         docket.register(_not_here, names=[RUN])
-        copies = 0  # memory has none
+        copies = 0  # a queue in memory has no copies
         if not settings.jobs_in_process:
             copies = settings.jobs_copies
-            # Docket's connections for cancellations are in another pool. They may notice later: workers look, too.
+            # Docket's connections for cancellations are in another pool. A lost connection there is noticed later, but
+            # workers also look for cancellations themselves.
             async with docket.redis() as redis:
                 notice_losses(cast("Redis", redis).connection_pool)
         yield Backend(docket, Store(docket, settings.jobs_max_pending, copies))

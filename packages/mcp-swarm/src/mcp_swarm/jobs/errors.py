@@ -1,10 +1,10 @@
-"""What a caller of a job is told when it can't have what it asks for."""
+"""Errors of the job service, with their HTTP statuses and texts for clients."""
 
 
 class JobError(Exception):
-    """Why not: the HTTP status, a word for programs, and a text for the caller.
+    """A refusal of the job service, with an HTTP status, a code for programs and a message for people.
 
-    After `retry_after` seconds it is worth to try again; 0: it isn't.
+    The client may retry after `retry_after` seconds. 0: a retry does not help.
     """
 
     def __init__(self, status: int, code: str, message: str, retry_after: int = 0) -> None:
@@ -15,15 +15,19 @@ class JobError(Exception):
 
 
 def not_found() -> JobError:
-    """Of a job that isn't there, was there, or is somebody else's: nobody learns which."""
-    return JobError(404, "not_found", "There is no such job, or it is gone: finished ones are kept for a time only.")
+    """Return the error for a job that is unknown, deleted, or owned by another caller.
+
+    The text is the same in all three cases, so that a caller cannot find out that another caller's job exists.
+    """
+    text = "There is no such job: the id is wrong, or the retention time of the finished job is over."
+    return JobError(404, "not_found", text)
 
 
 def invalid(message: str) -> JobError:
-    """Of a submission that doesn't fit."""
+    """Return the error for an invalid submission."""
     return JobError(422, "invalid", message)
 
 
 def unavailable() -> JobError:
-    """Of a queue that can't be reached."""
-    return JobError(503, "unavailable", "Jobs can't be reached at the moment; try again.", retry_after=2)
+    """Return the error for a job queue that cannot be reached."""
+    return JobError(503, "unavailable", "The job queue cannot be reached; retry in 2 s.", retry_after=2)

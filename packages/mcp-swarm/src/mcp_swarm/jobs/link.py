@@ -1,4 +1,4 @@
-"""Something that is opened when it is first needed, and stays open in a task of its own until it is closed."""
+"""A connection that opens at its first use and stays open, in a task of its own, until it is closed."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 class Link(Generic[T]):
-    """What a context manager gives, for many tasks at once; made anew if entering it failed."""
+    """The value of an async context manager, opened at the first use and shared by many tasks.
+
+    If the context manager fails to open, the next `get` makes and opens a new one.
+    """
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
         self._make = make
@@ -20,20 +23,20 @@ class Link(Generic[T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was needed already."""
+        """Whether `get` was called at least once."""
         return self._opened is not None
 
     async def get(self) -> T:
-        """What it gives, opened if it isn't yet. If that raises, the next call tries again."""
+        """Return the value; open the context manager first if it is not open. After an error, the next call retries."""
         if self._opened is None or (self._opened.done() and self._opened.exception() is not None):
             loop = asyncio.get_running_loop()
             self._opened = loop.create_future()
-            # What is set in the caller's context belongs to its request, and would live as long as this.
+            # The context variables of the current task belong to one request. This long-lived task must not keep them.
             self._task = loop.create_task(self._keep(self._opened), context=Context())
         return await asyncio.shield(self._opened)
 
     async def close(self) -> None:
-        """Close it, if it is open."""
+        """Close the context manager if it is open."""
         self._closing.set()
         if self._task is not None:
             await self._task
@@ -47,4 +50,4 @@ class Link(Generic[T]):
             if opened.done():
                 raise
             opened.set_exception(error)
-            opened.exception()  # looked at, also if the caller has gone meanwhile
+            opened.exception()  # read it, or asyncio logs an error if no task waits for it any more

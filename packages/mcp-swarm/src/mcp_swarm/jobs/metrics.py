@@ -1,4 +1,4 @@
-"""The queue of long jobs, as all replicas see it."""
+"""Prometheus metrics of the job queue. Every replica reports the same numbers."""
 
 import asyncio
 import logging
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FRESH = 5.0
-"""Seconds for which a look at the queue is good: however many ask, Redis is asked this often."""
+"""Seconds for which the numbers are reused. A replica asks Redis at most once in this time."""
 
 
 class QueueMetrics(Collector):
-    """How many jobs wait and run, how long the oldest has waited, and how jobs ended.
+    """Metrics of the waiting, running and ended jobs, and of the age of the oldest waiting job.
 
-    Nothing of a queue that can't be reached is told: a metric that is absent is seen, an old number isn't.
+    While the queue cannot be reached, these metrics are absent. An alert can find an absent metric, but not an old
+    number.
     """
 
     def __init__(self, service: JobService) -> None:
@@ -34,7 +35,7 @@ class QueueMetrics(Collector):
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Ask Redis, if the last answer isn't good any more."""
+        """Read the numbers from Redis, if the last ones are older than 5 seconds."""
         if self._service.off:
             return
         async with self._looking:
@@ -43,20 +44,20 @@ class QueueMetrics(Collector):
             try:
                 self._counts = await self._service.counts()
             except JobError as error:
-                logger.warning("Metrics without the queue of jobs: %s", error)
+                logger.warning("Job queue metrics are missing from this reply: %s", error)
                 self._counts = None
             self._until = time.monotonic() + _FRESH
 
     def collect(self) -> Iterator[Metric]:
-        """What the last look saw."""
+        """Yield the metrics from the numbers that `look` read last."""
         counts = self._counts
         if counts is None:
             return
-        yield GaugeMetricFamily("mcp_job_queue_depth", "Jobs that wait, in the whole fleet.", counts.waiting)
-        yield GaugeMetricFamily("mcp_jobs_running", "Jobs that run, in the whole fleet.", counts.running)
-        oldest = "How long the oldest of them has waited since it was submitted."
+        yield GaugeMetricFamily("mcp_job_queue_depth", "Waiting jobs, over all replicas.", counts.waiting)
+        yield GaugeMetricFamily("mcp_jobs_running", "Running jobs, over all workers.", counts.running)
+        oldest = "Seconds since the oldest waiting job was submitted; 0 if no job waits."
         yield GaugeMetricFamily("mcp_job_queue_age_seconds", oldest, counts.age)
-        ended = CounterMetricFamily("mcp_jobs", "Jobs that have ended, in the whole fleet.", None, ("job", "state"))
+        ended = CounterMetricFamily("mcp_jobs", "Ended jobs by final state, over all workers.", None, ("job", "state"))
         for (job, state), number in counts.ended.items():
             ended.add_metric((job, state), number)
         yield ended

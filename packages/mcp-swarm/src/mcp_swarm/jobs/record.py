@@ -1,4 +1,4 @@
-"""What is known of a job: one Redis hash, which every replica reads and its worker writes."""
+"""The record of a job: one Redis hash. The job's worker writes the hash, and every replica reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,16 @@ from pydantic import TypeAdapter
 State = Literal["pending", "running", "completed", "failed", "cancelled"]
 
 LIFETIME = 7 * 86400
-"""Seconds after which whatever is left of a job is gone, also of one that nobody ever ran."""
+"""Seconds after which Redis deletes the data of a job that has not finished, even if no worker ever ran the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A job that was submitted: the fields of its hash.
+    """A submitted job: the fields of its Redis hash.
 
-    Arguments and result have keys of their own, so that a status is quick to read. Times are seconds since the epoch;
-    `started` is the last attempt's, `progress` is 0 to 100, `message` what the job said with it.
+    Arguments and result have Redis keys of their own, so that a status is quick to read. Times are in seconds since the
+    epoch. `started` is the start of the last attempt. `progress` is 0 to 100. `message` is the text that the job
+    reported with its progress.
     """
 
     id: str
@@ -33,23 +34,23 @@ class Record:
     attempts: int = 0
     error: str = ""
     digest: str
-    """Of name and arguments."""
+    """SHA-256 digest of the job's name and arguments."""
     kept: float
-    """Seconds that it is kept after its end."""
+    """Seconds for which the record and the result are kept after the end of the job."""
     key: str = ""
-    """The Redis key of its Idempotency-Key, if it has one."""
+    """Redis key of the submission's Idempotency-Key; empty if the submission had none."""
     queued: str = ""
-    """Not empty as soon as it is in the queue: its submission may have been interrupted before."""
+    """Not empty once the job is in the queue. Empty: the submission was interrupted before that."""
     traceparent: str = ""
-    """The span of its submission; empty if that wasn't traced."""
+    """The `traceparent` of the submission's span; empty if the submission was not traced."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing of it will change any more."""
+        """Whether the job has ended: its record does not change any more."""
         return self.state not in ("pending", "running")
 
     def status(self) -> dict[str, Any]:
-        """As callers read it; times by RFC 3339, null where there is none yet."""
+        """Return the status for clients, ready for JSON. Times are RFC 3339 text, or None while there is no value."""
         return {
             "id": self.id,
             "job": self.job,
@@ -65,7 +66,7 @@ class Record:
         }
 
     def _estimate(self) -> float | None:
-        """When it will be done if it goes on as it did."""
+        """Estimate when the running attempt ends, in seconds since the epoch, from its progress until now."""
         if self.state != "running" or self.started is None or not 0 < self.progress <= 100:
             return None
         now = datetime.now(UTC).timestamp()
@@ -77,16 +78,17 @@ _RECORD = TypeAdapter(Record)
 
 
 def read(values: Mapping[bytes, bytes]) -> Record | None:
-    """The record that a hash is; None if there is none. Empty fields have their defaults.
+    """Make a record from the fields of a Redis hash; return None if the hash is not a record.
 
-    A hash without an id is what a late write left of a record that is gone.
+    Empty fields get their defaults. A hash without an id is not a record: a late write after the deletion of the record
+    leaves such a hash.
     """
     found = {name.decode(): value.decode() for name, value in values.items() if value}
     return _RECORD.validate_python(found) if "id" in found else None
 
 
 def iso(seconds: float | None) -> str | None:
-    """A time by RFC 3339, in UTC and to the millisecond."""
+    """Return a time in seconds since the epoch as RFC 3339 text, in UTC, with milliseconds."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What a worker does with one job: begin an attempt, run it for as long as it may, note how it ended."""
+"""The part of a worker that runs a job: it starts an attempt, enforces the time limit, and records the end."""
 
 import asyncio
 import contextlib
@@ -22,22 +22,24 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
+_FAILED = "The job failed; the server's log has the reason."
+
 _FIRST_PAUSE, _LAST_PAUSE = 0.1, 2.0
 _ANSWER_SECONDS = 1.0
-"""Time for Redis to answer what a job can do without."""
+"""Seconds to wait for Redis in operations that a running job does not depend on."""
 _LOOKS_APART = 5.0
-"""Seconds between two looks whether a job is still an attempt's."""
+"""Seconds between two checks that this attempt still holds its job."""
 _LONGEST = 500
-"""Characters of a message or an error that callers read."""
+"""Maximum number of characters of a progress message or an error in a job's status."""
 _STUBBORN = 5.0
-"""Seconds that a job may take to end when it is stopped."""
+"""Seconds that a cancelled job may take to end."""
 _UNKNOWN_PAUSE = 1.0
 _REPORTS_APART = 0.1
-"""Seconds between two reports of progress that are written; those between are left out."""
+"""Minimum number of seconds between two progress reports that are written. Reports in between are dropped."""
 
 
 class Runner:
-    """Runs jobs, and knows those that run."""
+    """The runner of one worker: runs jobs and keeps track of the running ones."""
 
     def __init__(self, jobs: Mapping[str, Job], backend: Backend, settings: Settings) -> None:
         self._jobs = jobs
@@ -48,7 +50,7 @@ class Runner:
         self._stopping = False
 
     async def run(self, identity: str) -> None:
-        """Run the job of an id, if it is still to be run; raises CancelledError if it is cancelled."""
+        """Run one attempt of a job, unless the job has ended; raise CancelledError if Docket cancels the job."""
         await _patiently(self._store.note_queued, identity)
         record = await _patiently(self._store.load, identity)
         if record is None or record.is_finished:
@@ -62,16 +64,20 @@ class Runner:
                 with attempt_span(job.name, identity, claim.attempt, record.traceparent):
                     await self._take(job, claim)
         elif time.time() - record.submitted < self._settings.jobs_unknown_seconds:
-            # A newer version's job, or an older one's, while an update goes on: another worker knows it.
+            # During an update, workers of two versions run. The job may belong to the other version.
             await _patiently(self._backend.enqueue_again, identity, _UNKNOWN_PAUSE)
         else:
-            why = f"no worker knows a job named {record.job!r}"
+            why = f"No worker has a job named {record.job!r}."
             await _patiently(self._store.finish, record, "failed", error=why)
 
     async def drain(self, seconds: float) -> bool:
-        """Let jobs that run finish, and give back those that take longer; returns whether all of them ended."""
+        """Wait up to `seconds` for the running jobs, then stop the others and put them back into the queue.
+
+        Return whether all jobs have ended.
+        """
         if self._running:
-            logger.info("%d jobs are running; they have %g s", len(self._running), seconds)
+            text = "Waiting for %d running jobs, for at most %g s (SHUTDOWN_GRACE_SECONDS)"
+            logger.info(text, len(self._running), seconds)
             await asyncio.wait(self._running, timeout=seconds)
         self._stopping = True
         for task in self._running:
@@ -81,21 +87,22 @@ class Runner:
         return not self._running
 
     async def _take(self, job: Job, claim: Claim) -> None:
-        """Run an attempt to an end that its record tells of, whatever happens."""
+        """Run an attempt and write its end into the record, whatever the attempt raises."""
         try:
             if claim.given_up:
-                await self._fail(claim, f"given up after {claim.attempt} attempts: its worker was lost too often")
+                text = f"Given up after {claim.attempt} attempts: the worker was lost too often (JOBS_MAX_ATTEMPTS)."
+                await self._fail(claim, text)
             else:
                 await self._attempt(job, claim)
         except Exception:
-            logger.exception("Job %s %s", job.name, claim.record.id)
-            await self._fail(claim, "it failed")
+            logger.exception("Job %s %s: the worker failed to run the job", job.name, claim.record.id)
+            await self._fail(claim, _FAILED)
 
     async def _attempt(self, job: Job, claim: Claim) -> None:
         try:
             arguments = job.check(from_json(claim.arguments))
         except (ValueError, TypeError) as error:
-            await self._fail(claim, f"its arguments can't be read: {error}")
+            await self._fail(claim, f"The worker cannot read the job's arguments: {error}")
             return
         seconds = job.meta.timeout or self._settings.jobs_timeout_seconds
         logger.info("Job %s %s: attempt %d", job.name, claim.record.id, claim.attempt)
@@ -110,21 +117,22 @@ class Runner:
             raise
         if not task.done():
             await _stop(task, job)
-            await self._fail(claim, f"timeout: it did not finish within {seconds:g} s")
+            await self._fail(claim, f"Timeout: the job did not finish within {seconds:g} s.")
         elif self._stopping and (task.cancelled() or task.exception() is not None):
             await self._give_back(claim, 0, failures=claim.failures, counts=False)
         elif task.cancelled():
-            # By itself; or by `ReportingProgress` or `_watch`, since the job is lost to it: then this changes nothing.
-            await self._fail(claim, "it was cancelled from within")
+            # The job's code cancelled itself. Or `ReportingProgress` or `_watch` cancelled the job because this attempt
+            # no longer holds the job: then the next line changes nothing in the record.
+            await self._fail(claim, "The job cancelled itself.")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
         else:
             await self._complete(job, claim, task.result())
 
     async def _watch(self, task: asyncio.Task[Any], claim: Claim, seconds: float) -> None:
-        """Wait for a job's code, for so long; stop it when its record says that the job isn't this attempt's any more.
+        """Wait up to `seconds` for a job's code, and cancel the code when this attempt no longer holds the job.
 
-        A worker is told to cancel a job by a message, which may get lost.
+        The record is checked because the message that cancels a job may get lost on its way to the worker.
         """
         end = time.monotonic() + seconds
         while not task.done() and (left := end - time.monotonic()) > 0:
@@ -135,27 +143,29 @@ class Runner:
                         task.cancel()
 
     async def _raised(self, job: Job, claim: Claim, error: BaseException) -> None:
-        logger.warning("Job %s %s failed", job.name, claim.record.id, exc_info=error)
+        logger.warning("Job %s %s: attempt %d failed", job.name, claim.record.id, claim.attempt, exc_info=error)
         failures = claim.failures + 1
         if failures <= job.meta.retries:
-            attempt_failed("it is tried again", error)
+            attempt_failed("The job is retried.", error)
             await self._give_back(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
         else:
-            # As with a tool: only what an author says on purpose is for callers.
-            said = isinstance(error, FastMCPError) or self._settings.debug_errors
-            await self._fail(claim, str(error) if said else "it failed", error)
+            # As for tools, a client reads an exception's text only if the author raised it for clients.
+            is_for_clients = isinstance(error, FastMCPError) or self._settings.debug_errors
+            await self._fail(claim, str(error) if is_for_clients else _FAILED, error)
 
     async def _complete(self, job: Job, claim: Claim, value: Any) -> None:
         try:
             result = to_json(value, inf_nan_mode="constants")
             from_json(result, allow_inf_nan=False)
         except (ValueError, TypeError) as error:
-            logger.warning("Job %s %s returned what JSON can't carry: %s", job.name, claim.record.id, error)
-            await self._fail(claim, "its result can't be carried by JSON")
+            text = "Job %s %s: the job returned a value that cannot be written as JSON: %s"
+            logger.warning(text, job.name, claim.record.id, error)
+            await self._fail(claim, "The job returned a value that cannot be written as JSON.")
             return
         most = self._settings.jobs_max_result_bytes
         if len(result) > most:
-            await self._fail(claim, f"its result has {len(result)} bytes; JOBS_MAX_RESULT_BYTES allows {most}")
+            text = f"Job result too large: {len(result)} bytes, the limit is {most} (JOBS_MAX_RESULT_BYTES)."
+            await self._fail(claim, text)
         elif await _patiently(
             self._store.finish, claim.record, "completed", attempt=claim.attempt, result=result.decode()
         ):
@@ -173,7 +183,7 @@ class Runner:
 
 
 class ReportingProgress(Progress):
-    """Progress of one attempt, written to its record."""
+    """The progress of one attempt, written to the job's record."""
 
     def __init__(self, store: Store, claim: Claim) -> None:
         self._store = store
@@ -181,7 +191,11 @@ class ReportingProgress(Progress):
         self._written = 0.0
 
     async def __call__(self, percent: float, message: str = "") -> None:
-        """Report, unless Redis is away; raises CancelledError if the job isn't this attempt's any more."""
+        """Write a progress report to the record; skip the report while Redis cannot be reached.
+
+        Raises:
+            CancelledError: this attempt no longer holds the job.
+        """
         now = time.monotonic()
         if now - self._written < _REPORTS_APART:
             return
@@ -190,45 +204,45 @@ class ReportingProgress(Progress):
             async with asyncio.timeout(_ANSWER_SECONDS):
                 mine = await self._store.progress(self._claim, min(100.0, max(0.0, float(percent))), _sayable(message))
         except UNREACHABLE:
-            self._written += _LOOKS_APART  # the job shouldn't wait again so soon
+            self._written += _LOOKS_APART  # the next report would only wait for Redis again
             return
         if not mine:
-            raise asyncio.CancelledError("the job is another attempt's, or was cancelled")
+            raise asyncio.CancelledError("The job was cancelled, or another attempt runs it.")
 
 
 async def _contained(call: Awaitable[T], seconds: float) -> T:
-    deadline.until(None)  # a submission's, where the worker is in its replica
+    deadline.until(None)  # with a worker inside the replica, this task has inherited the submission's deadline
     deadline.until(seconds)
     try:
         return await call
     except (Exception, asyncio.CancelledError):
         raise
-    except BaseException as error:  # SystemExit and such would end the worker
+    except BaseException as error:  # SystemExit and KeyboardInterrupt would end the worker
         raise RuntimeError(f"{type(error).__name__} was raised") from error
 
 
 async def _stop(task: asyncio.Task[Any], job: Job) -> None:
-    """Cancel a job, and see that it ends."""
+    """Cancel a job and wait until it ends; log an error if the job ignores the cancellation."""
     task.cancel()
     done, _ = await asyncio.wait({task}, timeout=_STUBBORN)
     if not done:
-        logger.error("Job %s swallows its cancellation, and runs on", job.name)
+        logger.error("Job %s: the job ignores its cancellation and still runs", job.name)
     elif not task.cancelled():
         task.exception()
 
 
 def _sayable(text: object) -> str:
-    """What callers may read of a text: all that UTF-8 can carry, and not too much."""
+    """Return the first 500 characters of a text, with `?` for each character that UTF-8 cannot encode."""
     return str(text)[:_LONGEST].encode(errors="replace").decode()
 
 
 async def _patiently(step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Take a step that needs Redis, again and again while that is away."""
+    """Run a step that needs Redis, and retry the step until Redis can be reached."""
     pause = _FIRST_PAUSE
     while True:
         try:
             return await step(*args, **kwargs)
         except UNREACHABLE as error:
-            logger.warning("A job waits for Redis: %r", error)
+            logger.warning("Redis cannot be reached; a job waits for it: %r", error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LAST_PAUSE)

@@ -1,4 +1,4 @@
-"""Where jobs are submitted, asked for and cancelled, whoever asks: the protocol's tasks, plain tools, REST."""
+"""The job service: submits, reports and cancels jobs, for the tasks extension, the job tools and the REST routes."""
 
 import asyncio
 import hashlib
@@ -28,47 +28,54 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PAGE = 50
-"""Jobs of a list, unless its caller asks for fewer or more."""
+"""Default number of jobs on one page of a list."""
 
 _ANSWER_SECONDS = 2.0
-"""Time for Redis to answer; then callers are told to try again."""
+"""Seconds to wait for Redis. After that the client gets an error and may retry."""
 _KEY_LENGTH = 255
 _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 
 
 class JobService:
-    """Takes jobs, and tells of them to those who submitted them.
+    """The job service of a replica: accepts jobs, and reports on a job to the caller that submitted it.
 
-    Without JOBS_URL nothing of the queue is imported or connected before the first job: a replica that gets none pays
-    nothing. With it the import is part of the start. It takes a second, or five on a busy node, and the first caller
-    who asked for a job would have waited for it.
+    Without JOBS_URL the replica imports and connects the queue when the first job arrives, so a replica without jobs
+    pays nothing. With JOBS_URL the import is part of the start: it takes one second, or five seconds on a busy node,
+    and otherwise the first client that uses a job would wait for it.
 
-    What asks the queue raises JobError if there is none, it can't be reached, or its owner has no such job. `name` is
-    this process's among the workers; `cut` ends the process regardless, within a moment.
+    Every method that uses the queue raises JobError if jobs are off, if the queue cannot be reached, or if the owner
+    has no such job.
+
+    Args:
+        name: name of this process among the workers.
+        cut: ends the process at once, even if a job still runs.
     """
 
     def __init__(self, jobs: Mapping[str, Job], settings: Settings, name: str, cut: Callable[[], None]) -> None:
         self.jobs = jobs
         self.settings = settings
         self.off = ""
-        """Why jobs can't be had, in a sentence; empty if they can. It changes with the number of replicas."""
+        """The reason why jobs are off, as a sentence; empty if jobs are on. It changes with the number of replicas."""
         self.follow(settings.mcp_replicas)
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
 
     def follow(self, replicas: int) -> None:
-        """Take jobs, or take none, as is right for so many replicas."""
+        """Turn jobs on or off for this number of replicas."""
         if not self.jobs:
             self.off = "This server has no jobs."
         elif self.settings.jobs_in_process and replicas > 1:
-            self.off = f"Jobs of {replicas} replicas need a Redis that they share: set JOBS_URL=redis://…"
+            self.off = f"Jobs are off: {replicas} replicas need a shared queue; set JOBS_URL=redis://…"
         else:
             self.off = ""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve meanwhile. A worker in this process starts with the first job, if there is no Redis."""
+        """Keep the job service open inside the `async with` block.
+
+        Without JOBS_URL, the first job starts a worker in this process.
+        """
         if self.jobs and not self.settings.jobs_in_process:
             await asyncio.to_thread(_modules)
         try:
@@ -85,15 +92,19 @@ class JobService:
         *,
         allowed: Callable[[str], bool] = lambda _: True,
     ) -> Record:
-        """Take a job; or, for a key that its owner used before, give the one that it made then.
+        """Submit a job and return its record.
 
-        A job whose name isn't `allowed` doesn't exist for the caller.
+        If the owner used the idempotency key before, return the record of the job from that submission.
+
+        Args:
+            allowed: returns whether the caller may use a job, by name. Other jobs do not exist for the caller.
 
         Raises:
-            JobError: no such job, arguments that don't fit, a key used for something else, a full queue, no queue.
+            JobError: there is no such job, the arguments are invalid, the key belongs to another submission, the queue
+                is full or cannot be reached, or jobs are off.
         """
         if idempotency_key is not None and not 1 <= len(idempotency_key) <= _KEY_LENGTH:
-            raise errors.invalid(f"An Idempotency-Key has 1 to {_KEY_LENGTH} characters.")
+            raise errors.invalid(f"Idempotency-Key: the length must be 1 to {_KEY_LENGTH} characters.")
         job, text = self._checked(name, arguments, allowed)
         record = Record(
             id=secrets.token_urlsafe(24),
@@ -107,29 +118,32 @@ class JobService:
         async with self._queue() as backend:
             identity = await backend.store.create(record, text, idempotency_key)
             if identity is None:
-                raise errors.JobError(429, "queue_full", "Too many jobs are waiting; try again later.", retry_after=5)
+                most = self.settings.jobs_max_pending
+                text = f"Job queue full: {most} jobs wait or run (JOBS_MAX_PENDING); retry later."
+                raise errors.JobError(429, "queue_full", text, retry_after=5)
             if identity == record.id:
                 await backend.enqueue(identity)
                 return record
             earlier = await backend.store.load(identity)
-            if earlier is None:  # it went between the two looks
+            if earlier is None:  # the record was deleted between the two commands
                 raise errors.unavailable()
             if earlier.digest != record.digest:
-                raise errors.JobError(409, "conflict", "This Idempotency-Key was used for another submission.")
+                text = "This Idempotency-Key was used for another job or other arguments; use a new key."
+                raise errors.JobError(409, "conflict", text)
             if earlier.state == "pending" and not earlier.queued:  # its submission was interrupted
                 await backend.enqueue(identity)
-            elif not earlier.is_finished:  # the first call may have failed before the copies had it
+            elif not earlier.is_finished:  # the first call may have failed before the copies of Redis had the job
                 await backend.store.note_accepted(identity)
             return earlier
 
     def _checked(self, name: str, arguments: Mapping[str, Any], allowed: Callable[[str], bool]) -> tuple[Job, str]:
-        """The job of a name, and its arguments as JSON, the same for the same arguments."""
+        """Check a submission; return its job and its arguments as JSON. Equal arguments give the same JSON."""
         if self.off:
             raise errors.JobError(503, "off", self.off)
         job = self.jobs.get(name)
         if job is None or not allowed(name):
             known = ", ".join(filter(allowed, sorted(self.jobs))) or "none"
-            raise errors.invalid(f"There is no job named {name!r}; there are: {known}.")
+            raise errors.invalid(f"There is no job named {name!r}. Available jobs: {known}.")
         try:
             job.check(arguments)
             return job, json.dumps(arguments, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -137,47 +151,52 @@ class JobService:
             raise errors.invalid(f"{name}: {error}") from None
 
     async def status(self, owner: str, identity: str) -> Record:
-        """A job of an owner's."""
+        """Return the record of an owner's job."""
         async with self._queue() as backend:
             return await _owned(backend, owner, identity)
 
     async def result(self, owner: str, identity: str) -> tuple[Record, Any]:
-        """A job of an owner's, and its result if it is completed."""
+        """Return the record of an owner's job and its result. The result is None unless the job is completed."""
         async with self._queue() as backend:
             record = await _owned(backend, owner, identity)
             if record.state != "completed":
                 return record, None
             result = await backend.store.result(identity)
-            if result is None:  # its time has come in between
+            if result is None:  # the result expired between the two commands
                 raise errors.not_found()
             return record, from_json(result)
 
     async def cancel(self, owner: str, identity: str) -> Record:
-        """Cancel a job, if it hasn't finished; returns what has become of it."""
+        """Cancel a job if it has not ended; return its record after that."""
         async with self._queue() as backend:
             await backend.store.finish(await _owned(backend, owner, identity), "cancelled")
             record = await _owned(backend, owner, identity)
-            if record.state == "cancelled":  # also if it was before: the signal may not have got through
+            if record.state == "cancelled":  # also if an earlier request cancelled the job: its signal may be lost
                 await backend.docket.cancel(identity)
             return record
 
     async def of(self, owner: str, limit: int = PAGE, after: str | None = None) -> tuple[list[Record], str | None]:
-        """An owner's jobs, newest first, and where the page ended if there are more; `after` is where one ended."""
+        """Return one page of an owner's jobs, newest first, and a cursor if there are more jobs.
+
+        Args:
+            limit: maximum number of jobs on the page.
+            after: the cursor that came with the previous page.
+        """
         try:
             async with self._queue() as backend:
                 return await backend.store.of(owner, limit, after)
         except KeyError:
-            raise errors.invalid("cursor: the job that it names is gone; begin with the first page.") from None
+            raise errors.invalid("cursor: the job at this position is deleted; start with the first page.") from None
 
     async def counts(self) -> "Counts | None":
-        """The jobs there are, of all callers; None of a queue in this process that hasn't had any yet."""
+        """Count the jobs of all callers; return None if the queue is in this process and had no job yet."""
         if self.settings.jobs_in_process and not self._link.is_open:
             return None
         async with self._queue() as backend:
             return await backend.store.counts()
 
     async def finished(self, owner: str, record: Record, seconds: float) -> Record:
-        """A job when it has finished, or after some time as it is then."""
+        """Wait until a job has ended, for at most `seconds`, and return its record."""
         end, pause = time.monotonic() + seconds, _FIRST_LOOK
         while not record.is_finished and time.monotonic() < end:
             await asyncio.sleep(pause)
@@ -187,17 +206,17 @@ class JobService:
 
     @asynccontextmanager
     async def _queue(self) -> AsyncIterator["Backend"]:
-        """The queue, for a moment; what keeps it from answering is told to the caller."""
+        """Open the queue for one operation; raise JobError if jobs are off or the queue cannot be reached."""
         if self.off:
             raise errors.JobError(503, "off", self.off)
-        if "mcp_swarm.jobs.worker" not in sys.modules:  # its import takes a second, in which other calls go on
+        if "mcp_swarm.jobs.worker" not in sys.modules:  # the import takes a second; other calls must not wait for it
             await asyncio.to_thread(_modules)
         module, _ = _modules()
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 yield await self._link.get()
         except module.UNREACHABLE as error:
-            logger.warning("The job queue at JOBS_URL failed: %s", reason(error))
+            logger.warning("The job queue (JOBS_URL) failed: %s", reason(error))
             raise errors.unavailable() from None
 
     @asynccontextmanager
@@ -212,7 +231,7 @@ class JobService:
 
 
 def _modules() -> tuple[Any, Any]:
-    from mcp_swarm.jobs import backend, worker  # noqa: PLC0415  # which take a second and 20 MB
+    from mcp_swarm.jobs import backend, worker  # noqa: PLC0415  # this import takes a second and 20 MB
 
     return backend, worker
 

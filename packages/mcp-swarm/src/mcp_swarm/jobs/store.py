@@ -1,7 +1,7 @@
-"""The records of jobs in Redis, each change of one in a single step.
+"""The store of job records in Redis. Each change of a record is one atomic Redis script.
 
-A worker changes a record by the number of its attempt: one that lost the job meanwhile (it was taken for dead, the job
-was cancelled) changes nothing, so that nothing is reported twice.
+A worker sends the number of its attempt with each change. A worker loses its job when another worker takes the job over
+or when the job is cancelled. From then on its changes have no effect, so nothing is reported twice.
 """
 
 import hashlib
@@ -18,13 +18,15 @@ from redis.exceptions import RedisError
 from mcp_swarm.jobs.record import LIFETIME, Record, State, read
 
 _COPY_SECONDS = 1.0
-"""Longest wait for the copies of Redis. Healthy ones need about a millisecond."""
+"""Maximum number of seconds to wait for the copies of Redis. A healthy copy answers in about a millisecond."""
 
 _BATCH = 200
-"""Records that are read at once, for a list."""
+"""Number of records that are read together for a list."""
 
-# KEYS: record, arguments, owner's list, unfinished, idempotency key if there is one.
-# ARGV: id, most jobs, lifetime, now, what records' keys begin with, arguments, then the record.
+# Create a job, unless its idempotency key was used before or the queue is full.
+# KEYS: record, arguments, list of the owner's jobs, unfinished jobs, idempotency key (optional).
+# ARGV: id, maximum number of unfinished jobs, lifetime, now, prefix of the records' keys, arguments, then the record's
+# fields.
 _CREATE = """
 local there = KEYS[5] and redis.call('GET', KEYS[5])
 if there and there ~= ARGV[1] then return {'there', there} end
@@ -45,8 +47,9 @@ end
 return {'new', ARGV[1]}
 """
 
-# KEYS: record, Docket's key of the run, then its other keys without an expiry.  ARGV: lifetime.
-# Returns 0 if the job isn't in this Redis, or if it is pending and not in the queue.
+# Note that a job is in the queue, and set an expiry for Docket's keys of the job.
+# KEYS: record, Docket's key of the run, then Docket's other keys without an expiry.  ARGV: lifetime.
+# Returns 0 if this Redis has no record of the job, or if the job is pending but not in the queue. Otherwise returns 1.
 _QUEUED = """
 for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
 local state = redis.call('HGET', KEYS[1], 'state')
@@ -56,8 +59,10 @@ if state == 'pending' then return redis.call('EXISTS', KEYS[2]) end
 return 1
 """
 
-# KEYS: record.  ARGV: now, lifetime, most attempts that may be lost.
-# Returns the attempt's number; 0: the job has finished; less: it is given up, after so many.
+# Start an attempt.
+# KEYS: record.  ARGV: now, lifetime, maximum number of lost attempts.
+# Returns the number of the new attempt. Returns 0 if the job has ended or is deleted. Returns a negative number if too
+# many attempts were lost: minus the number of attempts.
 _CLAIM = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
@@ -69,7 +74,8 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 return redis.call('HINCRBY', KEYS[1], 'attempts', 1)
 """
 
-# KEYS: record.  ARGV: attempt, then fields to set.
+# Set fields of a record, if the attempt still holds the job.
+# KEYS: record.  ARGV: attempt, then fields to set.  Returns 1, or 0 if the attempt no longer holds the job.
 _CHANGE = """
 if redis.call('HGET', KEYS[1], 'state') ~= 'running' then return 0 end
 if redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
@@ -77,7 +83,7 @@ for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 """
 
-# As _CHANGE; taken once more after its reply was lost, it says the same.
+# Set a job back to pending. KEYS, ARGV and reply as in _CHANGE. A retry after a lost reply returns the same value.
 _GIVE_BACK = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state == 'pending' and redis.call('HGET', KEYS[1], 'given_back') == ARGV[1] then return 1 end
@@ -87,8 +93,10 @@ redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 
 return 1
 """
 
-# KEYS: record, arguments, result, unfinished, how jobs ended, idempotency key if there is one.
-# ARGV: attempt ('' of whoever cancels), seconds to keep it, id, result, lifetime, then fields to set.
+# End a job.
+# KEYS: record, arguments, result, unfinished jobs, counts of ended jobs, idempotency key (optional).
+# ARGV: attempt ('': whichever attempt holds the job), retention in seconds, id, result, lifetime, then fields to set.
+# Returns 1, or 0 if the job has ended before or the attempt no longer holds the job.
 _FINISH = """
 local state = redis.call('HGET', KEYS[1], 'state')
 if state ~= 'pending' and state ~= 'running' then return 0 end
@@ -105,8 +113,9 @@ if KEYS[6] then redis.call('EXPIRE', KEYS[6], ARGV[2]) end
 return 1
 """
 
-# KEYS: unfinished.  ARGV: what records' keys begin with.
-# Returns how many wait, how many run, and since when the oldest waits.
+# Count the unfinished jobs.
+# KEYS: unfinished jobs.  ARGV: prefix of the records' keys.
+# Returns the number of waiting jobs, the number of running jobs, and the submission time of the oldest waiting job.
 _COUNT = """
 local waiting, running, oldest = 0, 0, ''
 local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
@@ -125,38 +134,41 @@ return {waiting, running, oldest}
 
 @dataclass(frozen=True)
 class Claim:
-    """A job that a worker may run now."""
+    """An attempt that a worker has started: the worker holds the job."""
 
     record: Record
     attempt: int
     failures: int
-    """How many of its attempts raised; the others before this one were lost with their worker."""
+    """Number of earlier attempts that raised an exception. The other earlier attempts were lost with their workers."""
     arguments: bytes
     given_up: bool
-    """Whether too many were lost for another one."""
+    """Whether too many attempts were lost. The worker then ends the job and does not run it."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The jobs there are, and those that there were."""
+    """The numbers of waiting, running and ended jobs."""
 
     waiting: int
     running: int
     age: float
-    """Seconds since the oldest of those that wait was submitted."""
+    """Seconds since the oldest waiting job was submitted; 0 if no job waits."""
     ended: Mapping[tuple[str, str], int]
-    """How often a job, by its name, has ended in which state."""
+    """Number of ended jobs, by job name and final state."""
 
 
 class TooFewCopies(RedisError):
-    """Fewer copies of Redis than JOBS_COPIES have the job."""
+    """An error: fewer copies of Redis than JOBS_COPIES have the job."""
 
 
 class Store:
-    """Records by id, in the Redis of a docket.
+    """The job records, by id, in the Redis of a Docket queue.
 
-    Every method raises RedisError or OSError while Redis can't be reached. At most `most` jobs may wait or run, and
-    `copies` copies of Redis must have a job before it is accepted.
+    Every method raises RedisError or OSError while Redis cannot be reached.
+
+    Args:
+        most: maximum number of jobs that wait or run.
+        copies: number of copies of Redis that must have a job before the job is accepted.
     """
 
     def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
@@ -167,7 +179,10 @@ class Store:
         self._ended = docket.key("ended")
 
     async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str | None:
-        """Keep a new job; returns its id, or the id of the one that its key made before; None: there are too many."""
+        """Store a new job and return its id; return None if the queue is full.
+
+        If the owner used the idempotency key before, store nothing and return the id of the job from that submission.
+        """
         if idempotency_key is not None:
             digest = hashlib.sha256(f"{record.owner} {idempotency_key}".encode()).hexdigest()
             record = replace(record, key=self._key("idempotency", digest))
@@ -181,45 +196,54 @@ class Store:
         return None if how == b"full" else identity.decode()
 
     async def note_queued(self, identity: str) -> None:
-        """Note that a job is in the queue, and let Docket's own keys of it expire."""
+        """Note that a job is in the queue, and set an expiry for Docket's keys of the job."""
         await self._run(_QUEUED, self._of_queue(identity), LIFETIME)
 
     async def note_accepted(self, identity: str) -> None:
-        """Note that a job is in the queue; raises TooFewCopies if too few copies of Redis have it within a second."""
+        """Note that a job is in the queue, and wait until enough copies of Redis have the job.
+
+        Raises:
+            TooFewCopies: too few copies of Redis have the job after one second.
+        """
         if not self._copies:
             await self.note_queued(identity)
             return
         keys = self._of_queue(identity)
         async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
-            # WAIT counts the copies that have all writes up to the last one of its own connection. After a failover the
-            # connection leads to another Redis than the one that got the job, so the script checks that it is here.
+            # WAIT counts the copies that have all writes of this connection. After a failover the connection may lead
+            # to another Redis than the one that got the job, so the script checks that this Redis has the job.
             pipeline.eval(_QUEUED, len(keys), *keys, LIFETIME)
             pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
             is_here, copies = await pipeline.execute()
         if not is_here:
-            raise TooFewCopies("the Redis that had the job was lost")
+            raise TooFewCopies("Redis lost the job in a failover")
         if copies < self._copies:
-            raise TooFewCopies(f"{copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
+            raise TooFewCopies(f"only {copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
 
     async def load(self, identity: str) -> Record | None:
-        """A job's record."""
+        """Return the record of a job, or None if there is no record."""
         async with self._redis() as redis:
             return read(await redis.hgetall(self._key("job", identity)))
 
     async def result(self, identity: str) -> bytes | None:
-        """A completed job's result, as JSON."""
+        """Return the result of a completed job as JSON, or None if there is no result."""
         async with self._redis() as redis:
             result: bytes | None = await redis.get(self._key("result", identity))
             return result
 
     async def of(self, owner: str, limit: int, after: str | None) -> tuple[list[Record], str | None]:
-        """An owner's jobs, newest first, and the id where this page ended if there are more.
+        """Return one page of an owner's jobs, newest first, and the id of the last one if there are more jobs.
 
-        `after` is where the page before ended; KeyError if it isn't in the list.
+        Args:
+            limit: maximum number of jobs on the page.
+            after: id of the last job on the previous page.
+
+        Raises:
+            KeyError: the job `after` is not in the list.
         """
         index, found = self._key("jobs-of", owner), list[Record]()
         async with self._redis() as redis:
-            # By age, so the newest are at the end.
+            # The set is sorted by the time of submission: the newest jobs are at the end.
             last = await redis.zcard(index) - 1
             if after is not None:
                 submitted = await redis.zscore(index, after)
@@ -239,7 +263,10 @@ class Store:
         return found[:limit], (found[limit - 1].id if len(found) > limit else None)
 
     async def claim(self, identity: str, most_lost: int) -> Claim | None:
-        """Begin an attempt; None if the job is gone, or finished. After `most_lost` lost attempts it is given up."""
+        """Start an attempt; return None if the job is deleted or has ended.
+
+        After `most_lost` lost attempts, `Claim.given_up` is true.
+        """
         attempt = await self._run(_CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
         if not attempt:
             return None
@@ -252,19 +279,21 @@ class Store:
         return Claim(record, abs(attempt), int(values.get(b"failures", 0)), given or b"", given_up=attempt < 0)
 
     async def holds(self, claim: Claim) -> bool:
-        """Whether a job is still an attempt's."""
+        """Return whether an attempt still holds its job."""
         record = await self.load(claim.record.id)
         return record is not None and (record.state, record.attempts) == ("running", claim.attempt)
 
     async def progress(self, claim: Claim, percent: float, message: str) -> bool:
-        """Note how far an attempt is; False if the job isn't its any more."""
+        """Write an attempt's progress; return False if the attempt no longer holds the job."""
         fields = ("progress", percent, "message", message)
         return bool(await self._run(_CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
 
     async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
-        """Let the job wait for another attempt; False if it isn't this one's any more.
+        """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
 
-        `failures` attempts have raised by now; `counts` is whether this one is to be counted.
+        Args:
+            failures: number of attempts that have raised an exception, including this one.
+            counts: whether this attempt counts in the record's number of attempts.
         """
         fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)
         return bool(await self._run(_GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
@@ -272,9 +301,11 @@ class Store:
     async def finish(
         self, record: Record, state: State, *, attempt: int | None = None, error: str = "", result: str = ""
     ) -> bool:
-        """End a job, with its result as JSON; False if it had ended, or isn't this attempt's any more.
+        """End a job; return False if the job has ended before, or if the attempt no longer holds the job.
 
-        Without an attempt it ends, whoever runs it.
+        Args:
+            attempt: number of the attempt that ends the job. None: the job ends, whichever attempt holds it.
+            result: the job's result as JSON; empty if there is none.
         """
         fields: dict[str, Any] = {"state": state, "error": error, "finished": time.time()}
         if result:
@@ -287,7 +318,7 @@ class Store:
         return bool(await self._run(_FINISH, keys, *head, *chain.from_iterable(fields.items())))
 
     async def counts(self) -> Counts:
-        """How many jobs wait and run, and how jobs have ended."""
+        """Count the waiting, running and ended jobs."""
         waiting, running, oldest = await self._run(_COUNT, [self._unfinished], self._key("job", ""))
         async with self._redis() as redis:
             ended = await redis.hgetall(self._ended)
@@ -300,7 +331,7 @@ class Store:
             return await redis.eval(script, len(keys), *keys, *map(_text, arguments))
 
     def _redis(self) -> AbstractAsyncContextManager[Any]:
-        """A client; Docket's type of it knows few of its commands."""
+        """Return a Redis client, typed as `Any` because Docket's type has only a few of its commands."""
         return self._docket.redis()
 
     def _of_queue(self, identity: str) -> list[str]:

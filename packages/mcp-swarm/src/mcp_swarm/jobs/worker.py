@@ -1,4 +1,4 @@
-"""A worker: takes jobs from the queue, so many at a time, until it is told to stop."""
+"""The worker: takes jobs from the queue, at most JOBS_CONCURRENCY at a time, until it stops."""
 
 import asyncio
 import logging
@@ -24,11 +24,16 @@ _CHECK = timedelta(milliseconds=50)
 _RECONNECT = timedelta(seconds=1)
 _LAST_SECONDS = 2.0
 _BETWEEN_TRIES = 0.5
-_TRIES = 24 * 3600 * 2  # for a day
+_TRIES = 24 * 3600 * 2  # retries for one day
 
 
 class JobWorker:
-    """Docket's worker, which survives what it can't read; `cut` ends the process when a job can't be stopped."""
+    """A Docket worker that survives messages that it cannot read.
+
+    Args:
+        name: name of this process among the workers.
+        cut: ends the process when a job cannot be stopped.
+    """
 
     def __init__(
         self, jobs: Mapping[str, Job], backend: Backend, settings: Settings, name: str, cut: Callable[[], None]
@@ -40,7 +45,7 @@ class JobWorker:
         backend.docket.register(self._runner.run, names=[RUN])
         self._worker = Worker(
             backend.docket,
-            name=f"{name}#{secrets.token_hex(4)}",  # two of one name would take each other's jobs for their own
+            name=f"{name}#{secrets.token_hex(4)}",  # unique, or two workers would mistake each other's jobs for own
             concurrency=settings.jobs_concurrency,
             redelivery_timeout=timedelta(seconds=settings.jobs_redelivery_seconds),
             reconnection_delay=_RECONNECT,
@@ -49,12 +54,15 @@ class JobWorker:
         )
 
     def take_no_more(self) -> None:
-        """Take no more jobs; those that run go on, and stay this worker's."""
+        """Take no more jobs. The running jobs continue, and no other worker takes them."""
         self._worker.concurrency = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work meanwhile; then finish what runs within the grace, and give back the rest."""
+        """Run jobs inside the `async with` block.
+
+        At its end, the running jobs get SHUTDOWN_GRACE_SECONDS to finish. The others go back into the queue.
+        """
         await self._outlast_outages()
         async with self._worker:
             task = asyncio.create_task(self._work())
@@ -65,36 +73,37 @@ class JobWorker:
                 drained = await self._runner.drain(self._grace)
                 task.cancel()
                 done, _ = await asyncio.wait({task}, timeout=_LAST_SECONDS)
-                if not (drained and done):  # a job that doesn't end, or Redis is away, to which Docket says goodbye
+                if not (drained and done):  # a job does not end, or Docket waits for Redis, which cannot be reached
                     self._cut()
 
     async def _outlast_outages(self) -> None:
-        """Let each command wait until Redis is back.
+        """Make each Redis command retry until Redis can be reached again.
 
-        Docket's worker would end its loop, and before it begins anew wait for all jobs that run, however long they
-        take; it would take no other meanwhile, nor keep those from being taken for lost.
+        Otherwise an outage of Redis would end the loop of Docket's worker. Before it restarts the loop, Docket waits
+        for all running jobs, however long they take. In this time the worker would take no jobs. It would also stop to
+        renew its claims on the running jobs, so other workers would take these jobs over.
         """
         async with self._backend.docket.redis() as redis:
-            pool = getattr(redis, "connection_pool", None)  # memory has none
+            pool = getattr(redis, "connection_pool", None)  # a queue in memory has no pool
             if pool is not None:
                 retry = Retry(ConstantBackoff(_BETWEEN_TRIES), _TRIES)
-                pool.set_retry(retry)  # of those that there are
-                pool.update_connection_kwargs(retry=retry)  # of those to come
+                pool.set_retry(retry)  # for the open connections
+                pool.update_connection_kwargs(retry=retry)  # for new connections
 
     async def _work(self) -> None:
         while True:
             try:
                 return await self._worker.run_forever()
             except Exception:
-                logger.exception("Docket's worker ended; if a message in the queue can't be read, it is dropped now")
+                logger.exception("Docket's worker failed and restarts; unreadable messages in the queue are dropped")
                 try:
                     await self._drop_unreadable()
                 except Exception:
-                    logger.exception("It goes on with it")
+                    logger.exception("Unreadable messages could not be dropped from the queue; the worker restarts")
                 await asyncio.sleep(_RECONNECT.total_seconds())
 
     async def _drop_unreadable(self) -> None:
-        """Take out of the queue what can't be read, or every worker would stumble over it, again and again."""
+        """Remove unreadable messages from the queue. Otherwise each of them would stop every worker again and again."""
         docket = self._backend.docket
         async with docket.redis() as redis:
             group = docket.worker_group_name
@@ -104,15 +113,16 @@ class JobWorker:
                 for _, message in await redis.xrange(docket.stream_key, identity, identity):
                     try:
                         await Execution.from_message(docket, message, message_id=identity, sync=False)
-                    except Exception:  # noqa: BLE001  # whatever unpickling raises
+                    except Exception:  # noqa: BLE001  # unpickling may raise any exception
                         await redis.xack(docket.stream_key, group, identity)
                         await redis.xdel(docket.stream_key, identity)
-                        await self._tell_of(message)
+                        await self._fail_job_of(message)
 
-    async def _tell_of(self, message: RedisMessage) -> None:
-        """Let the job fail whose message it was, as far as that can be seen."""
+    async def _fail_job_of(self, message: RedisMessage) -> None:
+        """Log an unreadable message, and fail its job if the message still has the job's id."""
         identity = cast("Mapping[bytes, Any]", message).get(b"key", b"").decode(errors="replace")
-        logger.error("Dropped from the queue, since it can't be read: %.100r", identity)
+        logger.error("Job %.100r: its message in the queue cannot be read and was dropped", identity)
         record = await self._backend.store.load(identity)
         if record is not None:
-            await self._backend.store.finish(record, "failed", error="its message in the queue can't be read")
+            text = "No worker can read the job's message in the queue; submit the job again."
+            await self._backend.store.finish(record, "failed", error=text)

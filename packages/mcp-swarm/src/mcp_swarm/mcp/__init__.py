@@ -1,1 +1,1 @@
-"""POST /mcp: one request in, one reply out."""
+"""The MCP endpoint: POST /mcp takes one JSON-RPC message and returns one reply."""

@@ -1,6 +1,6 @@
-"""The one module that touches private names of FastMCP and the MCP SDK.
+"""The only module that uses private names of FastMCP and the MCP SDK.
 
-`tests/mcp/test_sdk.py` names each of them, so that an upgrade that moves one fails with a plain sentence.
+`tests/mcp/test_sdk.py` lists these names. When an upgrade moves one of them, the test fails and says which one.
 """
 
 import weakref
@@ -42,21 +42,21 @@ from mcp_swarm.mcp.dispatch import Dispatch
 
 
 class LeavesToolsAlone(ServerExtension):
-    """An extension that takes part in no call of a planned tool."""
+    """A base class of protocol extensions that do not change the calls of planned tools."""
 
 
 def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
-    """The SDK's server beneath FastMCP's."""
+    """Return the SDK's server inside a FastMCP server."""
     return mcp._mcp_server
 
 
 def adopt(mcp: FastMCP, security: RequestStateSecurity, audience: str, *, mask_errors: bool) -> None:
-    """Set what FastMCP takes in its constructor only, and replicas must agree on.
+    """Set options that FastMCP accepts in its constructor only, and that must be equal in all replicas.
 
     Args:
-        security: how request states are sealed, unless the author has chosen a way.
-        audience: the server's name, which is part of each sealed state.
-        mask_errors: whether callers read no more than that a component failed.
+        security: how request states are sealed (encrypted and authenticated), unless the tool author has set it.
+        audience: the server's name. Each sealed state contains it.
+        mask_errors: whether error texts of components are hidden from clients.
     """
     mcp._mask_error_details = mask_errors
     mcp._on_duplicate = mcp.local_provider._on_duplicate = "error"
@@ -67,25 +67,30 @@ def adopt(mcp: FastMCP, security: RequestStateSecurity, audience: str, *, mask_e
 
 
 def runner_of(mcp: FastMCP, state: Any, version: str, client: tuple[Any, Any] = (None, None)) -> ServerRunner[Any]:
-    """The SDK's driver of a connection, which knows of its client what this one request tells (`Call.client`)."""
+    """Return the SDK's runner for one request. `client` is the client's part of the request (`Call.client`)."""
     return ServerRunner(low_level(mcp), Connection.from_envelope(version, *client), state)
 
 
 def needs_cleanup(connection: Connection) -> bool:
-    """Whether somebody has pushed something onto a connection's exit stack."""
+    """Return whether a connection's exit stack contains anything."""
     return bool(connection.exit_stack._exit_callbacks)  # type: ignore[attr-defined]
 
 
 def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, Any]]:
-    """What makes of a handler's result the one that is sent in a protocol version: validated, sieved, stamped."""
+    """Return a function that converts a handler's result to the form of a protocol version.
+
+    The function validates the result, drops the fields that the version does not have, and adds those that it requires.
+    """
     return partial(runner_of(mcp, None, version)._serialize, method, version)
 
 
 def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
-    """What `FunctionTool.run` looks up on each call: validate arguments, inject, call the function.
+    """Return a function that validates arguments, injects dependencies and calls the tool's function.
+
+    `FunctionTool.run` prepares the same steps in each call.
 
     Raises (the returned function, before the tool's body starts):
-        pydantic.ValidationError: the arguments don't fit.
+        pydantic.ValidationError: the arguments are invalid.
     """
     fn = without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread)
     if fn is not tool.fn:
@@ -94,7 +99,10 @@ def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]
 
 
 def _injected(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """What FastMCP's wrapper does, which takes what a caller gives; without the context managers it is made of."""
+    """Return a function that injects dependencies like FastMCP's `wrapper`, but without its context managers.
+
+    The function has the signature of the wrapper: its parameters are the tool's arguments only.
+    """
     wanted = get_dependency_parameters(fn)
     if all(isinstance(each, _CurrentContext | _OptionalCurrentContext) for each in wanted.values()):
         current = _context._current_context.get
@@ -116,7 +124,7 @@ def _injected(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[.
 
 
 async def _resolved(fn: Callable[..., Any], frame: Any, name: str) -> Any:
-    """A dependency's value; what goes wrong reads as in FastMCP."""
+    """Return the value of a dependency; raise the same errors as FastMCP."""
     try:
         return await frame.resolve(name)
     except (FastMCPError, CycleError):
@@ -126,7 +134,10 @@ async def _resolved(fn: Callable[..., Any], frame: Any, name: str) -> Any:
 
 
 def body_error(error: BaseException) -> BaseException:
-    """What FastMCP makes of an error that a tool's body raised: pydantic's own would tell of wrong arguments."""
+    """Return an error of a tool's body as FastMCP raises it.
+
+    FastMCP wraps pydantic's ValidationError. Otherwise an error in the body would look like invalid arguments.
+    """
     if not isinstance(error, ValidationError):
         return error
     wrapped = _ToolBodyError(str(error))
@@ -135,19 +146,19 @@ def body_error(error: BaseException) -> BaseException:
 
 
 def injects(tool: FunctionTool) -> bool:
-    """Whether a tool wants a Context or dependencies."""
+    """Return whether a tool has parameters for Context or dependencies."""
     return without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread) is not tool.fn
 
 
 jsonable = _tools._serialize_to_jsonable
-"""Takes a tool's value and its annotation, and returns plain data, written by the serializer of that type.
+"""Convert a tool's value to plain data, with the serializer of its annotation.
 
-Raises PydanticSerializationError or UnicodeDecodeError if there is no such form.
+Raises PydanticSerializationError or UnicodeDecodeError if the value has no such form.
 """
 
 
 class Components(dict[str, FastMCPComponent]):
-    """FastMCP's own registry of components, which counts its changes."""
+    """FastMCP's registry of components, with a counter of its changes."""
 
     changes = 0
 
@@ -161,22 +172,23 @@ class Components(dict[str, FastMCPComponent]):
 
 
 def withdraw_method(mcp: FastMCP, method: str) -> None:
-    """Answer a method no more. The capabilities that the server tells of follow."""
+    """Remove the handler of a method. The server's capabilities follow from its handlers."""
     low_level(mcp)._request_handlers.pop(method, None)
 
 
 def extensions_of(mcp: FastMCP) -> dict[str, ServerExtension]:
-    """The extensions that clients are told of and that take part in calls, by identifier.
+    """Return the protocol extensions that the server announces and uses in calls, by identifier.
 
-    FastMCP itself adds extensions before it serves only, and removes none.
+    FastMCP adds extensions only before the server starts, and it never removes one.
     """
     return mcp._extensions
 
 
 def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
-    """A function whose value changes when anything does that a plan or a cached list depends on.
+    """Return a function that returns a new value after each change that affects a call plan or a cached list.
 
-    Components may come and go while the server runs, and `enable`, `disable` and `add_…` append to these lists.
+    Components may be added and removed while the server runs. FastMCP's `enable`, `disable` and `add_…` methods append
+    to the counted lists.
     """
     provider = mcp.local_provider
     components = provider._components = Components(provider._components)
@@ -192,45 +204,45 @@ def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
 
 
 class StateStore:
-    """FastMCP's store of session state, made when the first state is put into it.
+    """A placeholder for FastMCP's store of session state, which makes the real store when a state is first stored.
 
-    FastMCP looks into it on every handshake-protocol call for what a session has hidden, and there are no sessions. The
-    store and its libraries take 6 MB and an eighth of a second.
+    In every handshake-protocol call, FastMCP reads from the store which components a session has hidden. This server
+    has no sessions. The real store and its libraries take 6 MB of memory and 0.125 seconds.
     """
 
     def __init__(self, mcp: FastMCP) -> None:
         self._mcp = weakref.ref(mcp)
 
     async def get(self, *, key: str) -> None:
-        """Nothing has been put yet."""
+        """Return None, because nothing was stored yet."""
 
     delete = get
 
     def __getattr__(self, name: str) -> Any:
-        """Anything else needs the real one."""
+        """Make the real store for every other method."""
         mcp = cast("Any", self._mcp())
         mcp._FastMCP__state_store = None
         return getattr(mcp._state_store, name)
 
 
 def store_state_later(mcp: FastMCP) -> None:
-    """Have FastMCP make its store of session state when somebody needs it."""
+    """Delay the creation of FastMCP's store of session state until a component uses the store."""
     cast("Any", mcp)._FastMCP__state_store = StateStore(mcp)
 
 
 def why_unplannable(mcp: FastMCP) -> str:
-    """What of a server, if anything, only the FastMCP path knows how to do."""
+    """Return why no tool of a server can have a call plan; empty if tools can have plans."""
     if mcp._transforms or mcp.local_provider._transforms:
         return "the server has transforms"
     if any(not isinstance(extension, LeavesToolsAlone) for extension in mcp._extensions.values()):
         return "the server has protocol extensions"
     if mcp.strict_input_validation:
-        return "the server validates strictly"
+        return "the server has strict input validation"
     return "" if len(mcp.providers) == 1 else "the server has mounted or dynamic providers"
 
 
 def serve_over_http(mcp: FastMCP) -> None:
-    """Say, in the context that requests inherit, that this process serves `mcp` over HTTP and nothing else."""
+    """Set FastMCP's context variables for all requests: this process serves only `mcp`, and only over HTTP."""
     for variable, value in _process_wide(mcp).items():
         variable.set(value)
 
@@ -243,9 +255,9 @@ def _process_wide(mcp: FastMCP) -> dict[ContextVar[Any], Any]:
 
 
 class Binding:
-    """FastMCP's request context for one call, bound now and filled in when somebody looks.
+    """The source of FastMCP's request contexts. The parts of a context are made only when a tool reads them.
 
-    Most tools never ask for their Context, and what it consists of costs more than calling them.
+    Most tools never use their Context. Making all parts of a Context takes longer than calling the tool.
     """
 
     __slots__ = ("_same", "mcp", "state")
@@ -253,12 +265,12 @@ class Binding:
     def __init__(self, mcp: FastMCP, state: Any) -> None:
         self.mcp = mcp
         self.state = state
-        # What `serve_over_http` has set for the whole process isn't set again for each call.
+        # `serve_over_http` has set some variables for the whole process. Calls do not set these again.
         constant = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
         self._same = tuple((variable.set, value) for variable, value in constant.items() if variable.get(None) != value)
 
     def bind(self, call: Call) -> Context:
-        """Bind it in the running task, for as long as the task lives."""
+        """Set the context variables of the running task for a call, and return the call's Context."""
         for bind, value in self._same:
             bind(value)
         fastmcp_request_ctx.set(LazyRequestContext(self, call))
@@ -268,7 +280,7 @@ class Binding:
 
 
 class CallContext(Context):
-    """A Context whose parts are made when somebody looks for them."""
+    """A FastMCP Context that makes its parts at their first use."""
 
     _session = None
     _task_id = None
@@ -289,13 +301,13 @@ class CallContext(Context):
 
 
 class LazyRequestContext(FastMCPRequestContext):
-    """What `bind_request_context` makes of an SDK request context, made on demand."""
+    """FastMCP's request context, as `bind_request_context` makes it, but each part is made at its first use."""
 
     session = property(attrgetter("_srctx.session"))
     request = property(attrgetter("_srctx.request"))
     protocol_version = property(attrgetter("_call.version"))
     lifespan_context = property(attrgetter("_binding.state"))
-    close_sse_stream = None  # a reply's stream ends with its result
+    close_sse_stream = None  # nothing to close: the event stream of a reply ends with the result
 
     def __init__(self, binding: Binding, call: Call) -> None:
         self._binding = binding

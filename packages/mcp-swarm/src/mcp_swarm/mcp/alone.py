@@ -1,4 +1,4 @@
-"""What a replica offers only while it is the only one."""
+"""Features that a replica offers only while it is the only replica."""
 
 import logging
 
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 class AloneOnly:
-    """Jobs in this process, and subscriptions without Redis: both are unknown to other replicas.
+    """Jobs in this process and subscriptions without Redis. Other replicas do not have their data.
 
-    They are withdrawn when another replica turns up, and offered again when it has gone.
+    The replica withdraws these features when another replica starts. It offers them again when it is the only replica.
     """
 
     def __init__(self, settings: Settings, mcp: FastMCP, service: JobService, share: Sharing) -> None:
@@ -32,7 +32,7 @@ class AloneOnly:
         share.peers.on_change.append(self.follow)
 
     def follow(self) -> None:
-        """Offer it or withdraw it, by whether this replica is alone now; says so in one line of the log."""
+        """Offer or withdraw the features, depending on the number of replicas, and log the change in one line."""
         alone = self._share.peers.alone
         what = []
         if self._jobs:
@@ -42,13 +42,14 @@ class AloneOnly:
             what.append("subscriptions (they need REDIS_URL)")
             self._subscriptions.offer() if alone else self._subscriptions.withdraw()
         if alone:
-            logger.warning("This replica is alone again, and offers %s", " and ".join(what) or "all it did")
+            offered = " and ".join(what) or "everything"
+            logger.warning("This replica is the only one again; it offers %s again", offered)
             return
         if not self._settings.request_state_ring:
-            what.append("tools that ask their caller (other replicas need the same REQUEST_STATE_KEYS)")
+            what.append("multi-round tools (all replicas need the same REQUEST_STATE_KEYS)")
         if what:
             count = self._share.peers.count
-            logger.warning("There are %d replicas now. This one no longer offers %s", count, ", ".join(what))
+            logger.warning("There are %d replicas now; this replica no longer offers %s", count, ", ".join(what))
 
     def _follow_jobs(self, *, alone: bool) -> None:
         extensions = _sdk.extensions_of(self._mcp)

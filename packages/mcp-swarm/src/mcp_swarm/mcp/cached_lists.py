@@ -1,4 +1,4 @@
-"""Lists of components, encoded once and sent again to all callers who may use the same tools."""
+"""Cached lists of components: a list is encoded once and sent to all callers that may use the same tools."""
 
 from collections.abc import Awaitable
 
@@ -13,13 +13,13 @@ CACHED_METHODS = frozenset(
 )
 
 _REMEMBERED = 512
-"""Replies; more than a few callers with tools of their own make."""
+"""Maximum number of cached replies. A few callers with different tools need far fewer."""
 
 _Asked = tuple[str, str, tuple[str, ...] | None]
 
 
 class CachedLists:
-    """Remembers what the FastMCP path answered to each method in each protocol version, and to whom."""
+    """A cache of the FastMCP path's replies, by method, protocol version and the tools that the caller may use."""
 
     def __init__(self, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.full = full
@@ -27,11 +27,14 @@ class CachedLists:
         self._known: dict[_Asked, bytes] = {}
 
     def forget(self) -> None:
-        """Ask anew: the components have changed. What is being asked now goes into the old dictionary."""
+        """Drop all replies, because the components have changed.
+
+        The dictionary is replaced, so that a reply that is still in progress goes into the old dictionary.
+        """
         self._known = {}
 
     def answer(self, call: Call) -> Awaitable[None]:
-        """Answer a request for a list; one that isn't for the whole list, or isn't valid, by the FastMCP path."""
+        """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests."""
         if not self._asks_for_all(call):
             return self.full.answer(call)
         result = self._known.get(_asked(call))
@@ -43,7 +46,7 @@ class CachedLists:
         known = self._known
         try:
             result = await self.full.result(call)
-        except Exception:  # noqa: BLE001  # the FastMCP path's to tell
+        except Exception:  # noqa: BLE001  # the FastMCP path logs and answers the error
             await self.full.answer(call)
             return
         if len(known) >= _REMEMBERED:

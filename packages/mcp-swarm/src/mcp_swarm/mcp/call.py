@@ -1,4 +1,4 @@
-"""One request on its way through the endpoint, and the reply to it."""
+"""A call: one request inside the endpoint, and the reply to it."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -13,9 +13,9 @@ from mcp_swarm.http.responses import send_json
 from mcp_swarm.mcp.message import Request
 
 PING_SECONDS = 15.0
-"""Silence after which an open event stream gets a comment, so that no proxy between takes it for dead."""
+"""Seconds without an event after which an open event stream gets a comment, so that no proxy closes the stream."""
 
-# WHATWG HTML, "Server-sent events"; the last two keep proxies from holding events back.
+# WHATWG HTML, "Server-sent events". The last two headers stop proxies from buffering events.
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -25,52 +25,54 @@ _HEADERS = [
 
 @dataclass(slots=True)
 class Call:
-    """A request that its protocol's checks have passed, and where its answer goes."""
+    """A request that passed the checks of its protocol, with the channel for its reply."""
 
     request: Request
     version: str
     modern: bool
-    """Whether it speaks the stateless protocol (2026-07-28 and later)."""
+    """Whether the request uses the stateless protocol (2026-07-28 and later)."""
     scope: Scope
     receive: Receive
     send: Send
     may_stream: bool
-    """Whether the reply may become an event stream. If not, what would be sent ahead of the result is dropped."""
+    """Whether the reply may become an event stream. If not, notifications before the result are dropped."""
     streaming: bool = False
-    """Whether it has become one."""
+    """Whether the reply has become an event stream."""
     _lock: asyncio.Lock | None = None
 
     @property
     def client(self) -> tuple[Any, Any]:
-        """What the client tells of itself and of what it is capable of, in the stateless protocol's envelope."""
+        """The client's information and capabilities from `_meta` in the stateless protocol; otherwise None for both."""
         meta = (self.request.params or {}).get("_meta") if self.modern else None
         if not isinstance(meta, dict):
             return None, None
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
 
     async def event(self, message: bytes) -> None:
-        """Send a JSON-RPC message ahead of the result."""
+        """Send a JSON-RPC message before the result, if the reply may become an event stream."""
         if self.may_stream:
             await self._write(b"event: message\r\ndata: " + message + b"\r\n\r\n")
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
-        """Send the JSON-RPC response and end the reply; within an event stream, `status` has been sent before."""
+        """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
         return self._end(message) if self.streaming else send_json(self.scope, self.send, status, message)
 
     async def wait_for(self, task: asyncio.Task[Any], seconds: float | None = None) -> None:
-        """Wait until the call's task is done, and keep the event stream (if it has begun) alive meanwhile.
+        """Wait until the call's task is done, and keep an open event stream alive during this time.
+
+        In case of an exception, cancel the task and do not wait for its end.
 
         Args:
-            seconds: how long to wait; None: for ever.
+            seconds: time limit of the wait. None: no limit.
 
-        Raises (and cancels the task, without waiting for its end):
-            ClientGone: the caller closed the connection.
-            TimeoutError: the time is over.
+        Raises:
+            ClientGone: the client closed the connection.
+            TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
-        gone = asyncio.Task(self._gone(), loop=loop)  # past the task factory, which is for tasks of components
+        gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
         try:
             while True:
                 pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
@@ -87,21 +89,21 @@ class Call:
             gone.cancel()
             if not task.done():
                 task.cancel()
-                # Look at its end, or asyncio logs that nobody did.
+                # Read the task's exception later, or asyncio logs that nobody read it.
                 task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     async def _gone(self) -> None:
-        """Wait for the end of the connection. The body has been read, so nothing else comes."""
+        """Wait until the client closes the connection. The request body is already read, so nothing else arrives."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
     async def _ping(self) -> None:
-        """Show the event stream's reader, and the proxies between, that it is alive."""
+        """Send a comment on the event stream, so that the client and the proxies keep the connection open."""
         try:
             await asyncio.wait_for(self._write(b": ping\r\n\r\n"), 1)
         except TimeoutError:
-            pass  # a reader that is slow must not hold up the looking
-        except RuntimeError:  # uvloop's, of a connection whose end has not been told yet
+            pass  # a slow client must not delay the next check of the task
+        except RuntimeError:  # uvloop raises it for a closed connection before the server reports the disconnect
             raise ClientGone from None
 
     async def _end(self, message: bytes) -> None:
@@ -110,7 +112,7 @@ class Call:
 
     async def _write(self, part: bytes) -> None:
         if self._lock is None:
-            self._lock = asyncio.Lock()  # a tool's tasks may report progress side by side
+            self._lock = asyncio.Lock()  # several tasks of a tool may report progress at the same time
         async with self._lock:
             if not self.streaming:
                 self.streaming = True

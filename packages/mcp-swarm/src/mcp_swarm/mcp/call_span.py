@@ -1,4 +1,4 @@
-"""The span of a call that is answered past FastMCP: the one that FastMCP would make, and none beside it."""
+"""The trace span of a call on the fast path: the same span that FastMCP makes for a call on the FastMCP path."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -21,16 +21,16 @@ _LISTED = {
     "resources/templates/list": "resource_template",
     "prompts/list": "prompt",
 }
-"""What FastMCP says that these methods are about."""
+"""The component type that FastMCP's spans have for each of these methods."""
 
 
 def is_on() -> bool:
-    """Whether somebody takes spans: this server's own tracing, or a provider that its components have set."""
+    """Return whether tracing is on: this server's own tracing, or a tracer provider that a component has set."""
     return not isinstance(get_tracer_provider(), ProxyTracerProvider)
 
 
 async def in_span(mcp: FastMCP, call: Call, answer: Callable[[], Awaitable[None]], tool: Tool | None = None) -> None:
-    """Answer a tool's call, a request for a list, or a ping, within its span. To it `ClientGone` is no error."""
+    """Answer a tool call, a request for a list, or a ping inside a span. `ClientGone` is not an error of the span."""
     gone = False
     method = call.request.method
     if tool is not None:
@@ -54,11 +54,13 @@ async def in_span(mcp: FastMCP, call: Call, answer: Callable[[], Awaitable[None]
 
 
 async def noted_in_span(handed: Handover, result: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    """Let FastMCP finish a call within the span that there is, and note there what goes wrong.
+    """Finish a call with FastMCP inside the current span, and record errors on this span.
+
+    FastMCP makes no span of its own for this call.
 
     Args:
-        handed: what has been done of the call.
-        result: what FastMCP makes of it; what it raises is raised on.
+        handed: the outcomes from the fast path.
+        result: FastMCP's result of the call. Its exceptions are raised unchanged.
     """
     span = get_current_span()
     known = next((each.error for each in (handed.body, handed.around) if each is not None), None)
@@ -79,9 +81,9 @@ async def noted_in_span(handed: Handover, result: Awaitable[dict[str, Any]]) -> 
 
 
 def _attributes(call: Call) -> dict[str, str]:
-    """What FastMCP finds in its own request context, which isn't there yet.
+    """Return the span attributes that FastMCP reads from its request context, which does not exist on the fast path.
 
-    Without a session's id: where there are none, FastMCP makes one up for each request.
+    The session id is left out: without sessions, FastMCP would invent a new one for each request.
     """
     caller = caller_of(call.scope)
     token = None if caller is None else caller.access_token

@@ -1,4 +1,4 @@
-"""What was discovered, added to the FastMCP server."""
+"""Registration of the discovered components with the FastMCP server."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from mcp_swarm.settings import Settings
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One line of the catalogue."""
+    """The name and description of one component in the catalogue."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class CatalogueEntry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What this server offers, as people read it; sorted by name."""
+    """The list of this server's components for people, sorted by name."""
 
     tools: list[CatalogueEntry]
     resources: list[CatalogueEntry]
@@ -49,25 +49,25 @@ class Catalogue:
 
     @property
     def kinds(self) -> list[tuple[str, list[CatalogueEntry]]]:
-        """What there is, by kind, in the order above."""
+        """The entries by kind: tools, resources, prompts, jobs."""
         return list(vars(self).items())
 
     @property
     def counts(self) -> str:
-        """How many there are of each kind."""
+        """The number of entries of each kind, as text."""
         return ", ".join(f"{kind} {len(entries)}" for kind, entries in self.kinds)
 
     def __str__(self) -> str:
-        """One line per kind; empty kinds are left out."""
+        """Return one line per kind. Empty kinds are left out."""
         lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in self.kinds if entries]
         return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
 
 def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
-    """Add what `MCP_COMPONENTS` names to a server, and put the bounds of calls around everything that it serves.
+    """Add the components of the packs in `MCP_COMPONENTS` to a server, and limit all calls of the server.
 
     Raises:
-        DiscoveryError: something discovered can't be served.
+        DiscoveryError: a discovered component cannot be served.
     """
     discovered = discover(settings)
     found = discovered.components
@@ -92,19 +92,19 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     tools = {item.component.name: item.where for item in found if isinstance(item.component, Tool)}
     for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
         if name in tools:
-            raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job's tool")
+            raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job or a job tool; rename the tool")
         if name in JOB_TOOLS and name in discovered.jobs:
-            raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool of this name; give the job another one")
+            raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool with this name; rename the job")
     return discovered
 
 
 def timeouts_of(discovered: Discovered) -> dict[str, float]:
-    """Seconds that tools' authors give their calls, by tool's name."""
+    """Return the time limits that authors set for their tools, in seconds, by tool name."""
     return {item.component.name: item.timeout for item in discovered.components if item.timeout is not None}
 
 
 def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
-    """Add the tools of jobs, and the protocol's tasks where requests come one by one."""
+    """Add the job tools, and the tasks extension unless the settings select the SDK endpoint."""
     for tool in tools_of(service):
         mcp.add_tool(tool)
     if not service.off and settings.stateless_http and settings.json_response != "false":

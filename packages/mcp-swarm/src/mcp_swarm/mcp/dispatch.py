@@ -1,4 +1,4 @@
-"""What the SDK's one-request driver asks of a transport, for one request over HTTP."""
+"""The transport interface that the SDK's runner needs, for one message over HTTP."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,10 +18,11 @@ from mcp_swarm.mcp.message import Notification, Request
 
 
 class Dispatch:
-    """The SDK's `DispatchContext` (a structural protocol): notifications ride on the request's own reply.
+    """The SDK's `DispatchContext` (a structural type). It sends notifications in the reply to the request.
 
-    A stateless server can't ask its client anything in the middle of a call, in either protocol: the answer would be a
-    request of its own, which another replica may get. `call` is None for a notification, which has no reply.
+    A stateless server cannot send a request to its client during a call, in either protocol family: the client's
+    response would be a new HTTP request, and another replica may get it. `call` is None if the message is a
+    notification, because a notification has no reply.
     """
 
     transport = TransportContext(kind="streamable-http", can_send_request=False)
@@ -36,7 +37,7 @@ class Dispatch:
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
-        """Never set: a caller cancels by going away, which cancels the task."""
+        """An event that is never set: a client cancels a call by closing the connection, and this cancels the task."""
         return anyio.Event()
 
     async def send_raw_request(
@@ -45,7 +46,7 @@ class Dispatch:
         params: Mapping[str, Any] | None,  # noqa: ARG002
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """Raise `NoBackChannelError`."""
+        """Raise `NoBackChannelError`, because the server cannot send requests to the client."""
         raise NoBackChannelError(method)
 
     async def notify(
@@ -54,7 +55,7 @@ class Dispatch:
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> None:
-        """Send a notification ahead of the result, if the caller takes an event stream."""
+        """Send a notification before the result, if the client accepts an event stream."""
         if self.call is not None and self.call.may_stream:
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
             if params is not None:
@@ -62,7 +63,7 @@ class Dispatch:
             await self.call.event(encode(message))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress, if the caller gave a token for it."""
+        """Send a progress notification, if the client sent a progress token."""
         meta = (self.message.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         if token is None:

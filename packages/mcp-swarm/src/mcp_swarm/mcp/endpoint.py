@@ -1,4 +1,4 @@
-"""The endpoint behind `/mcp`."""
+"""The endpoint of `/mcp`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -27,14 +27,14 @@ from mcp_swarm.tracing.parent import untraced
 _LISTEN = "subscriptions/listen"
 
 _LONGEST_LISTEN = 64 * 1024
-"""Bytes of a request for a subscription. It stays in memory as long as the subscription is open."""
+"""Maximum size of a subscription request, in bytes. The request stays in memory while the subscription is open."""
 
 
 class McpEndpoint:
-    """One request in, one reply out: read it once, check what its protocol asks of it, choose a path."""
+    """The ASGI endpoint: it reads a request body once, checks the request by its protocol, and selects a path."""
 
     paths: CallPaths
-    """What answers; there as soon as the server has started."""
+    """The paths that answer requests. The attribute exists after the server has started."""
 
     def __init__(self, mcp: FastMCP, settings: Settings, timeouts: Mapping[str, float], intake: Intake) -> None:
         self.mcp = mcp
@@ -42,12 +42,12 @@ class McpEndpoint:
         self.timeouts = timeouts
         self.intake = intake
         self.streams = settings.json_response == "auto"
-        """Whether a reply may become an event stream, where the caller takes one."""
+        """Whether a reply may become an event stream, if the client accepts one."""
         forget_sessions(mcp)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Answer for as long as FastMCP's own lifespan is open."""
+        """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
         server = _sdk.low_level(self.mcp)
         async with server.lifespan(server) as state:
             self.paths = CallPaths(self.mcp, state, self.seconds, self.timeouts)
@@ -56,7 +56,7 @@ class McpEndpoint:
             yield
 
     def tool_paths(self) -> Mapping[str, str]:
-        """For each tool its path and, where it isn't plainly the fast one, why."""
+        """Return the path of each tool, with the reason or condition if it is not simply the fast path."""
         return self.paths.plans.paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +68,7 @@ class McpEndpoint:
                 takes_stream = await intake.admission.check(scope, receive)
             if b"mcp-session-id" in headers:
                 drop_session_id(scope)
-            # No reference to the body is kept: it may be large.
+            # No variable refers to the body, because a body may be large.
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
             if TRACE in scope:
                 scope[TRACE].read(message.params)
@@ -79,12 +79,12 @@ class McpEndpoint:
             leave = None
             if message.memory or intake.limiter is not None or place.count >= place.most:
                 leave = await intake.enter(place, scope, called_tool(message), message.id, message.memory)
-            else:  # as `Intake.enter`, for the many that need a place and nothing else
+            else:  # the same as `Intake.enter`, but faster, for the most frequent case
                 place.count += 1
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
-            except asyncio.CancelledError:  # SHUTDOWN_GRACE_SECONDS are over
-                await _tell_of_the_end(call)
+            except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
+                await _answer_cancelled(call)
                 raise
             finally:
                 if leave is None:
@@ -99,7 +99,7 @@ class McpEndpoint:
     def _call(
         self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
     ) -> Call:
-        """Check a request as its protocol wants it."""
+        """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
         scope[CALLED] = called(request)
         if ARGUMENTS in scope:
@@ -107,11 +107,13 @@ class McpEndpoint:
         version = handshake_version(headers)
         if version is not None:
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams)
-        listens = method == _LISTEN  # whose reply is an event stream in any case
+        listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
-            raise Refused(413, f"A subscription has at most {_LONGEST_LISTEN} bytes.", identity=request.id)
+            text = f"Subscription request too large: the limit is {_LONGEST_LISTEN} bytes."
+            raise Refused(413, text, identity=request.id)
         if listens and not takes_stream:
-            raise Refused(406, "Accept text/event-stream: a subscription is one.", identity=request.id)
+            text = f"The reply to {_LISTEN} is an event stream: send the header Accept with text/event-stream."
+            raise Refused(406, text, identity=request.id)
         version = check_envelope(request, headers)
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
@@ -120,13 +122,13 @@ class McpEndpoint:
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
     ) -> None:
-        """Answer a notification or a response with an empty 202.
+        """Answer a notification or a response with status 202 and an empty body.
 
-        In the stateless protocol no notification of a client needs an action of this server: a caller cancels a call by
-        closing its connection. In the handshake protocol middleware sees the notifications.
+        In the stateless protocol the server ignores notifications, because a client cancels a call by closing its
+        connection. In the handshake protocol, middleware gets the notifications.
 
         Raises:
-            Refused: a response in the stateless protocol, because the server sends no requests in that protocol.
+            Refused: a response in the stateless protocol, because the server sends no requests in this protocol.
         """
         version = handshake_version(headers)
         if version is None:
@@ -140,13 +142,13 @@ class McpEndpoint:
             await self.paths.full.observe(message, version, scope)
 
 
-async def _tell_of_the_end(call: Call | None) -> None:
-    """Answer a call that is cancelled because the replica stops."""
+async def _answer_cancelled(call: Call | None) -> None:
+    """Answer a call that was cancelled because the replica stops."""
     if call is None:
         return
     call.scope[FAILED] = FAULT
-    identity, text = call.request.id, "The server is stopping and cancelled the call; retry now."
-    with suppress(RuntimeError):  # it was just being answered
+    identity, text = call.request.id, "The server is stopping and has cancelled the call; retry now."
+    with suppress(RuntimeError):  # the reply was already being sent
         if call.streaming:
             await call.finish(503, error_response(identity, UNAVAILABLE, text))
         else:

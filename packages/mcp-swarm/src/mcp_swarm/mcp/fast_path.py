@@ -1,4 +1,4 @@
-"""The fast path: a tool call by its plan, validated, run and written with nothing between."""
+"""The fast path: it validates, runs and answers a tool call with the tool's call plan, without FastMCP's server."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ _PARAMS = frozenset({"name", "arguments", "_meta"})
 
 
 class FastPath:
-    """Answers calls of tools that have a plan, with `full` for what turns out to be unusual."""
+    """The path for tools with a call plan. `full` is the FastMCP path, which takes over unusual calls."""
 
     def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.mcp = mcp
@@ -36,9 +36,10 @@ class FastPath:
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
-        """The plan of the tool that a call is for; None if this call is one for the FastMCP path.
+        """Return the call plan of the tool that a call names; return None if the FastMCP path must answer the call.
 
-        Such are a version of the tool, another round's answers, what isn't valid, and what the caller may not use.
+        The FastMCP path answers calls of a version of a tool, further rounds of a multi-round tool, invalid calls, and
+        calls of a tool that the caller may not use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:
@@ -58,7 +59,7 @@ class FastPath:
         return plan if self.envelopes.is_valid("tools/call", meta, call.version, call.request.size) else None
 
     def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
-        """Answer a tool call; raises as `CallPaths.answer`."""
+        """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection."""
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
@@ -77,21 +78,21 @@ class FastPath:
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
         arguments = _arguments(call)
-        if len(arguments) > plan.parameters:  # the FastMCP path says which of them nobody knows
+        if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
         self.binding.bind(call)
-        END.set(time.monotonic() + plan.seconds)  # in this call's own task
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         try:
             running = plan.call(arguments)
-        except BaseException:  # noqa: BLE001  # the FastMCP path says what is wrong with the arguments
+        except BaseException:  # noqa: BLE001  # the FastMCP path reports the invalid arguments
             return Handover()
         try:
             value = await running
-        except BaseException as error:  # noqa: BLE001  # SystemExit, too, is only this call's end
+        except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
             return Handover(body=Outcome(error=body_error(error)))
         try:
             written = plan.write(value)
-        except Exception:  # noqa: BLE001  # as above, with the value
+        except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the value
             written = None
         if written is None:
             return Handover(body=Outcome(value))
@@ -101,7 +102,7 @@ class FastPath:
         return plan.structured[call.version].fill(call.request.id, text, content)
 
     async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
-        END.set(time.monotonic() + plan.seconds)  # in this call's own task
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         context: MiddlewareContext[Any] = MiddlewareContext(
             message=CallToolRequestParams(name=plan.tool.name, arguments=_arguments(call)),
             source="client",
@@ -120,11 +121,11 @@ class FastPath:
             return Handover(around=Outcome(result))
         try:
             return plan.templates.write(call.request.id, call.version, result)
-        except Exception:  # noqa: BLE001  # the FastMCP path's to tell
+        except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
             return Handover(around=Outcome(result))
 
     async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
-        """The innermost step of a chain of middleware: the tool that it asks for in the end."""
+        """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:

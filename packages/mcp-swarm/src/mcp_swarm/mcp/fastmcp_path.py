@@ -1,4 +1,4 @@
-"""The FastMCP path: FastMCP through the SDK's one-request driver, for whatever no plan expresses."""
+"""The FastMCP path: FastMCP and the SDK's runner answer the requests that no call plan covers."""
 
 import logging
 from collections.abc import Awaitable
@@ -29,7 +29,12 @@ _HANDSHAKE, _STATELESS = ("handshake", "fastmcp"), ("stateless", "fastmcp")
 
 
 class FastMcpPath:
-    """Answers any request of either protocol; `in_span`: its span has begun, and what goes wrong is noted there."""
+    """The path that answers any request, in both protocol families.
+
+    Args:
+        state: the value of FastMCP's lifespan.
+        in_span: whether the request's span is already open. Errors are then recorded on this span.
+    """
 
     def __init__(self, mcp: FastMCP, state: Any, *, in_span: bool = False) -> None:
         self.mcp = mcp
@@ -37,16 +42,19 @@ class FastMcpPath:
         self.in_span = in_span
 
     async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
-        """Answer a request, of which the fast path has `handed` over a part.
+        """Answer a request.
+
+        Args:
+            handed: the outcomes that the fast path hands over, if the fast path has already started the call.
 
         Raises:
-            ClientGone: the caller closed the connection, and the call was cancelled.
+            ClientGone: the client closed the connection, and the call was cancelled.
         """
         call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
         task = task_exits.start(self._serve(call, handed))
         await call.wait_for(task)
-        if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled it
-            logger.error("The task that served %s was cancelled from within", call.request.method)
+        if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
+            logger.error("%s: the task of the request cancelled itself", call.request.method)
             call.scope[FAILED] = FAULT
             status, message = 200, error_response(call.request.id, INTERNAL_ERROR, "Internal server error")
         else:
@@ -54,9 +62,9 @@ class FastMcpPath:
         await call.finish(status, message)
 
     async def _serve(self, call: Call, handed: Handover) -> tuple[int, bytes]:
-        """The reply to a request: HTTP status and JSON-RPC response.
+        """Return the HTTP status and the JSON-RPC response of a request.
 
-        Whatever goes wrong becomes an error response that says no more than the caller may know.
+        An exception becomes an error response without internal details.
         """
         request = call.request
         try:
@@ -64,12 +72,12 @@ class FastMcpPath:
             if result.get("isError") is True:
                 call.scope[FAILED] = TOOL_ERROR
             return 200, response(request.id, result)
-        except Exception as error:  # noqa: BLE001  # logged there, and told in general terms
+        except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
             call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
             if isinstance(error, MCPError):
-                logger.info("%s told its caller: %.300s", request.method, " ".join(data.message.split()))
-            # The handshake protocol reports what a handler says with HTTP 200, as its clients expect.
+                logger.info("%s answered with an error: %.300s", request.method, " ".join(data.message.split()))
+            # Clients of the handshake protocol expect the errors of handlers with HTTP status 200.
             status = ERROR_CODE_HTTP_STATUS.get(data.code, 200) if call.modern else 200
             forget_frames(error)
             return status, error_response(request.id, data.code, data.message, data.data)
@@ -77,28 +85,29 @@ class FastMcpPath:
             handed.forget_frames()
 
     def result(self, call: Call, handed: Handover = Handover()) -> Awaitable[dict[str, Any]]:  # noqa: B008
-        """The result of a request, as plain data; awaiting it raises whatever the handler raised."""
+        """Return the result of a request as plain data. Awaiting it raises the handler's exceptions unchanged."""
         result = self._result(call, handed)
         return noted_in_span(handed, result) if self.in_span else result
 
     async def _result(self, call: Call, handed: Handover) -> dict[str, Any]:
-        BODY_OUTCOME.set(handed.body)  # in this request's own task, as everything below
+        BODY_OUTCOME.set(handed.body)  # this task runs this request only, so the variables affect no other request
         CALL_OUTCOME.set(handed.around)
         request = call.request
         dispatch = Dispatch(request, call.scope, call)
         set_transport("streamable-http")
         with set_http_request(dispatch.http_request):
-            # As the SDK's `serve_one`, which would shield a cleanup from cancellation that hardly any request has.
+            # The same steps as in the SDK's `serve_one`. It always runs a cleanup that is shielded from cancellation,
+            # but hardly any request needs a cleanup.
             runner = _sdk.runner_of(self.mcp, self.state, call.version, call.client)
             try:
                 return await runner.on_request(dispatch, request.method, request.params)
             finally:
-                del runner.on_request  # kept there, the method would make the runner the collector's business
+                del runner.on_request  # the cached method would keep the runner in a reference cycle
                 if _sdk.needs_cleanup(runner.connection):
                     await aclose_shielded(runner.connection)
 
     async def observe(self, notification: Notification, version: str, scope: Scope) -> None:
-        """Hand a notification to the handlers and middleware that look for it; what they raise is logged."""
+        """Pass a notification to its handlers and to middleware. Their exceptions are logged."""
         dispatch = Dispatch(notification, scope)
         runner = _sdk.runner_of(self.mcp, self.state, version)
         set_transport("streamable-http")
@@ -106,5 +115,5 @@ class FastMcpPath:
             with set_http_request(dispatch.http_request):
                 await runner.on_notify(dispatch, notification.method, notification.params)
         finally:
-            del runner.on_notify  # as above
+            del runner.on_notify  # the cached method would keep the runner in a reference cycle
             await aclose_shielded(runner.connection)

@@ -1,4 +1,4 @@
-"""The tools that jobs are to MCP clients: one of each job's own, and four plain ones for any job."""
+"""The tools through which MCP clients use jobs: one tool per job, and four general tools for all jobs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,81 +16,115 @@ from mcp_swarm.components.job import Job
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp.message import SUBMIT_JOB
-from mcp_swarm.mcp.tasks import result_of, told
+from mcp_swarm.mcp.tasks import result_of, with_tool_error
+
+_RUNS_AS_JOB = (
+    "Runs as a job. If the job does not end soon, the reply has the job's id and status instead of the result. "
+    "Then call job_status with the id to follow the job, and job_result to get the result."
+)
 
 JOB_TOOLS = (SUBMIT_JOB, "job_status", "job_result", "cancel_job")
-"""The names of the plain tools."""
+"""The names of the four general tools."""
 
-Identity = Annotated[str, Field(description="The id that submit_job gave")]
+Identity = Annotated[str, Field(description="The job's id, from the reply of submit_job or of the job's own tool.")]
 
 
 def tools_of(service: JobService) -> list[Tool]:
-    """The tools for a service's jobs; none if it has none to offer."""
-    return [] if service.off else [*(JobTool.of(job, service) for job in service.jobs.values()), *_plain(service)]
+    """Return the tools for a service's jobs; return no tools if jobs are off."""
+    return [] if service.off else [*(JobTool.of(job, service) for job in service.jobs.values()), *_general(service)]
 
 
 class JobTool(Tool):
-    """A job's own tool: waits a moment for the result, and else says how to get it.
+    """A job's own tool: it submits the job and waits for the result.
 
-    A client that declares the tasks extension gets a task instead, from `mcp_swarm.mcp.tasks`.
+    The wait ends after JOBS_WAIT_SECONDS, or after half of CALL_TIMEOUT_SECONDS if that is shorter.
+    If the job takes longer, the reply has the job's id. A client that declares the tasks extension gets a task instead
+    (see `mcp_swarm.mcp.tasks`).
     """
 
     _service: JobService = PrivateAttr()
 
     @classmethod
     def of(cls, job: Job, service: JobService) -> "JobTool":
-        text = f"{job.description}\n\nRuns as a job: a result that takes long is asked for with job_result."
+        text = f"{job.description}\n\n{_RUNS_AS_JOB}"
         tool = cls(name=job.name, description=text.strip(), parameters=dict(job.schema))
         tool._service = service
         return tool
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Submit it, and wait for a moment. Raises `ToolError` if it can't be submitted, or has failed."""
+        """Submit the job, wait for it, and return its result or its status.
+
+        Raises:
+            ToolError: the job cannot be submitted, or it failed or was cancelled.
+        """
         service, owner = self._service, _owner(get_context())
-        # Return before the call times out, so that the caller gets the job's id.
+        # Return before the call's time limit ends, so that the client gets the job's id.
         seconds = min(service.settings.jobs_wait_seconds, service.settings.call_timeout_seconds / 2)
-        record = await told(service.submit(owner, self.name, arguments))
-        record = await told(service.finished(owner, record, seconds))
+        record = await with_tool_error(service.submit(owner, self.name, arguments))
+        record = await with_tool_error(service.finished(owner, record, seconds))
         if record.state == "completed":
-            _, value = await told(service.result(owner, record.id))
+            _, value = await with_tool_error(service.result(owner, record.id))
             return result_of(value)
         if record.is_finished:
             raise ToolError(f"{self.name}: {record.error or record.state}")
-        text = f"Still {record.state} after {seconds:g} s. Ask job_status and job_result for job_id {record.id!r}."
+        text = (
+            f"The job is still {record.state} after {seconds:g} s. "
+            f"Call job_status or job_result with job_id {record.id!r}."
+        )
         return ToolResult(content=text, structured_content=record.status())
 
 
-def _plain(service: JobService) -> list[Tool]:
+def _general(service: JobService) -> list[Tool]:
     async def submit_job(
         ctx: Context,
-        job: Annotated[str, Field(description="The job's name")],
-        arguments: Annotated[dict[str, Any], Field(description="The job's arguments, by name")] = {},  # noqa: B006
+        job: Annotated[str, Field(description="Name of the job, which is also the name of its own tool.")],
+        arguments: Annotated[
+            dict[str, Any], Field(description="Arguments of the job, by name, as in the input schema of its own tool.")
+        ] = {},  # noqa: B006
         idempotency_key: Annotated[
-            str | None, Field(description="The same key makes the same submission once only")
+            str | None,
+            Field(
+                description="Optional text of 1 to 255 characters that makes a retry safe: a second submission with "
+                "the same key starts no new job and returns the first one."
+            ),
         ] = None,
     ) -> dict[str, Any]:
-        """Submit a job, which may take minutes; returns its id at once.
+        """Start a job and return its id and status at once, without waiting for the result.
 
-        Jobs are the tools whose descriptions say that they run as a job.
+        Use this tool for work that may take minutes. A job is a tool with the words "Runs as a job" in its description.
+        After this call, call job_status with the id until the status is completed, failed or cancelled. Then call
+        job_result.
         """
         allowed = partial(may_use, _scope(ctx))
         submitted = service.submit(_owner(ctx), job, arguments, idempotency_key, allowed=allowed)
-        return (await told(submitted)).status()
+        return (await with_tool_error(submitted)).status()
 
     async def job_status(ctx: Context, job_id: Identity) -> dict[str, Any]:
-        """Tell how far a job is: status, progress (0 to 100), message, times, attempts, error."""
-        return (await told(service.status(_owner(ctx), job_id))).status()
+        """Return the status of a job. Use this tool to follow a job until it ends.
+
+        Returns the status (pending, running, completed, failed or cancelled), the progress in percent (0 to 100), the
+        last progress message, the times of submission, start and end, the estimated end, the number of attempts, and
+        the error of a failed job.
+        """
+        return (await with_tool_error(service.status(_owner(ctx), job_id))).status()
 
     async def job_result(ctx: Context, job_id: Identity) -> dict[str, Any]:
-        """Give a completed job's result; of one that isn't completed, its status only."""
-        record, value = await told(service.result(_owner(ctx), job_id))
+        """Return the result of a completed job. Use this tool after job_status returned the status completed.
+
+        Returns the job's status and its result in the field result. While the job is pending or running, returns the
+        status without a result. If the job failed or was cancelled, returns an error.
+        """
+        record, value = await with_tool_error(service.result(_owner(ctx), job_id))
         if record.state in ("failed", "cancelled"):
             raise ToolError(f"{record.job}: {record.error or record.state}")
         return {**record.status(), "result": value} if record.state == "completed" else record.status()
 
     async def cancel_job(ctx: Context, job_id: Identity) -> dict[str, Any]:
-        """Cancel a job that hasn't finished; tells what has become of it."""
-        return (await told(service.cancel(_owner(ctx), job_id))).status()
+        """Cancel a job that has not ended. Use this tool when the result is no longer needed.
+
+        Returns the job's status. A job that has already ended keeps its status and its result.
+        """
+        return (await with_tool_error(service.cancel(_owner(ctx), job_id))).status()
 
     reads = ToolAnnotations(read_only_hint=True)
     ends = ToolAnnotations(destructive_hint=True, idempotent_hint=True)

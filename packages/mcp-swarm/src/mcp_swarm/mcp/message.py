@@ -1,4 +1,4 @@
-"""The JSON-RPC message that a body is."""
+"""The JSON-RPC message in a request body, and its parser."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,37 +11,37 @@ from mcp_swarm.http.json_values import BYTES_PER_VALUE, count
 from mcp_swarm.http.refusal import Refused
 
 LONGEST_NAME = 1024
-"""Most characters of a method, a tool's or prompt's name, a resource's URI, or an id."""
+"""Maximum number of characters of a method, a tool's or prompt's name, a resource's URI, or an id."""
 
 _NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
-"""Members of params by which something is found."""
+"""Members of `params` that name something."""
 
 _SMALL = 16 * 1024
-"""Bytes of a body whose memory isn't counted: `MAX_IN_FLIGHT` limits it well enough."""
+"""Size in bytes up to which the memory of a request body is not counted. `MAX_IN_FLIGHT` limits small bodies."""
 
 _NONE = object()
 _NO_MESSAGE = "The body must be a single JSON-RPC 2.0 request or notification, with params that are an object."
 
 SUBMIT_JOB = "submit_job"
-"""Name of the tool that submits any job. A call of it counts as a call of the job that it names."""
+"""Name of the tool that submits any job. A call of this tool counts as a call of the job that its arguments name."""
 
 
 @dataclass(slots=True)
 class Request:
-    """A JSON-RPC request: somebody waits for its answer."""
+    """A JSON-RPC request: the client waits for a response."""
 
     id: int | str
     method: str
     params: dict[str, Any] | None
     size: int
-    """Bytes of its body."""
+    """Size of the request body in bytes."""
     memory: int = 0
     """Estimated memory in bytes while the request is answered; 0 for a small request, which is not counted."""
 
 
 @dataclass(slots=True)
 class Notification:
-    """A JSON-RPC notification, which is answered by nothing but 202."""
+    """A JSON-RPC notification. The reply is an empty body with status 202."""
 
     method: str
     params: dict[str, Any] | None
@@ -51,7 +51,7 @@ class Notification:
 
 @dataclass(slots=True)
 class Response:
-    """A client's answer to a request of the server's."""
+    """A JSON-RPC response of the client to a request of the server."""
 
     method: str = ""
     params: None = None
@@ -60,13 +60,13 @@ class Response:
 
 
 def parse(body: bytes) -> Request | Notification | Response:
-    """Read a body as one JSON-RPC message (JSON-RPC 2.0, sections 4 and 5).
+    """Parse a request body as one JSON-RPC message (JSON-RPC 2.0, sections 4 and 5).
 
-    Parsed by pydantic's reader, which keeps integers of any size exact; NaN and infinities are no JSON (RFC 8259).
+    Pydantic's JSON parser keeps integers of any size exact. NaN and infinities are not valid JSON (RFC 8259).
 
     Raises:
-        Refused: 400. -32700: the body is not JSON. -32600: it is not one message, or its id or method is too long.
-            -32602: a name or URI is too long.
+        Refused: HTTP status 400. Code -32700: the body is not JSON. Code -32600: the body is not a single message, or
+            the id or the method is invalid or too long. Code -32602: a name or URI is too long.
     """
     try:
         message = from_json(body, allow_inf_nan=False)
@@ -81,41 +81,41 @@ def parse(body: bytes) -> Request | Notification | Response:
         raise Refused(400, _NO_MESSAGE)
     identity = message.get("id", _NONE)
     if len(method) > LONGEST_NAME or (type(identity) is str and len(identity) > LONGEST_NAME):
-        raise Refused(400, f"An id or a method has at most {LONGEST_NAME} characters.")
+        raise Refused(400, f"The id or the method is too long: the limit is {LONGEST_NAME} characters.")
     if type(identity) is int or type(identity) is str:
         if params is not None and len(body) > LONGEST_NAME:
             _check_names(params, identity)
         return Request(identity, method, params, len(body), memory_of(body))
     if identity is _NONE:
         return Notification(method, params, memory_of(body))
-    raise Refused(400, "A request's id must be a string or an integer; leave it out of a notification.")
+    raise Refused(400, "The id of a request must be a string or an integer; a notification must not have an id.")
 
 
 def _check_names(params: dict[str, Any], identity: int | str) -> None:
-    """Refuse long names: each would be looked up, logged and repeated in errors."""
+    """Refuse long names, because the server looks up, logs and repeats names in errors."""
     places = (params, params.get("ref"), params.get("_meta"))
     for place, key in ((place, key) for place in places if type(place) is dict for key in _NAMES):
         if type(place.get(key)) is str and len(place[key]) > LONGEST_NAME:
-            text = f"{key} has at most {LONGEST_NAME} characters."
+            text = f"{key} is too long: the limit is {LONGEST_NAME} characters."
             raise Refused(400, text, code=INVALID_PARAMS, identity=identity)
 
 
 def memory_of(body: bytes) -> int:
-    """Estimated memory in bytes while a message is answered; 0 for a small message, which is not counted."""
+    """Estimate the memory in bytes that a message needs until its reply; return 0 for a body of at most 16 KiB."""
     if len(body) <= _SMALL:
         return 0
     return len(body) + BYTES_PER_VALUE * count(body, _SMALL)
 
 
 def called(message: Request) -> tuple[str, str]:
-    """For the log: the JSON-RPC method, and the name or URI in its params (of a tool, a prompt or a resource)."""
+    """Return the JSON-RPC method and the name or URI in its params (of a tool, prompt or resource), for the log."""
     params = message.params or {}
     name = params.get("name") or params.get("uri")
     return message.method[:LONGEST], (name[:LONGEST] if type(name) is str else "")
 
 
 def called_tool(message: Request | Notification | Response) -> str:
-    """The tool, or the job, that a message is a call of; empty if it is none."""
+    """Return the name of the tool or job that a message calls; return an empty text for other messages."""
     if message.method != "tools/call" or not isinstance(message, Request) or message.params is None:
         return ""
     name, arguments = message.params.get("name"), message.params.get("arguments")

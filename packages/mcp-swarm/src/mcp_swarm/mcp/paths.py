@@ -1,4 +1,4 @@
-"""Which path a request takes."""
+"""The choice of the path for a request: the fast path, the cached lists or the FastMCP path."""
 
 import asyncio
 import logging
@@ -21,15 +21,16 @@ from mcp_swarm.mcp.protocol_version import Envelopes
 logger = logging.getLogger(__name__)
 
 _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
-"""Family and path, until the FastMCP path takes the request over."""
+"""Protocol family and path for the access log. The FastMCP path replaces them when it takes a request over."""
 
 
 class CallPaths:
-    """The fast path, the remembered lists, and the FastMCP path for all else.
+    """The three ways to answer a request: the fast path, the cached lists, and the FastMCP path for all other requests.
 
     Args:
-        state: what the server's lifespan gave.
-        seconds: of a call, unless `timeouts` names its tool.
+        state: the value of FastMCP's lifespan.
+        seconds: time limit of a call.
+        timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
     """
 
     def __init__(self, mcp: FastMCP, state: Any, seconds: float, timeouts: Mapping[str, float]) -> None:
@@ -48,10 +49,10 @@ class CallPaths:
         self._planning = asyncio.Lock()
 
     async def plan(self) -> None:
-        """Decide which tool takes which path; again when components have changed."""
+        """Decide the path of each tool. This is repeated after each change of the components."""
         async with self._planning:
             stamp = self._stamp()
-            if stamp == self._planned:  # another call has done it meanwhile
+            if stamp == self._planned:  # another request has made the plans while this one waited for the lock
                 return
             self.plans = await plan(self.mcp, self.seconds, self.timeouts)
             self._planned = stamp
@@ -61,9 +62,9 @@ class CallPaths:
             logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
 
     def answer(self, call: Call) -> Awaitable[None]:
-        """Answer a request. Awaiting it raises `ClientGone` if the caller went away, and the call was cancelled."""
+        """Answer a request. Awaiting the reply raises `ClientGone` if the client closes the connection."""
         if self._stamp() != self._planned:
-            return self._answer_anew(call)
+            return self._plan_and_answer(call)
         call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
         method = call.request.method
         if method == "tools/call":
@@ -78,6 +79,6 @@ class CallPaths:
             return self.lists.answer(call)
         return self.full.answer(call)
 
-    async def _answer_anew(self, call: Call) -> None:
+    async def _plan_and_answer(self, call: Call) -> None:
         await self.plan()
         await self.answer(call)

@@ -1,4 +1,4 @@
-"""A tool compiled for the fast path: what it takes to validate a call, run it, and write its result."""
+"""The call plan of a tool: prepared functions that validate a call, run the tool, and write the response."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -23,24 +23,24 @@ _VALUE = "the value goes here"
 _HEAD = b'{"jsonrpc":"2.0","id":'
 
 _WRAPPED = {"fastmcp": {"wrap_result": True}}
-"""The `_meta` with which FastMCP marks structured content that it put into an object under `result`."""
+"""The `_meta` of a result if FastMCP has put the value into an object, under the key `result`."""
 
 _MEDIA = ContentBlock | Audio | Image | File
 _PLAIN = frozenset({str, int, float, bool, dict})
 
 WrittenResult = tuple[bytes, bytes | None]
-"""A result's text and its structured content, both as JSON; None if there is no such content."""
+"""The text of a result and its structured content, both as JSON. The second part is None without structured content."""
 
 
 class Template:
-    """The parts of a JSON-RPC response around its id, its text and its structured content, in this order.
+    """The constant parts of a JSON-RPC response around its id, its text and its structured content, in this order.
 
-    They are a reply that the FastMCP path would write, cut where a text and a value stand.
+    The parts come from a response as the FastMCP path writes it, cut at the text and at the value.
 
     Args:
-        wire: makes of a result what the SDK sends in some protocol version.
-        structured: whether there is structured content at all; if not, `fill` takes an empty value.
-        wrapped: whether the value is put into an object under `result`.
+        wire: converts a result to the form of one protocol version.
+        structured: whether the result has structured content. Without it, `fill` gets an empty value.
+        wrapped: whether the value is inside an object, under the key `result`.
     """
 
     __slots__ = ("end", "middle", "start")
@@ -54,7 +54,7 @@ class Template:
                 _meta=_WRAPPED if wrapped else None,
             )
         )
-        if structured:  # it goes behind the text
+        if structured:  # move the structured content behind the text
             result["structuredContent"] = result.pop("structuredContent")
         before, after = encode(result).split(encode(_TEXT))
         self.start = b',"result":' + before
@@ -62,7 +62,7 @@ class Template:
         self.end = end + b"}"
 
     def fill(self, identity: int | str, text: bytes, value: bytes) -> bytes:
-        """The whole response; `text` and `value` are JSON."""
+        """Return the whole response. `text` and `value` are JSON."""
         written = str(identity).encode() if type(identity) is int else encode(identity)
         return b"".join((_HEAD, written, self.start, text, self.middle, value, self.end))
 
@@ -77,7 +77,10 @@ class Templates:
         self.wrapped = self._by_version(structured=True, wrapped=True)
 
     def write(self, identity: int | str, version: str, result: ToolResult) -> bytes:
-        """The response with a result that middleware gives back; raises if the version has no form for it."""
+        """Return the response with a result that middleware returned.
+
+        Raises an exception if the protocol version has no form for the result.
+        """
         parts = _plain(result)
         if parts is None:
             return response(identity, self.wire[version](_tool_result(result)))
@@ -91,20 +94,20 @@ class Templates:
 
 
 class Plan:
-    """How to call one tool.
+    """The call plan of one tool.
 
     Attributes:
-        parameters: how many arguments a call has at most.
-        seconds: the time of a call.
-        write: writes a result; returns None for one of an unusual kind.
-        structured: replies with structured content, by protocol version.
-        middleware: registered middleware that takes part in a call, outermost first.
+        parameters: maximum number of arguments of a call.
+        seconds: time limit of a call.
+        write: writes a result as JSON. It returns None for an unusual kind of result.
+        structured: templates of responses with structured content, by protocol version.
+        middleware: registered middleware that takes part in calls, outermost first.
     """
 
     def __init__(
         self, tool: PlannedTool, seconds: float, middleware: tuple[Middleware, ...], templates: Templates
     ) -> None:
-        # FastMCP puts a value into an object under `result`, where structured content would be none otherwise.
+        # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
         wrapped = bool((tool.output_schema or {}).get("x-fastmcp-wrap-result"))
         self.tool = tool
         self.call = _sdk.compiled(tool)
@@ -117,7 +120,7 @@ class Plan:
 
 
 def _tool_result(result: ToolResult) -> CallToolResult:
-    """FastMCP's tool result as the protocol's."""
+    """Convert FastMCP's tool result to the protocol's type."""
     written = result.to_mcp_result()
     if isinstance(written, CallToolResult):
         return written
@@ -126,7 +129,7 @@ def _tool_result(result: ToolResult) -> CallToolResult:
 
 
 def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
-    """The text and the value of a result that is no more than these, and whether FastMCP wrapped the value."""
+    """Return text, value and whether FastMCP wrapped the value; return None if the result has any other part."""
     content, value, meta = result.content, result.structured_content, result.meta
     if result.is_error or type(result) is not ToolResult or len(content) != 1 or type(content[0]) is not TextContent:
         return None
@@ -149,7 +152,10 @@ def _write_str(value: Any) -> WrittenResult | None:
 
 
 def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResult | None]:
-    """What `Tool.convert_result` does for results that become one text block, without the models it passes through."""
+    """Return a function with the effect of `Tool.convert_result` for results that become one text block.
+
+    The function does not make the pydantic models that `convert_result` makes.
+    """
     annotation, declared = tool.return_type, tool.output_schema is not None
     usual = _PLAIN | ({annotation} if _is_record(annotation) else frozenset())
 
@@ -162,7 +168,7 @@ def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResul
         plain = _sdk.jsonable(value, annotation)
         is_object = type(plain) is dict
         if plain is None or plain == [] or (declared and not (wrapped or is_object)):
-            return None  # the first two become no text at all
+            return None  # None and [] have no text, and an output schema needs an object: the FastMCP path answers
         text = encode(plain if type(plain) is str else default_serializer(plain))
         return text, encode(plain) if wrapped or is_object else None
 
@@ -170,7 +176,7 @@ def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResul
 
 
 def _is_record(annotation: Any) -> bool:
-    """Whether a return type is a model or dataclass of the tool author's."""
+    """Return whether a return type is a pydantic model or dataclass of the tool author."""
     special = (ToolResult, CallToolResult, InputRequiredResult, *_MEDIA.__args__)
     if not isinstance(annotation, type) or issubclass(annotation, special):
         return False

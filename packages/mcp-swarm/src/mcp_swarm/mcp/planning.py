@@ -1,4 +1,4 @@
-"""Which path each tool takes, decided when the server starts and again when its components change."""
+"""The planner: it decides the path of each tool at the start and after each change of the components."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +21,11 @@ from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.plan import Plan, Templates
 
 _EVERYWHERE = (CallLimits, Visibility, DereferenceRefsMiddleware)
-"""What the paths do by themselves, or what touches lists only, and the same way for every caller."""
+"""Middleware classes that allow call plans and cached lists.
+
+Both paths apply the rules of such middleware themselves, or the middleware changes lists in the same way for all
+callers.
+"""
 _HOOKS = ("__call__", "on_message", "on_request")
 _CALL_HOOKS = (*_HOOKS, "on_call_tool")
 _LIST_HOOKS = (
@@ -36,13 +40,13 @@ _LIST_HOOKS = (
 
 @dataclass
 class Plans:
-    """What the paths need to know of the components.
+    """The paths of all tools.
 
     Attributes:
-        tools: plans by tool's name.
-        fastmcp: why the other tools take the FastMCP path, by name.
-        annotated: input schemas that mirror an argument into a header, by tool's name.
-        cacheable: whether every caller who may use the same tools gets the same lists, until components change.
+        tools: call plans, by tool name.
+        fastmcp: the reasons why the other tools take the FastMCP path, by tool name.
+        annotated: input schemas that repeat an argument in a header (`x-mcp-header`), by tool name.
+        cacheable: whether all callers that may use the same tools get the same lists, until components change.
     """
 
     tools: dict[str, Plan] = field(default_factory=dict)
@@ -52,21 +56,26 @@ class Plans:
 
     @property
     def paths(self) -> dict[str, str]:
-        """For each tool its path and, where it isn't plainly the fast one, why."""
+        """The path of each tool, with the reason or condition if it is not simply the fast path."""
         fast = {name: _describe(plan) for name, plan in self.tools.items()}
         fastmcp = {name: f"fastmcp: {reason}" for name, reason in self.fastmcp.items()}
         return dict(sorted({**fast, **fastmcp}.items()))
 
 
 async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> Plans:
-    """Compile every tool that can be; its calls have so many `seconds`, unless `timeouts` names the tool."""
+    """Make a call plan for every tool that can have one.
+
+    Args:
+        seconds: time limit of a call.
+        timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
+    """
     tools = await mcp.list_tools(run_middleware=False)
     names = Counter(tool.name for tool in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
     around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
     everywhere = _sdk.why_unplannable(mcp)
     if not everywhere and telemetry_mode() == "propagation_only":
-        everywhere = "trace contexts are propagated"  # without spans; the FastMCP path does that
+        everywhere = "trace contexts are propagated without spans"  # only the FastMCP path does this
     plans, templates = Plans(), Templates(mcp)
     for tool in tools:
         if x_mcp_header_map(tool.parameters):
@@ -95,7 +104,7 @@ def _overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
 
 
 def _why_fastmcp(tool: Tool, names: Mapping[str, int]) -> str:
-    """Why a tool can't be planned, in a few words; empty if it can. `names` counts the tools of each name."""
+    """Return why a tool cannot have a call plan; empty if it can. `names` is the number of tools with each name."""
     if not isinstance(tool, PlannedTool):
         return "not a plain function"
     if tool.auth is not None:
@@ -107,5 +116,5 @@ def _why_fastmcp(tool: Tool, names: Mapping[str, int]) -> str:
 
 def _describe(plan: Plan) -> str:
     if plan.middleware:
-        return f"fast, within {', '.join(type(each).__name__ for each in plan.middleware)}"
+        return f"fast, with middleware {', '.join(type(each).__name__ for each in plan.middleware)}"
     return "fast, with Context or dependencies" if _sdk.injects(plan.tool) else "fast"

@@ -1,4 +1,4 @@
-"""Which protocol family a request speaks, and what that protocol asks of it."""
+"""The protocol version of a request, and the checks that the protocol requires."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,27 +31,30 @@ from mcp_swarm.http.refusal import Refused
 from mcp_swarm.mcp.message import Request
 
 _REMEMBERED = 256
+"""Maximum number of remembered values of `_meta`."""
 _SMALL = 2000
-"""Bytes of a request whose `_meta` is worth remembering."""
+"""Maximum size of a request in bytes. The `_meta` of larger requests is not remembered."""
 
 
 class Envelopes:
-    """Checks `_meta` as the SDK does, once for each that its clients send again and again."""
+    """A check of `_meta` with the SDK's rules that remembers valid values, because clients send the same ones again."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, bytes], None] = {}
 
     def is_valid(self, method: str, meta: dict[str, Any], version: str, size: int) -> bool:
-        """Whether the SDK would take a request of a method and version with this `_meta`, and nothing else amiss.
+        """Return whether the SDK accepts this `_meta` in a request of this method and protocol version.
 
-        False for an unusual progress token, too, which the SDK may refuse later. The request has `size` bytes.
+        Return False for an unusual progress token, too, because the SDK may refuse it later. `size` is the size of the
+        request in bytes.
         """
         if "progressToken" in meta:
             if not _is_usual(meta["progressToken"]):
                 return False
-            meta = {name: value for name, value in meta.items() if name != "progressToken"}  # each request's is another
+            # Each request has another progress token.
+            meta = {name: value for name, value in meta.items() if name != "progressToken"}
         try:
-            key = method, version, orjson.dumps(meta)  # as text, since to Python 1 and true are equal
+            key = method, version, orjson.dumps(meta)  # as text, because Python treats 1 and true as equal
         except TypeError:
             key = None
         if key in self._known:
@@ -59,7 +62,7 @@ class Envelopes:
         try:
             named = {"name": ""} if method == "tools/call" else {}
             validate_client_request(method, version, {**named, "_meta": meta})
-        except (KeyError, ValidationError):  # the first: no such method in this version
+        except (KeyError, ValidationError):  # KeyError: this protocol version does not have the method
             return False
         if key is not None and size <= _SMALL:
             if len(self._known) >= _REMEMBERED:
@@ -69,7 +72,7 @@ class Envelopes:
 
 
 def _is_usual(token: Any) -> bool:
-    """Whether it is a progress token as clients make them: a number that counts, or a plain text."""
+    """Return whether a progress token is usual: an integer from 0 to 2**53 - 1, or at most 255 ASCII characters."""
     if type(token) is int:
         return 0 <= token < 2**53
     return type(token) is str and len(token) < 256 and token.isascii()
@@ -80,22 +83,23 @@ _MODERN = LATEST_MODERN_VERSION.encode()
 
 
 def handshake_version(headers: Headers) -> str | None:
-    """The handshake-protocol version that a request speaks, None if it is the stateless protocol's.
+    """Return the handshake-protocol version of a request; return None for the stateless protocol.
 
-    The header decides; a request without one speaks 2025-03-26 (Streamable HTTP, "Protocol Version Header"). A version
-    that nobody knows is the stateless protocol's to refuse: only that protocol's error says which ones are served.
+    The header `mcp-protocol-version` decides. A request without the header has version 2025-03-26 (Streamable HTTP,
+    "Protocol Version Header"). An unknown version returns None, so that the checks of the stateless protocol refuse the
+    request: only the error of that protocol lists the supported versions.
     """
-    said = headers.get(b"mcp-protocol-version")
-    if said is None:
+    value = headers.get(b"mcp-protocol-version")
+    if value is None:
         return DEFAULT_NEGOTIATED_VERSION
-    return None if said == _MODERN else _VERSIONS.get(said.strip(b" \t"))
+    return None if value == _MODERN else _VERSIONS.get(value.strip(b" \t"))
 
 
 def check_envelope(request: Request, headers: Headers) -> str:
-    """Check a stateless-protocol request's headers against its body, and its envelope; returns the protocol version.
+    """Check the headers of a stateless-protocol request against its body and its `_meta`; return the protocol version.
 
     Raises:
-        Refused: -32602, -32020 or -32022 with the status that the specification gives each.
+        Refused: code -32602, -32020 or -32022, with the HTTP status that the specification has for the code.
     """
     if _agrees(request, headers):
         return LATEST_MODERN_VERSION
@@ -109,10 +113,10 @@ def check_envelope(request: Request, headers: Headers) -> str:
 
 
 def _agrees(request: Request, headers: Headers) -> bool:
-    """Whether a request is plainly what `classify_inbound_request` lets pass; most are, and this takes a fifth of it.
+    """Return whether a request clearly passes `classify_inbound_request`.
 
-    Of the methods whose requests name something in a header only `tools/call` is looked at, and a name beyond ASCII,
-    which its header carries encoded, is left to that function.
+    Most requests do, and this function takes a fifth of the time. Some methods repeat a name in a header. Of these,
+    this function checks only `tools/call`, and only ASCII names, because the header has other names in encoded form.
     """
     params, method = request.params, request.method
     if params is None or headers.get(b"mcp-protocol-version") != _MODERN or DUPLICATED in headers:
@@ -129,14 +133,14 @@ def _agrees(request: Request, headers: Headers) -> bool:
             and headers.get(b"mcp-method") == b"tools/call"
             and name.isascii()
             and headers.get(b"mcp-name") == name.encode()
-            and not name.startswith(("=?", " ", "\t"))  # looks like an encoded one, or is none as a header
+            and not name.startswith(("=?", " ", "\t"))  # looks like an encoded name, or loses its spaces in a header
             and not name.endswith((" ", "\t"))
         )
     return method not in NAME_BEARING_METHODS and method.isascii() and headers.get(b"mcp-method") == method.encode()
 
 
 def check_served(headers: Headers) -> None:
-    """Refuse a stateless-protocol notification of a version that isn't served (-32022, with those that are)."""
+    """Refuse a notification with an unsupported protocol version (code -32022; the error lists the supported ones)."""
     rejection = unsupported_protocol_version_rejection(_routing(headers).get(MCP_PROTOCOL_VERSION_HEADER, ""))
     if rejection is not None:
         raise _refused(None, rejection)
@@ -151,19 +155,19 @@ def _routing(headers: Headers) -> dict[str, str]:
 
 
 def check_param_headers(request: Request, scope: Scope, schemas: Mapping[str, Any]) -> None:
-    """Check a tool call's `Mcp-Param-*` headers against its arguments.
+    """Check the `Mcp-Param-*` headers of a tool call against its arguments.
 
     Args:
-        schemas: the input schemas, by tool's name, that mirror an argument into a header (`x-mcp-header`).
+        schemas: the input schemas that repeat an argument in a header (`x-mcp-header`), by tool name.
 
     Raises:
-        Refused: -32020.
+        Refused: code -32020, a header does not match its argument.
     """
     params = request.params or {}
     name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str) or name not in schemas or not isinstance(arguments, Mapping | None):
         return
-    if not may_use(scope, name):  # to whom nothing tells that there is such a tool
+    if not may_use(scope, name):  # the caller must not find out that this tool exists
         return
     rejection = validate_mcp_param_headers(schemas[name], arguments or {}, StarletteHeaders(scope=scope))
     if rejection is not None:

@@ -1,6 +1,7 @@
-"""What a multi-round tool remembers between its rounds: sealed, sent to the client, and given back by it.
+"""The request state: the state of a multi-round tool between two rounds (SEP-2322, `requestState`).
 
-Any replica with the same keys continues what another began (SEP-2322, `requestState`).
+The server sends the state to the client in sealed form, that is, encrypted and authenticated. The client returns the
+state with the next round. Any replica with the same keys can continue the call.
 """
 
 import hashlib
@@ -26,9 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 def security(settings: Settings) -> RequestStateSecurity:
-    """How states are sealed: with the first key of the ring, bound to caller, arguments, server's name and time.
+    """Return how request states are sealed: with the first key of REQUEST_STATE_KEYS.
 
-    A single replica without keys makes one, which is gone when it ends.
+    A sealed state is valid only for the same caller, the same arguments and the same server name, and only for a
+    limited time. Without keys, a replica makes a random key at its start. This key is lost when the replica stops.
     """
     keys = settings.request_state_ring or [secrets.token_hex(32)]
     return RequestStateSecurity(keys=keys, ttl=settings.request_state_seconds, bind_principal=_principal)
@@ -43,18 +45,18 @@ _SEALED: ContextVar[str | None] = ContextVar("sealed_request_state", default=Non
 
 
 async def note_state(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """SDK middleware around the boundary that unseals: keeps the state as it came, for `OneUse`."""
+    """Note the sealed state of a request for `OneUse`. (SDK middleware around the boundary that unseals the state.)"""
     sealed = (ctx.params or {}).get("requestState") if ctx.method in INPUT_REQUIRED_METHODS else None
     _SEALED.set(sealed if isinstance(sealed, str) else None)
     return await call_next(ctx)
 
 
 class OneUse:
-    """SDK middleware within that boundary: takes each state once, whichever replica it comes to.
+    """SDK middleware inside that boundary: it accepts each request state once, over all replicas.
 
-    The boundary has refused those of other callers, other arguments, other times, so that nobody can use up a state
-    that isn't theirs. A caller who repeats a round has to begin again. Without Redis, or while it can't be reached, a
-    state is good for as long as it lives.
+    The boundary has already refused expired states and states of other callers or other arguments. So no caller can use
+    up a state of another caller. A caller that repeats a round must start the call again. Without Redis, or while Redis
+    cannot be reached, a state can be used several times until it expires.
     """
 
     def __init__(self, redis: "Redis", seconds: float, prefix: str) -> None:
@@ -67,18 +69,17 @@ class OneUse:
         _SEALED.set(None)
         if sealed is not None and await self._is_spent(sealed):
             logger.warning("requestState rejected on %s: it was used before", ctx.method)
-            # In the words of the SDK's own refusals, which tell an attacker nothing.
+            # The same text as the SDK's refusals, which gives an attacker no information.
             raise MCPError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
         return await call_next(ctx)
 
     async def _is_spent(self, sealed: str) -> bool:
-        from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
+        from redis.exceptions import RedisError  # noqa: PLC0415  # the module is only needed with REDIS_URL
 
         key = f"{self._prefix}:request_state:{hashlib.sha256(sealed.encode()).hexdigest()}"
         try:
             return not await self._redis.set(key, b"", nx=True, ex=int(self._seconds) + 1)
         except (RedisError, OSError) as error:
-            logger.warning(
-                "Redis can't be reached, so a requestState is taken without a look at its past: %s", reason(error)
-            )
+            text = "Redis cannot be reached; a requestState was accepted without the check for a second use: %s"
+            logger.warning(text, reason(error))
             return False

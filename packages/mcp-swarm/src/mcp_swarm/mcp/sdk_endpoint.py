@@ -1,4 +1,4 @@
-"""The endpoint where the settings ask for the SDK's own behaviour: event streams always, or sessions."""
+"""The endpoint for the SDK's own transport: JSON_RESPONSE=false (event streams) or STATELESS_HTTP=false (sessions)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,7 +24,10 @@ from mcp_swarm.tracing.middleware import TRACE
 
 
 class SdkEndpoint:
-    """Refuse what the SDK gets wrong, note what is asked for, and let FastMCP's app answer."""
+    """The ASGI endpoint that checks a request, notes its method for the log, and lets FastMCP's app answer.
+
+    It refuses the requests that the SDK would handle wrongly.
+    """
 
     def __init__(self, mcp: FastMCP, settings: Settings, catalogue: Catalogue, intake: Intake) -> None:
         self.stateless = settings.stateless_http
@@ -34,25 +37,25 @@ class SdkEndpoint:
             path="/mcp",
             stateless_http=self.stateless,
             json_response=settings.json_response != "false",
-            host_origin_protection=False,  # looked at already
+            host_origin_protection=False,  # the intake has already checked Host and Origin
         )
         self.intake = intake
         asked = "JSON_RESPONSE=false" if self.stateless else "STATELESS_HTTP=false"
-        self._paths = {tool.name: f"the SDK's own: {asked}" for tool in catalogue.tools}
+        self._paths = {tool.name: f"SDK endpoint: {asked}" for tool in catalogue.tools}
         self._stopping = asyncio.Event()
-        # It would cut the event streams of calls in flight at SIGTERM.
+        # At SIGTERM, sse_starlette would cut the event streams of the calls in flight.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
 
     def opened(self) -> AbstractAsyncContextManager[Any]:
-        """Answer meanwhile."""
+        """Return the lifespan of FastMCP's app. The endpoint answers requests while this lifespan is open."""
         return self.app.lifespan(self.app)
 
     def tool_paths(self) -> Mapping[str, str]:
-        """For each tool its path, and why."""
+        """Return the path of each tool, with the setting that selects this endpoint."""
         return self._paths
 
     def stop(self) -> None:
-        """End what clients listen to without end: the streams of their sessions."""
+        """End the open event streams of all sessions. They have no end of their own."""
         self._stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +67,7 @@ class SdkEndpoint:
             return
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["path"] = "/mcp"  # FastMCP's route; a trailing slash is what many clients' configurations have
+        scope["path"] = "/mcp"  # the path of FastMCP's route; many clients send a trailing slash
         headers = headers_of(scope)
         if deciding(scope, headers) not in self.intake.admission.known:
             await self.intake.admission.check(scope, receive)
@@ -99,7 +102,7 @@ class SdkEndpoint:
             leave()
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a client listen until the replica stops; the stream ends properly then."""
+        """Serve a session's event stream until the client leaves or the replica stops, and end the reply properly."""
         open_ = False
 
         async def send_noting_end(part: Message) -> None:
@@ -123,9 +126,9 @@ class SdkEndpoint:
 
 
 def _failed(body: bytes) -> str:
-    """Whose error a reply tells of, if any.
+    """Return the kind of error in a part of a reply; return an empty text if there is none.
 
-    Quotes within a JSON string are escaped, so no text matches; a structured result with such a key would.
+    Quotes inside a JSON string are escaped, so a text cannot match. A structured result with such a key would match.
     """
     if b'"isError":true' in body:
         return TOOL_ERROR

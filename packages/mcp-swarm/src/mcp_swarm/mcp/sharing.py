@@ -1,4 +1,4 @@
-"""What one replica shares with the others, put together by the settings."""
+"""The connections of a replica to the other replicas, set up from the settings: Redis, subscriptions and peers."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ _METHOD = "subscriptions/listen"
 
 
 class Subscriptions(ListenHandler):
-    """The method `subscriptions/listen`, which can be offered and withdrawn."""
+    """The handler of `subscriptions/listen`. The server can offer and withdraw the method while it runs."""
 
     def __init__(self, mcp: FastMCP, bus: SubscriptionBus, most: int) -> None:
         super().__init__(bus, max_subscriptions=most)
@@ -35,50 +35,55 @@ class Subscriptions(ListenHandler):
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one stream. Raises `MCPError` if nobody would end it."""
+        """Serve one event stream.
+
+        Raises:
+            MCPError: subscriptions are closed, so nothing would end the stream.
+        """
         if self._closed:
-            raise MCPError(INTERNAL_ERROR, "This replica is stopping; listen again.")
+            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
         return await super().__call__(ctx, params)
 
     def offer(self) -> None:
-        """Take subscriptions from now on."""
+        """Accept subscriptions."""
         self._closed = False
         _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self)
 
     def withdraw(self) -> None:
-        """Take none from now on, and end those that there are."""
+        """Refuse new subscriptions and end the open ones."""
         self.close()
         _sdk.withdraw_method(self._mcp, _METHOD)
 
     def close(self) -> None:
-        """End all streams, each with its result."""
+        """End all event streams, each with its result."""
         self._closed = True
         super().close()
 
 
 class Sharing:
-    """A server's part in what replicas share.
+    """The connections of one replica to the others.
 
-    Subscriptions are offered where an event reaches every listener: with Redis, or with a single replica. What isn't
-    offered isn't in the reply to `server/discover` either, since the SDK derives that from the handlers.
+    The server offers subscriptions only if an event reaches every listener: with Redis, or with a single replica. The
+    SDK derives the reply to `server/discover` from the handlers, so withdrawn subscriptions are not in that reply.
 
     Raises:
-        StartupError: REDIS_URL can't be used.
+        StartupError: REDIS_URL cannot be used.
     """
 
     def __init__(self, settings: Settings, mcp: FastMCP, replica: str) -> None:
         self.redis = connect(settings)
         self.peers = peers(settings, self.redis, replica)
         self.subscriptions: Subscriptions | None = None
-        """None if they can't be offered, however many replicas there are."""
+        """The subscriptions; None if the settings do not allow them."""
         self._bus: RedisBus | None = None
-        if self.redis is not None:  # around FastMCP's boundary, which unseals the state, and within it
+        if self.redis is not None:
+            # FastMCP's boundary unseals request states. One middleware must run before it, the other one after it.
             middleware = _sdk.low_level(mcp).middleware
             middleware.insert(0, note_state)
             middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
             self._bus = RedisBus(self.redis, f"{settings.mcp_name}:events")
         elif settings.mcp_replicas > 1:
-            logger.info("Subscriptions are not offered: with several replicas they need REDIS_URL")
+            logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
             return
         bus = self._bus or InMemorySubscriptionBus()
         publish.use(bus)
@@ -87,7 +92,7 @@ class Sharing:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take part meanwhile."""
+        """Keep the connections open inside the `async with` block."""
         async with contextlib.AsyncExitStack() as stack:
             if self.redis is not None:
                 stack.push_async_callback(self.redis.aclose)

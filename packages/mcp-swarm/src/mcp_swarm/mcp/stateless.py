@@ -1,4 +1,4 @@
-"""What FastMCP keeps or promises for sessions, and a server without any must not."""
+"""Changes to FastMCP for a server without sessions: no session state, and no features that need a session."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from mcp_swarm.mcp import _sdk
 
 
 def forget_sessions(mcp: FastMCP) -> None:
-    """Make a server remember nothing of its callers, and promise none what takes a stream of its own."""
+    """Configure a server so that it keeps no session state and announces no notifications outside a reply."""
     server = _sdk.low_level(mcp)
     server.notification_options = NotificationOptions()
-    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _take_no_level)
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
     _sdk.store_state_later(mcp)
 
 
-async def _take_no_level(*_: Any) -> EmptyResult:
-    """Accept a log level, and remember none: FastMCP would keep it for everybody who comes to this replica.
+async def _ignore_level(*_: Any) -> EmptyResult:
+    """Accept a log level and ignore it, because FastMCP would apply it to all clients of this replica.
 
-    A handshake-protocol caller gets all messages of its calls, if it takes an event stream.
+    A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
     """
     return EmptyResult()
 
 
 def drop_session_id(scope: Scope) -> None:
-    """Take the session id off a request: from another server or made up, it must not name anybody's state here."""
+    """Remove the session id from a request, because this server has no sessions and must not look up a state by it."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]

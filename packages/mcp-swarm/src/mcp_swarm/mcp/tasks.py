@@ -1,6 +1,7 @@
-"""The protocol's own way to jobs: the tasks extension (SEP-2663), for clients that declare it.
+"""The tasks extension of the protocol (SEP-2663), for clients that declare it.
 
-A call of a job's tool answers with a task, whose id is the job's; `tasks/get` tells of it, `tasks/cancel` cancels it.
+A call of a job's own tool returns a task. The task has the id of the job. `tasks/get` returns the status and the result
+of the task, and `tasks/cancel` cancels it.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -41,19 +42,19 @@ _STATUS = {"pending": "working", "running": "working"}
 
 
 class TaskParams(RequestParams):
-    """Of `tasks/get` and `tasks/cancel`."""
+    """The parameters of `tasks/get` and `tasks/cancel`."""
 
     task_id: str
 
 
 class UpdateParams(TaskParams):
-    """Of `tasks/update`."""
+    """The parameters of `tasks/update`."""
 
     input_responses: dict[str, Any]
 
 
 class Task(Result):
-    """A task as the extension tells of it; what is None is left out."""
+    """A task in the form of the extension. Fields with the value None are left out."""
 
     result_type: Literal["task", "complete"]
     task_id: str
@@ -68,7 +69,7 @@ class Task(Result):
 
 
 class JobTasks(LeavesToolsAlone):
-    """The extension over the service. It takes part in calls of jobs' tools only."""
+    """The tasks extension on top of the job service. It changes only the calls of jobs' own tools."""
 
     identifier = TASKS_EXTENSION
 
@@ -85,7 +86,7 @@ class JobTasks(LeavesToolsAlone):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, context: Context, call_next: ToolCallContinuation
     ) -> ToolCallOutcome:
-        """Make a task of a job's call, if the caller can follow one."""
+        """Submit a job and return a task, if the client declares the extension; otherwise call the tool."""
         request = context.request_context
         if (
             params.name not in self.service.jobs
@@ -97,10 +98,10 @@ class JobTasks(LeavesToolsAlone):
         ):
             return await call_next()
         submitted = self.service.submit(owner_of(request.request.scope), params.name, params.arguments or {})
-        return _task(await told(submitted), "task")
+        return _task(await with_tool_error(submitted), "task")
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
-        record, value = await _told(self.service.result(self._checked(ctx, params), params.task_id))
+        record, value = await _with_mcp_error(self.service.result(self._checked(ctx, params), params.task_id))
         task = _task(record, "complete")
         if record.state == "completed":
             given = result_of(value)
@@ -111,16 +112,20 @@ class JobTasks(LeavesToolsAlone):
         return task
 
     async def _update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> EmptyResult:
-        """Jobs ask for no input, and answers to what nobody asked are ignored."""
-        await _told(self.service.status(self._checked(ctx, params), params.task_id))
+        """Check that the task exists and ignore the input, because jobs ask for no input."""
+        await _with_mcp_error(self.service.status(self._checked(ctx, params), params.task_id))
         return EmptyResult(result_type="complete")
 
     async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> EmptyResult:
-        await _told(self.service.cancel(self._checked(ctx, params), params.task_id))
+        await _with_mcp_error(self.service.cancel(self._checked(ctx, params), params.task_id))
         return EmptyResult(result_type="complete")
 
     def _checked(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> str:
-        """Who asks; refused if the caller didn't declare the extension, or its Mcp-Name header names another task."""
+        """Check a request and return the owner of the jobs that it may use.
+
+        Raises:
+            MCPError: the client did not declare the extension, or the header Mcp-Name does not match the task's id.
+        """
         if self.client_settings(ctx) is None:
             text = f"Declare the extension {TASKS_EXTENSION} in the request's clientCapabilities."
             data: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
@@ -128,20 +133,20 @@ class JobTasks(LeavesToolsAlone):
         request = ctx.request
         named = request.headers.get(MCP_NAME_HEADER) if request is not None else None
         if named is not None and decode_header_value(named) != params.task_id:
-            raise MCPError(HEADER_MISMATCH, f"The header {MCP_NAME_HEADER} names another task than the body.")
+            raise MCPError(HEADER_MISMATCH, f"The header {MCP_NAME_HEADER} does not match taskId in the body.")
         return owner_of(request.scope if request is not None else {})
 
 
 def result_of(value: Any) -> ToolResult:
-    """A job's value as the result of a tool call; an object is structured content as well."""
+    """Convert a job's value to the result of a tool call. An object becomes structured content, too."""
     text = value if isinstance(value, str) else to_json(value).decode()
     return ToolResult(content=text, structured_content=value if isinstance(value, dict) else None)
 
 
 def _task(record: Record, kind: Literal["task", "complete"]) -> Task:
-    said = record.message
+    message = record.message
     if record.state == "running":
-        said = f"{record.progress:g} %" + (f": {said}" if said else "")
+        message = f"{record.progress:g} %" + (f": {message}" if message else "")
     return Task(
         result_type=kind,
         task_id=record.id,
@@ -149,22 +154,22 @@ def _task(record: Record, kind: Literal["task", "complete"]) -> Task:
         created_at=iso(record.submitted),
         last_updated_at=iso(record.finished or record.started or record.submitted),
         ttl_ms=round((record.kept if record.is_finished else LIFETIME) * 1000),
-        status_message=record.error or said or None,
+        status_message=record.error or message or None,
     )
 
 
-async def told(asked: Awaitable[T]) -> T:
-    """What the service says; its refusal is the tool's error."""
+async def with_tool_error(request: Awaitable[T]) -> T:
+    """Await a request to the job service; raise its JobError as a ToolError."""
     try:
-        return await asked
+        return await request
     except JobError as error:
         raise ToolError(str(error)) from None
 
 
-async def _told(asked: Awaitable[T]) -> T:
-    """What the service says; its refusal is the protocol's error."""
+async def _with_mcp_error(request: Awaitable[T]) -> T:
+    """Await a request to the job service; raise its JobError as an MCPError."""
     try:
-        return await asked
+        return await request
     except JobError as error:
         code = INVALID_PARAMS if error.status == 404 else INTERNAL_ERROR
         raise MCPError(code, str(error)) from None

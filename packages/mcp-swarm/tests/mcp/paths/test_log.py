@@ -75,7 +75,7 @@ def test_the_log_tells_of_a_failure_once(
     if reply == f"Error calling tool '{tool}'":
         assert [line for line in told if line.raised or line.text.startswith(f"{reply}: ")]
     elif "validation error" in reply:  # with the values that the caller gave, which the log does without
-        assert [line for line in told if re.search(r" told its caller: \w+: \w+$", line.text)]
+        assert [line for line in told if re.search(r" answered with an error: \w+: \w+$", line.text)]
     else:
         assert [
             line for line in told if " ".join(reply.split())[:100].replace("?", "") in line.text.replace("\ud800", "")

@@ -121,7 +121,7 @@ def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
     assert sorted(fast) == sorted(TOOLS)
     assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *ARGUMENTS]} == {"fast"}
     assert {fast[tool] for tool in CONTEXTS} == {"fast", "fast, with Context or dependencies"}
-    assert set(pair_within.fast.paths.plans.paths.values()) == {"fast, within Looks"}
+    assert set(pair_within.fast.paths.plans.paths.values()) == {"fast, with middleware Looks"}
     assert pair.fast.paths.plans.cacheable
     assert not pair.full.paths.plans.tools
     assert not pair.full.paths.plans.cacheable

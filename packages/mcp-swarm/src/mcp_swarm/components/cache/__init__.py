@@ -1,1 +1,1 @@
-"""Cached tools: a result is reused for some time, as in `@tool(meta={"cache": {"ttl": 60}})`."""
+"""Cached tools: tools with results that are reused for some time, as in `@tool(meta={"cache": {"ttl": 60}})`."""

@@ -1,4 +1,4 @@
-"""Results of tools, in this replica's memory, and in the Redis that all replicas share if there is one."""
+"""The cache of tool results: in this replica's memory, and in Redis if the replicas share one."""
 
 import asyncio
 from collections import Counter
@@ -12,14 +12,26 @@ from mcp_swarm.components.outcome import Outcome
 from mcp_swarm.process import eager_task
 
 Answer = Literal["hit", "stale", "miss", "shared", "bypassed"]
-"""How a call was answered: by a result that is good, by one that is being renewed, by running the tool, by another
-call's run or another replica's result, by running the tool since Redis is away."""
+"""How a call of a cached tool was answered.
+
+- hit: with a fresh result.
+- stale: with an old result, while the tool runs to renew the result.
+- miss: with the result of a new run of the tool.
+- shared: with the result of another call's run, or of another replica.
+- bypassed: with the result of a new run of the tool, because Redis could not be reached.
+"""
 
 
 class Cache:
-    """What the tools of a replica have returned, and what is being made. It holds at most `most` bytes in memory.
+    """The results of a replica's cached tools, and the runs that produce new results.
 
-    `shared` is set before the first call. `counts` has the calls, by tool and how they were answered.
+    Args:
+        most: maximum size of the results in memory, in bytes.
+
+    Attributes:
+        counts: number of calls, by tool and by how the call was answered.
+        shared: the results in Redis. It is set before the first call; None without Redis.
+        memory: the results in this replica's memory.
     """
 
     def __init__(self, most: int) -> None:
@@ -27,15 +39,15 @@ class Cache:
         self.shared: SharedResults | None = None
         self.memory: LRUCache[bytes, CachedResult] = LRUCache(most, getsizeof=lambda entry: entry.size)
         self.runs: dict[bytes, asyncio.Task[Outcome]] = {}
-        """What makes the result of a key, for all who wait for it."""
+        """The running task that produces a result, by key. All calls with the same key wait for this task."""
 
     def keep(self, key: bytes, entry: CachedResult) -> None:
-        """Keep a result in memory, unless it is larger than all of that."""
+        """Keep a result in memory, unless the result is larger than the whole cache."""
         if entry.size <= self.memory.maxsize:
             self.memory[key] = entry
 
     def start(self, key: bytes, make: Callable[[], Awaitable[Any]]) -> asyncio.Task[Outcome]:
-        """Make a result, in a task that goes on when whoever asked first has gone."""
+        """Start a task that produces a result. The task continues when the call that started it is cancelled."""
         task = eager_task.start(_outcome(make), loop=asyncio.get_running_loop())
         if not task.done():
             self.runs[key] = task
@@ -46,5 +58,5 @@ class Cache:
 async def _outcome(make: Callable[[], Awaitable[Any]]) -> Outcome:
     try:
         return Outcome(await make())
-    except BaseException as error:  # noqa: BLE001  # SystemExit in a task would end the process
+    except BaseException as error:  # noqa: BLE001  # a SystemExit in a task would end the process
         return Outcome(error=error)

@@ -1,4 +1,4 @@
-"""A cached tool."""
+"""The cached tool: it runs the tool's function only when the cache has no usable result."""
 
 import asyncio
 import functools
@@ -30,21 +30,21 @@ logger = logging.getLogger(__name__)
 _Run = Callable[[], Awaitable[Any]]
 
 _REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
-"""Types of results that are not cached: they may hold an error, or a question to the caller."""
+"""Types of results that are not cached: such a result may contain an error, or a question to the caller."""
 
 
 class CachedTool:
-    """A tool's function, run only when there is no result that is good.
+    """A tool's function with a cache in front of it.
 
-    Errors aren't cached. A run that several calls wait for goes on when the first of them has gone.
+    Errors are not cached. Several calls may wait for the same run: the run continues when the first call is cancelled.
 
     Args:
-        fn: takes what callers give, and nothing else.
-        version: of the tool; its results are no other version's.
-        seconds: its time.
+        fn: the tool's function. Its parameters are the tool's arguments only.
+        version: version of the tool. Each version has results of its own.
+        seconds: time limit of a run.
 
     Raises:
-        ValueError: its results are of a kind that JSON can't carry.
+        ValueError: the function's return type cannot be written as JSON.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class CachedTool:
         try:
             self._adapter = TypeAdapter[Any](Any if returned is signature.empty else returned)
         except PydanticSchemaGenerationError:
-            raise ValueError("a cached result must be JSON") from None
+            raise ValueError("a cached tool must return a type that can be written as JSON") from None
         self._defaults = {
             name: each.default
             for name, each in signature.parameters.items()
             if not (each.default is each.empty or isinstance(each.default, FieldInfo))
         }
-        """What a call means that leaves it out; of a `Field` pydantic gives it."""
+        """Default values of the arguments, by name. Pydantic fills in the default of a `Field` before the call."""
 
     def function(self) -> AsyncFunction:
-        """What the tool runs: a function like its own."""
+        """Return the cached function, with the name and signature of the tool's function."""
 
         @functools.wraps(self._fn)
-        async def remembered(*args: Any, **kwargs: Any) -> Any:
+        async def cached(*args: Any, **kwargs: Any) -> Any:
             return await self._call(args, kwargs)
 
-        return remembered
+        return cached
 
     async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         key = self._key(args, kwargs)
@@ -100,7 +100,10 @@ class CachedTool:
         return (await asyncio.shield(task)).give()
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-        """What two calls have in common whose results are the same; None of arguments that JSON can't carry."""
+        """Return the cache key of a call; return None if the arguments cannot be written as JSON.
+
+        Two calls with the same key have the same result.
+        """
         asked: list[Any] = [args, {**self._defaults, **kwargs}]
         if self._policy.scope == "caller" and (caller := current_caller()) is not None:
             asked += [caller.name, caller.scopes]
@@ -110,7 +113,7 @@ class CachedTool:
             return None
 
     async def _renew(self, key: bytes, run: _Run) -> Any:
-        """Make a result while callers get the old one."""
+        """Produce a new result while callers still get the old one."""
         try:
             return await self._make(key, run)
         except Exception:
@@ -118,7 +121,7 @@ class CachedTool:
             raise
 
     async def _make(self, key: bytes, run: _Run) -> Any:
-        deadline.until(None)  # which was the first caller's, and who waits has another
+        deadline.until(None)  # drop the first call's deadline: other calls wait for this run, too
         deadline.until(self._seconds)
         try:
             async with asyncio.timeout(self._seconds) as limit:
@@ -127,12 +130,12 @@ class CachedTool:
                 self._cache.counts[self._name, "miss"] += 1
                 return await self._run(key, run)
         except TimeoutError:
-            if not limit.expired():  # the tool's own
+            if not limit.expired():  # the tool itself raised TimeoutError
                 raise
             raise out_of_time("tool", self._name, self._seconds) from None
 
     async def _make_for_all(self, shared: SharedResults, key: bytes, run: _Run) -> Any:
-        """Take another replica's result, or be the one that makes it."""
+        """Return another replica's result, or run the tool while other replicas wait for the result."""
         name = hashlib.blake2b(key, digest_size=20).hexdigest()
         entry = await shared.get(name, self._adapter)
         if entry is None or time.time() >= entry.fresh:

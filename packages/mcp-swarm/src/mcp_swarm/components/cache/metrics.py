@@ -1,4 +1,4 @@
-"""How calls of tools were answered whose results are kept."""
+"""Prometheus metrics of the cache of tool results."""
 
 from collections.abc import Iterator
 
@@ -9,17 +9,18 @@ from mcp_swarm.components.cache.cache import Cache
 
 
 class CacheMetrics(Collector):
-    """Tells of a cache."""
+    """The metrics of one cache: calls by how they were answered, and bytes in memory."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def collect(self) -> Iterator[Metric]:
-        """All that was counted."""
+        """Yield the metrics."""
         names = ("tool", "result")
-        told = "Calls of cached tools: hit, stale, miss, shared, bypassed."
-        family = CounterMetricFamily("mcp_cache_requests", told, None, names)
+        text = "Calls of cached tools, by result: hit, stale, miss, shared or bypassed."
+        family = CounterMetricFamily("mcp_cache_requests", text, None, names)
         for labels, count in list(self._cache.counts.items()):
             family.add_metric(labels, count)
         yield family
-        yield GaugeMetricFamily("mcp_cache_bytes", "Of results in this replica's memory.", self._cache.memory.currsize)
+        text = "Size of the cached tool results in this replica's memory, in bytes."
+        yield GaugeMetricFamily("mcp_cache_bytes", text, self._cache.memory.currsize)

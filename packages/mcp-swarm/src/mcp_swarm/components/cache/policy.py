@@ -1,15 +1,15 @@
-"""How a tool's author lets its results be cached."""
+"""The cache policy of a tool, which the tool author writes into the tool's `meta`."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 META = "cache"
-"""Key of a tool's `meta` under which it stands."""
+"""Key of the cache policy in a tool's `meta`."""
 
 
 class CachePolicy(BaseModel):
-    """How long a result is good, and for whom; see `cached`."""
+    """How long a tool's results are used, and for which callers. See `cached` for the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -19,13 +19,13 @@ class CachePolicy(BaseModel):
 
 
 def cached(ttl: float, *, scope: Literal["caller", "public"] = "caller", stale: float = 0) -> dict[str, Any]:
-    """The `meta` of a tool whose results are cached.
+    """Return the `meta` of a cached tool.
 
     Args:
-        ttl: seconds for which a result is fresh.
-        scope: "caller": each caller gets results of its own calls only. "public": all callers share results.
-        stale: seconds after `ttl` in which callers still get the old result while a new one is made in the background
-            (RFC 5861, section 3).
+        ttl: seconds for which a result is fresh. More than 0, at most 604800 (7 days).
+        scope: "caller": each caller gets results of its own calls only. "public": all callers share the results.
+        stale: seconds after `ttl` in which callers still get the old result while the tool runs in the background
+            for a new one (RFC 5861, section 3). At most 604800 (7 days).
 
     Raises:
         pydantic.ValidationError: a value is out of range.
@@ -44,7 +44,7 @@ def cached(ttl: float, *, scope: Literal["caller", "public"] = "caller", stale: 
 
 
 def policy_of(meta: Any) -> CachePolicy | None:
-    """The policy in a tool's `meta`, if there is one; raises ValueError if what stands there isn't one."""
+    """Return the cache policy in a tool's `meta`, or None; raise ValueError if the policy is invalid."""
     if not isinstance(meta, dict) or META not in meta:
         return None
     try:
@@ -53,5 +53,5 @@ def policy_of(meta: Any) -> CachePolicy | None:
         problem = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, (META, *problem["loc"])))
         raise ValueError(
-            f'{where}: {problem["msg"]}; it is like {{"ttl": 60, "scope": "public", "stale": 30}}'
+            f'{where}: {problem["msg"]}; write it like {{"ttl": 60, "scope": "public", "stale": 30}}'
         ) from None

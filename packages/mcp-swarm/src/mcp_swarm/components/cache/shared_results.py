@@ -1,6 +1,7 @@
-"""Results that all replicas share, in Redis.
+"""The tool results that all replicas share in Redis.
 
-While Redis can't be reached it is as if it had none: no call waits for it more than once, and none fails.
+While Redis cannot be reached, the shared results are empty. No call fails because of that. A call waits for Redis at
+most once, for at most 0.25 seconds.
 """
 
 import asyncio
@@ -24,26 +25,30 @@ T = TypeVar("T")
 
 _ANSWER_SECONDS = 0.25
 _AWAY_SECONDS = 1.0
-"""For which a Redis that didn't answer isn't asked again."""
+"""Seconds for which no command is sent to Redis after a command failed."""
 _LOOKS_APART = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResult:
-    """One result. Times are those of `time.time`, which replicas share.
+    """One cached result.
 
-    Until `fresh` it is as good as a new one. Until `stale` it may be given while a new one is made.
+    Attributes:
+        fresh: time until which callers get the result without a new run of the tool.
+        stale: time until which callers still get the result while the tool runs for a new one.
+
+    Both times are in seconds since the epoch (`time.time`), because replicas compare them.
     """
 
     value: Any
     fresh: float
     stale: float
     size: int
-    """Bytes of it, as JSON and with its key."""
+    """Size of the result as JSON plus its key, in bytes."""
 
 
 class SharedResults:
-    """The part of the cache that is in Redis, under keys with a prefix."""
+    """The part of the cache in Redis. All its keys start with `prefix`."""
 
     def __init__(self, redis: "Redis", prefix: str) -> None:
         self._redis = redis
@@ -52,30 +57,31 @@ class SharedResults:
 
     @property
     def away(self) -> bool:
-        """Whether Redis isn't asked at the moment."""
+        """Whether a command failed less than one second ago. Then no command is sent to Redis."""
         return time.monotonic() < self._away_until
 
     async def get(self, key: str, adapter: TypeAdapter[Any]) -> CachedResult | None:
-        """A result, if there is one that is of its tool's type."""
+        """Return a result, or None if there is no result of the tool's return type."""
         found = await self._ask(lambda: self._redis.get(self._prefix + key))
         if not isinstance(found, bytes):
             return None
         try:
             fresh, stale, value = from_json(found)
             return CachedResult(adapter.validate_python(value), float(fresh), float(stale), len(found) + len(key))
-        except (ValueError, TypeError):  # an older version's, whose results were of another type
+        except (ValueError, TypeError):  # an older version of the tool returned another type
             return None
 
     async def put(self, key: str, entry: CachedResult, written: bytes) -> None:
-        """Keep a result, given as it is and as JSON."""
+        """Store a result; `written` is its value as JSON."""
         text = b"[%b,%b,%b]" % (to_json(entry.fresh), to_json(entry.stale), written)
         left = max(1, round((entry.stale - time.time()) * 1000))
         await self._ask(lambda: self._redis.set(self._prefix + key, text, px=left))
 
     async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> CachedResult | None:
-        """Become the one replica that makes a result; `end` when it is made, or another may begin after `seconds`.
+        """Wait for another replica's fresh result, or claim the right to run the tool.
 
-        Returns a good result that another replica has made meanwhile; None: make one.
+        Return the other replica's result. Return None if this replica must run the tool, and call `end` after the run.
+        Without `end`, the claim expires after `seconds`.
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:
@@ -92,11 +98,11 @@ class SharedResults:
             await asyncio.sleep(_LOOKS_APART)
 
     async def end(self, key: str) -> None:
-        """Let others begin."""
+        """Release the claim of this replica, so that other replicas may run the tool."""
         await self._ask(lambda: self._redis.delete(f"{self._prefix}{key}:making"))
 
     async def _ask(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
+        from redis.exceptions import RedisError  # noqa: PLC0415  # the module is only needed with a Redis client
 
         if self.away:
             return None
@@ -105,5 +111,5 @@ class SharedResults:
                 return await ask()
         except (RedisError, OSError, TimeoutError) as error:
             self._away_until = time.monotonic() + _AWAY_SECONDS
-            logger.warning("The cache does without Redis: %s", reason(error))
+            logger.warning("Redis cannot be reached; cached tools use this replica's memory only: %s", reason(error))
             return None
