@@ -77,7 +77,7 @@ def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_replay_is_refused() -> None:
     """The very same bytes; what was refused before its nonce was looked at has used up nothing."""
     checking = signatures()
-    assert "not that of the body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
+    assert "does not match the request body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
     assert "does not match" in refusal(Call(method="PUT", headers=CALL.headers), checking)
     assert check(CALL, checking) == "ci"
     assert refusal(CALL, checking) == REPLAYED

@@ -23,9 +23,9 @@ _PAUSE_SECONDS = 1.0
 class Nonces:
     """The used nonces, in Redis and in this replica's memory.
 
-    Redis stores the nonces that all replicas accepted. Without Redis, or while Redis is unreachable, a replica checks
+    Redis stores the nonces that all replicas accepted. Without Redis, or while Redis can't be reached, a replica checks
     only the nonces that it accepted itself. Another replica might then accept the same request a second time. The
-    replica logs a warning when Redis becomes unreachable.
+    replica logs a warning when this state begins.
 
     The memory of a replica holds at most `most` nonces of about 200 bytes each. A full memory drops no nonce before
     its time ends. A replica with a full memory refuses new nonces, unless Redis answers.
@@ -90,7 +90,7 @@ class Nonces:
                 fresh = await self._redis.set(f"{self._prefix}:nonce:{mark.hex()}", b"", nx=True, ex=self._keep)
         except (RedisError, OSError) as error:
             if not self._away:
-                text = "Redis is unreachable: a replica refuses a nonce only if it accepted that nonce itself: %s"
+                text = "Redis can't be reached: a replica refuses a nonce only if it accepted that nonce itself: %s"
                 logger.warning(text, reason(error))
             self._away = True
             self._ask_again = self._clock() + _PAUSE_SECONDS
