@@ -161,8 +161,7 @@ def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixtur
     log.stop()
     begins, ends = [record.message for record in caplog.records]
     assert begins == (
-        f"Audit log: cannot write to {disk.path} ({_FULL}); "
-        "until a write succeeds, entries are dropped when 10000 wait"
+        f"Audit log: cannot write to {disk.path} ({_FULL}); until a write succeeds, entries are dropped when 10000 wait"
     )
     assert ends.startswith(f"Audit log: writes to {disk.path} succeed again after ")
 

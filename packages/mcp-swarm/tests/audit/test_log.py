@@ -82,9 +82,7 @@ def test_wrong_settings_are_refused(path: Path, wrong: dict[str, object]) -> Non
 @pytest.mark.parametrize("target", ["", "missing/audit.jsonl"])
 def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: str) -> None:
     """With its path and the reason: a folder, and one that isn't there."""
-    with pytest.raises(
-        StartupError, match=rf"^AUDIT_LOG: {tmp_path}.* cannot be opened: (Is a|No such file or) dir"
-    ):
+    with pytest.raises(StartupError, match=rf"^AUDIT_LOG: {tmp_path}.* cannot be opened: (Is a|No such file or) dir"):
         AuditLog(str(tmp_path / target), "r1").start()
 
 

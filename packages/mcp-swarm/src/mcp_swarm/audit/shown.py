@@ -59,9 +59,7 @@ class Shown:
 def _pattern(text: str) -> tuple[re.Pattern[str], str]:
     tool, _, argument = text.rpartition(".")
     if not tool or not argument or not text.isprintable() or " " in text:
-        raise ValueError(
-            f"{text!r} is not a pattern; write tool.argument, for example echo.message or sales_*.year"
-        )
+        raise ValueError(f"{text!r} is not a pattern; write tool.argument, for example echo.message or sales_*.year")
     return re.compile(translate(tool)), translate(argument)
 
 
