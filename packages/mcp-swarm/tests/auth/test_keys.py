@@ -101,7 +101,10 @@ def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str) -> Non
         ([{"id": "a"}], "line 1: has neither hash nor public_key"),
         ([{"id": "a", "hash": "s3cret"}], "line 1: hash: must be sha256:"),
         ([{"id": "a", "key": "s3cret"}], "line 1: has an unknown field; the fields are id, hash"),
-        ([{"id": "a", "hash": HASH, "public_key": "s3cret"}], "line 1: a public key is ed25519:"),
+        (
+            [{"id": "a", "hash": HASH, "public_key": "s3cret"}],
+            "line 1: the public key is not valid; write it as ed25519:",
+        ),
         ([{"id": "a", "hash": HASH}, {"id": "a", "hash": hash_of("x")}], "two keys have the same id: a and a"),
         ([{"id": "a", "hash": HASH}, {"id": "b", "hash": HASH}], "two keys have the same hash: a and b"),
         ([{"id": "a", "hash": HASH, "scopes": ["a b"]}], "line 1: scopes: 'a b' is not a scope"),

@@ -53,7 +53,9 @@ def text_of(raw: bytes) -> str:
 @given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
 def test_what_is_no_public_key(text: str) -> None:
     """Told in one sentence."""
-    with pytest.raises(ValueError, match=r"^Not a public key; write it as ed25519: and the base64 of its 32 bytes\.$"):
+    with pytest.raises(
+        ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
+    ):
         public_key(text)
 
 
@@ -67,7 +69,7 @@ def test_any_32_bytes_are_one(raw: bytes) -> None:
 def test_a_public_key_in_another_form(change: tuple[str, str]) -> None:
     """There is one form only."""
     _, public = new_pair()
-    with pytest.raises(ValueError, match="Not a public key"):
+    with pytest.raises(ValueError, match="The public key is not valid"):
         public_key(public.replace(*change))
 
 
@@ -79,6 +81,6 @@ def test_what_is_no_private_key() -> None:
     pem, public = new_pair()
     for data in (b"", b"\xff\x00", curve, locked, public.encode(), pem.encode()[:60]):
         with pytest.raises(
-            ValueError, match=r"^Not a private key; use an Ed25519 key in PEM format without a password\.$"
+            ValueError, match=r"^The private key is not valid; use an Ed25519 key in PEM format without a password\.$"
         ):
             private_key(data)

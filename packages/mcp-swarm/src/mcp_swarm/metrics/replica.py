@@ -41,7 +41,7 @@ class ReplicaMetrics(Collector):
         family = Gauge("mcp_replica_info", "Name of the replica and versions of its software; always 1.", None, info)
         family.add_metric((self.name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
-        yield Gauge("mcp_replicas", "Number of replicas that MCP_REPLICAS sets.", self.peers.meant)
+        yield Gauge("mcp_replicas", "Number of replicas that MCP_REPLICAS sets.", self.peers.planned)
         yield Gauge("mcp_replicas_seen", "Number of running replicas that this replica sees.", self.peers.count)
         draining = self.lifecycle.state == "draining"
         yield Gauge("mcp_replica_draining", "1 while the replica drains.", draining)

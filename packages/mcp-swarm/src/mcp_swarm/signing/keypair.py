@@ -39,7 +39,7 @@ def public_key(text: str) -> Ed25519PublicKey:
     except ValueError:
         raw = b""
     if len(raw) != 32:
-        raise ValueError("Not a public key; write it as ed25519: and the base64 of its 32 bytes.")
+        raise ValueError("The public key is not valid; write it as ed25519: and the base64 of its 32 bytes.")
     return Ed25519PublicKey.from_public_bytes(raw)
 
 
@@ -54,5 +54,5 @@ def private_key(pem: bytes) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: the key is encrypted with a password
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError("Not a private key; use an Ed25519 key in PEM format without a password.")
+        raise ValueError("The private key is not valid; use an Ed25519 key in PEM format without a password.")
     return key
