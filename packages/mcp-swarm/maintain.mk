@@ -8,8 +8,9 @@ WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
 # Exit code 5 of pytest: there are none of these.
 SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 
+# ARGS=tests/test_words.py runs this file alone.
 test::
-	@$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ]
+	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ])
 
 test-all: $(READY) ## run all tests of mcp-swarm (half an hour; REQUIRE=docker,browser makes their skips failures)
 	@$(if $(WHERE),$(BIN)/python -m pytest)

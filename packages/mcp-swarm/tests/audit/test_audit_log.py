@@ -116,21 +116,21 @@ def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
 def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     """Refuses calls or loses lines, as was decided; probes go on, so that nobody replaces the replica for it."""
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
-    until(lambda: "The audit log can't be written to /dev/full" in server.output, "it is told")
+    until(lambda: "Audit log: cannot write to /dev/full" in server.output, "it is told")
     reply = legacy(server.url, "tools/list")
     assert reply.status_code == status
     if status == 503:
         assert reply.headers["Retry-After"] == "1"
-        assert "can't write its audit log" in reply.json()["error"]["message"]
+        assert "Audit log not writable" in reply.json()["error"]["message"]
     assert httpx.get(f"{server.url}/readyz").status_code == 200
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"AUDIT_LOG": "/nowhere/audit"}, "/nowhere/audit: the audit log can't be opened: No such file or directory"),
-        ({"AUDIT_LOG": "stdout", "AUDIT_KEY": "short"}, "AUDIT_KEY: the key is shorter than 32 characters"),
-        ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "AUDIT_ARGUMENTS: 'echo' is no pattern of arguments"),
+        ({"AUDIT_LOG": "/nowhere/audit"}, "AUDIT_LOG: /nowhere/audit cannot be opened: No such file or directory"),
+        ({"AUDIT_LOG": "stdout", "AUDIT_KEY": "short"}, "AUDIT_KEY: the key is shorter than 32 bytes"),
+        ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "AUDIT_ARGUMENTS: 'echo' is not a pattern"),
     ],
 )
 def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> None:

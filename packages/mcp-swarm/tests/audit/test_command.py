@@ -55,7 +55,7 @@ def test_a_broken_one(tmp_path: Path, lines: list[bytes]) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     first, problem, verdict = done.stdout.splitlines()
     assert ", no end: killed, still running, or cut off; last hash " in first
-    assert problem == "before line 3 a line is missing (seq 2 of its run)"
+    assert problem == "an entry is missing before line 3 (seq 2 of its run)"
     assert verdict == "broken: 1 problem in 3 lines"
 
 
@@ -84,7 +84,7 @@ def test_rotated_files_together(tmp_path: Path, lines: list[bytes]) -> None:
     assert f"{new}, line 1 stands" not in audit("verify", old, new).stdout
     done = audit("verify", new, old)
     assert done.returncode == 1
-    assert f"{new}, line 1 is the first of its run" in done.stdout
+    assert f"{new}, line 1 is the first entry of its run here" in done.stdout
     assert audit("verify", new).returncode == 1
     assert audit("verify", "--part", new).returncode == 0
 
@@ -109,7 +109,7 @@ def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
     assert audit("verify", cut).returncode == 0
     done = audit("verify", "--expect", said(lines[0])["hash"], "--expect", recorded, cut)
     assert done.returncode == 1
-    assert f"no line has the hash {recorded}" in done.stdout
+    assert f"no entry has the hash {recorded}" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
         (("verify", "nowhere"), "nowhere: can't be used: No such file or directory"),
         (("verify", "tests"), "tests: can't be used: Is a directory"),
         (("verify", "--key-file", "nowhere", "-"), "nowhere: can't be used: No such file or directory"),
-        (("verify", "--key-file", "/dev/null", "-"), "/dev/null: can't be used: the key is shorter than 32 characters"),
+        (("verify", "--key-file", "/dev/null", "-"), "/dev/null: can't be used: the key is shorter than 32 bytes"),
         (("verify", "--expect", "abc", "-"), "'abc' is no hash: 64 hexadecimal digits"),
         (("forge", "-"), "forge"),
     ],

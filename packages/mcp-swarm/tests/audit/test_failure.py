@@ -161,10 +161,9 @@ def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixtur
     log.stop()
     begins, ends = [record.message for record in caplog.records]
     assert begins == (
-        f"The audit log can't be written to {disk.path} ({_FULL}); "
-        "meanwhile calls are served, and dropped from it when 10000 wait"
+        f"Audit log: cannot write to {disk.path} ({_FULL}); until a write succeeds, entries are dropped when 10000 wait"
     )
-    assert ends.startswith(f"The audit log is written to {disk.path} again, after ")
+    assert ends.startswith(f"Audit log: writes to {disk.path} succeed again after ")
 
 
 def test_what_can_not_be_written_at_the_end_is_told(
@@ -175,7 +174,7 @@ def test_what_can_not_be_written_at_the_end_is_told(
         dropping.note(a_call())
     until(lambda: failing(dropping), "the first write fails")
     dropping.stop(0.1)
-    assert caplog.records[-1].message == f"7 lines of the audit log are lost: {disk.path} can't be written to"
+    assert caplog.records[-1].message == f"Audit log: 7 entries lost, because {disk.path} cannot be written"
 
 
 def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
@@ -250,7 +249,7 @@ def test_on_stdout_half_a_line_stays(tmp_path: Path) -> None:
     assert limited("stdout", "drop", path)["full"] == 10_000
     lines = lines_in(path)
     (problem,) = verify(lines).problems
-    assert "isn't whole" in problem
+    assert "is incomplete" in problem
     assert ids(lines) == [str(number) for number in range(100)]
 
 
@@ -295,7 +294,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
         assert process.stderr is not None
         process.stdin.write("go on\n")
         process.stdin.flush()
-        warning = "The audit log can't be written to stdout (nobody reads it); meanwhile calls are refused\n"
+        warning = "Audit log: cannot write to stdout (no process reads it); until a write succeeds, calls are refused\n"
         assert [process.stderr.readline() for _ in range(2)] == [warning, "refusing\n"]
         output, _ = process.communicate("stop\n", timeout=60)
     lines = output.encode().splitlines(keepends=True)
@@ -313,9 +312,9 @@ def test_a_pipe_that_is_closed_ends_nothing() -> None:
         _, errors = process.communicate("go on\nstop\n", timeout=60)
     assert process.returncode == 0
     warning, refusing, lost = errors.splitlines()
-    assert warning == "The audit log can't be written to stdout (Broken pipe); meanwhile calls are refused"
+    assert warning == "Audit log: cannot write to stdout (Broken pipe); until a write succeeds, calls are refused"
     assert refusing == "refusing"
-    assert lost.endswith(" lines of the audit log are lost: stdout can't be written to")
+    assert lost.endswith(" entries lost, because stdout cannot be written")
 
 
 def test_the_disk_is_really_full(disk: FullDisk) -> None:

@@ -137,5 +137,5 @@ class TestKeyed:
     @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
     def test_a_short_key_is_refused(self, key: bytes) -> None:
         """With what to do, and without the key."""
-        with pytest.raises(ValueError, match="shorter than 32 characters; openssl rand -hex 32 makes one"):
+        with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
             Digests(key)

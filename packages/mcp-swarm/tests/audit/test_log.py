@@ -75,16 +75,14 @@ def test_with_a_key_and_an_allow_list(path: Path) -> None:
 @pytest.mark.parametrize("wrong", [{"key": b"short"}, {"shown": ("echo",)}])
 def test_wrong_settings_are_refused(path: Path, wrong: dict[str, object]) -> None:
     """When it is made."""
-    with pytest.raises(ValueError, match=r"shorter than 32|is no pattern"):
+    with pytest.raises(ValueError, match=r"shorter than 32|is not a pattern"):
         AuditLog(str(path), "r1", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("target", ["", "missing/audit.jsonl"])
 def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: str) -> None:
     """With its path and the reason: a folder, and one that isn't there."""
-    with pytest.raises(
-        StartupError, match=rf"^{tmp_path}.*: the audit log can't be opened: (Is a|No such file or) dir"
-    ):
+    with pytest.raises(StartupError, match=rf"^AUDIT_LOG: {tmp_path}.* cannot be opened: (Is a|No such file or) dir"):
         AuditLog(str(tmp_path / target), "r1").start()
 
 
@@ -102,7 +100,7 @@ def test_a_call_that_can_not_be_written_is_counted(log: AuditLog, path: Path, ca
     assert ids(lines) == ["next"]
     assert said(lines[1])["event"] == "dropped"
     assert said(lines[1])["count"] == 1
-    assert [record.message for record in caplog.records] == ["A call can't be written to the audit log"]
+    assert [record.message for record in caplog.records] == ["Audit log: no entry could be made for a call"]
 
 
 def test_threads_lose_nothing(log: AuditLog, path: Path) -> None:
@@ -200,7 +198,7 @@ class TestRuns:
         log.start()
         log.stop()
         assert verify(lines_in(path)).problems == [
-            "line 3 isn't whole: a process was killed while it wrote it, the disk was full, or it was cut"
+            "line 3 is incomplete: the process was killed while it wrote, the disk was full, or the line was cut"
         ]
 
     def test_a_process_that_is_killed_leaves_half_a_line_at_most(self, path: Path) -> None:
@@ -221,7 +219,7 @@ class TestRuns:
         report = verify(lines_in(path))
         assert len(report.runs) == 5
         assert len(report.problems) <= 5
-        assert all("isn't whole" in problem or "only the beginning" in problem for problem in report.problems)
+        assert all("is incomplete" in problem or "only the beginning" in problem for problem in report.problems)
 
 
 class TestRotation:
@@ -316,4 +314,4 @@ class TestStdout:
             "try: AuditLog('stdout', 'r1').start()\n"
             "except StartupError as error: sys.stderr.write(str(error))\n"
         )
-        assert python(code).stderr == "stdout: the audit log can't be opened: Bad file descriptor"
+        assert python(code).stderr == "AUDIT_LOG: stdout cannot be opened: Bad file descriptor"

@@ -69,5 +69,5 @@ def test_the_others_are_shown_beside_it() -> None:
 @pytest.mark.parametrize("pattern", ["", "echo", ".message", "echo.", "echo. message", "echo.mess\nage", "."])
 def test_a_malformed_pattern_is_refused(pattern: str) -> None:
     """With an example of a good one."""
-    with pytest.raises(ValueError, match="is no pattern of arguments; one is tool"):
+    with pytest.raises(ValueError, match="is not a pattern; write tool"):
         Shown((pattern,))

@@ -89,7 +89,7 @@ def test_a_repeated_line_shows(calls: list[Noted], key: bytes | None, data: st.D
     place = data.draw(st.integers(number + 1, len(lines)))
     lines.insert(place, lines[number])
     (problem,) = found(lines, key)
-    assert problem.startswith(f"line {place + 1} stands there twice, or was put in")
+    assert problem.startswith(f"line {place + 1} is a duplicate, or was inserted")
 
 
 @given(_calls, _keys, st.data())
@@ -121,7 +121,7 @@ def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
     lines = chained([a_call(name=name) for name in "abcd"])
     forged = rechained([line.replace(b'"ok"', b'"failed"') if b'"b"' in line else line for line in lines])
     assert found(lines[:2] + forged[2:3] + lines[3:]) == [
-        "line 4 doesn't follow the line before it of its run: one of the two was replaced"
+        "line 4 does not follow the previous entry of its run: one of the two was replaced"
     ]
     assert not found(forged)
 
@@ -133,7 +133,7 @@ def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
     for old, new in ((b'"ok"', b'"failed"'), (said(lines[2])["hash"].encode(), b"0" * 64)):
         assert found([*lines[:2], lines[2].replace(old, new), *lines[3:]]) == [changed]
     moved = lines[2].replace(b'"seq":2', b'"seq":9')
-    gap = "before line 4 a line is missing (seq 2 of its run)"
+    gap = "an entry is missing before line 4 (seq 2 of its run)"
     assert found([*lines[:2], moved, *lines[3:]]) == [changed, gap]
     stolen = verify([*lines[:2], lines[2].replace(b'"run1"', b'"run2"'), *lines[3:]])
     assert stolen.problems == [changed, gap]
@@ -143,8 +143,8 @@ def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
 @pytest.mark.parametrize(
     ("lines", "key", "problem"),
     [
-        (chained([a_call()], KEY), None, "line 1 begins a run that was written with a key, and can't be checked"),
-        (chained([a_call()]), KEY, "line 1 begins a run that was written without a key, so by anybody"),
+        (chained([a_call()], KEY), None, "line 1 begins a run that was written with a key; pass the key"),
+        (chained([a_call()]), KEY, "line 1 begins a run that was written without a key, so anyone can forge it"),
         (chained([a_call()], KEY[::-1]), KEY, "line 1 was changed, or written with another key"),
     ],
 )
@@ -194,7 +194,7 @@ class TestManyRuns:
         old = chained([a_call()] * 3)[:-1]  # killed
         new = after(said(old[-1])["hash"])
         assert not found([*old, new])
-        gone = "says that it comes after a line which isn't there any more as it was"
+        gone = "refers to an earlier entry that was changed or removed"
         assert found([*old[:-1], new]) == [f"line 4 {gone}"]
         assert found([*old, after(said(old[-2])["hash"])]) == [f"line 5 {gone}"]  # old[-1] was put in
 
@@ -211,17 +211,17 @@ class TestManyRuns:
         assert not found(old)
         assert not found(new)
         assert not found(old + new)
-        assert found(old[:-1] + new) == ["before line 2 a line is missing (seq 1 of its run)"]
+        assert found(old[:-1] + new) == ["an entry is missing before line 2 (seq 1 of its run)"]
 
     def test_a_part_may_begin_anywhere(self) -> None:
         """`docker service logs --since`; what is missing within it shows all the same."""
         lines = chained([a_call()] * 5)
         assert found(lines[2:]) == [
-            "line 1 is the first of its run: what comes before it (up to seq 2) is missing",
+            "line 1 is the first entry of its run here: the entries before seq 2 are missing",
         ]
         assert not found(lines[2:], part=True)
         assert verify(lines[2:], part=True).runs[0].begins == ""
-        assert found(lines[2:4] + lines[5:], part=True) == ["before line 3 a line is missing (seq 4 of its run)"]
+        assert found(lines[2:4] + lines[5:], part=True) == ["an entry is missing before line 3 (seq 4 of its run)"]
 
 
 class TestForging:
@@ -290,19 +290,19 @@ class TestForging:
         lines = chained([a_call(name=name) for name in "abcd"])
         other = rechained([line.replace(b'"b"', b'"X"') for line in lines])
         assert found([*lines[:2], other[2], *lines[3:]]) == [
-            "line 4 doesn't follow the line before it of its run: one of the two was replaced"
+            "line 4 does not follow the previous entry of its run: one of the two was replaced"
         ]
         assert found([*lines[:2], other[2], *lines[2:]]) == [
-            "line 4 stands there twice, or was put in (seq 2 of its run comes after seq 2)",
-            "line 5 doesn't follow the line before it of its run: one of the two was replaced",
+            "line 4 is a duplicate, or was inserted (seq 2 of its run comes after seq 2)",
+            "line 5 does not follow the previous entry of its run: one of the two was replaced",
         ]
 
     def test_a_moved_line_is_told_apart_from_a_repeated_one(self) -> None:
         """Since the place that it left is empty."""
         lines = chained([a_call(name=name) for name in "abcd"])
         assert found([*lines[:2], *lines[3:5], lines[2], *lines[5:]]) == [
-            "before line 3 a line is missing (seq 2 of its run)",
-            "line 5 stands in the wrong place (seq 2 of its run comes after seq 4)",
+            "an entry is missing before line 3 (seq 2 of its run)",
+            "line 5 is in the wrong place (seq 2 of its run comes after seq 4)",
         ]
 
 
@@ -317,7 +317,7 @@ class TestExpected:
         assert verify([*lines, *chained([a_call()], run="run2")], expected=[recorded]).intact
         assert found(lines[:-1]) == []
         assert verify(lines[:-1], expected=[recorded]).problems == [
-            f"no line has the hash {recorded}: it, or something before it, was changed or removed"
+            f"no entry has the hash {recorded}: this entry or an earlier one was changed or removed"
         ]
 
     def test_so_does_a_log_that_was_written_anew(self) -> None:
@@ -355,7 +355,7 @@ def test_files_are_checked_one_after_the_other() -> None:
     verifier = Verifier()
     for number, line in enumerate(lines[:2] + lines[3:]):
         verifier.take(line, f"place {number}")
-    assert verifier.report().problems == ["before place 2 a line is missing (seq 2 of its run)"]
+    assert verifier.report().problems == ["an entry is missing before place 2 (seq 2 of its run)"]
 
 
 def after(last_hash: str) -> bytes:

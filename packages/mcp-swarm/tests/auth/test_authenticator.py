@@ -47,7 +47,7 @@ def test_no_token_is_told_how(secured: Server) -> None:
     reply = legacy(secured.url, "tools/list")
     assert reply.status_code == 401
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="template-mcp"'
-    assert reply.json()["message"] == "Send the header Authorization: Bearer <token>."
+    assert reply.json()["message"] == "The request has no token; send the header Authorization: Bearer <token>."
 
 
 def test_two_tokens_are_refused(secured: Server) -> None:

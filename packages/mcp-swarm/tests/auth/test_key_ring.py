@@ -64,12 +64,12 @@ def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
     assert status(secured.url, A) == 200
     replace(file, line("b", B))
     until(lambda: status(secured.url, A) == 401, "the old key is not", 2)
-    assert "new: none; gone: a" in secured.output
+    assert "added: none; removed: a" in secured.output
     replace(file, line("b", B) + "nonsense\n")
-    until(lambda: "The keys stay as they were" in secured.output, "it is told", 2)
-    assert f"{file}, line 2: is no JSON object" in secured.output
+    until(lambda: "API keys not reloaded; the previous keys stay valid" in secured.output, "it is told", 2)
+    assert f"{file}, line 2: not a JSON object" in secured.output
     file.unlink()
-    until(lambda: "can't be read: No such file" in secured.output, "it is told", 2)
+    until(lambda: "cannot be read: No such file" in secured.output, "it is told", 2)
     assert status(secured.url, B) == 200
     replace(file, line("c", C))
     until(lambda: status(secured.url, C) == 200, "the file is good again", 2)
@@ -135,7 +135,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         for caller in callers:
             caller.start()
         replace(file, line("a", A) + line("b", B))
-        until(lambda: replicas.output.count("was read again") == 3, "all replicas know the new key", 5)
+        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas know the new key", 5)
         good = B
         before = calls
         until(lambda: calls > before + 100, "the callers have changed over")
@@ -150,7 +150,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         for caller in callers:
             caller.join()
         assert failed == []
-        assert replicas.output.count("gone: a") == 3
+        assert replicas.output.count("removed: a") == 3
         print(f"{calls} calls, none failed; the old key was refused by all replicas {told:.2f} s after it was gone")
     finally:
         replicas.stop()

@@ -90,7 +90,7 @@ def test_keys_open_where_signatures_are_accepted(accepting: Server) -> None:
     assert send(accepting.url, {**HEADERS, **bearer}).status_code == 200
     both = send(accepting.url, {**signed(accepting.url), **bearer})
     assert both.status_code == 401
-    assert both.json()["message"] == "The signature and the Authorization header are not of the same caller."
+    assert both.json()["message"] == "The signature and the Authorization header belong to different callers."
 
 
 def test_keys_alone_are_refused_where_signatures_are_required(requiring: Server) -> None:

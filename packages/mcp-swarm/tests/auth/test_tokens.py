@@ -217,8 +217,8 @@ def test_a_token_ends_with_its_time(tmp_path: Path) -> None:
         ({"PUBLIC_URL": "mcp.example.com"}, "PUBLIC_URL=mcp.example.com: not a valid URL; write it like https://"),
         ({"AUTH_JWT_ALGORITHMS": "HS256"}, "AUTH_JWT_ALGORITHMS=HS256: 'HS256' is not one of the algorithms"),
         ({"AUTH_JWT_ALGORITHMS": "none"}, "'none' is not one of the algorithms ES256"),
-        ({"AUTH_JWT_JWKS": "/nowhere"}, "AUTH_JWT_JWKS=/nowhere: can't be read: No such file"),
-        ({"AUTH_JWT_JWKS": __file__}, "is no JWKS"),
+        ({"AUTH_JWT_JWKS": "/nowhere"}, "AUTH_JWT_JWKS: /nowhere cannot be read: No such file"),
+        ({"AUTH_JWT_JWKS": __file__}, "is not a JWKS"),
     ],
 )
 def test_what_is_missing_stops_the_start(settings: dict[str, str], said: str) -> None:

@@ -56,13 +56,13 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
         (response('"\\ud800"'), b"", "no JSON"),
         (response(b'"\xff"'), b"", "no JSON"),
         (response("[" * 100_000), b"", "no JSON"),
-        (response(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"", "something compressed"),
-        (response(BOMB, "Content-Encoding: gzip"), b"", "something compressed"),
+        (response(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"", "a compressed response"),
+        (response(BOMB, "Content-Encoding: gzip"), b"", "a compressed response"),
         (response(" " * 1_048_577), b"", "larger than 1048576 bytes"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "larger than 1048576 bytes"),
-        (response("{", length=9), b"", "broke off"),
-        (b"internal garbage\r\n\r\n", b"", "broke off"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"internal" * 100_000, b"", "broke off"),
+        (response("{", length=9), b"", "the connection failed"),
+        (b"internal garbage\r\n\r\n", b"", "the connection failed"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"internal" * 100_000, b"", "the connection failed"),
         (response(f'["{TOKEN[:6]}\\u0022token\\/\\\\"]'), b"", "a secret of this server's"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -90,8 +90,8 @@ def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
     gateway.upstream.answer = response("", length=9999)
     assert {str(error).split(" ", 1)[1] for error in gateway.runner.run(crowd())} <= {
         "did not answer within 0.3 s",
-        "is busy: other calls to it took all the time",
-        "broke off the connection",
+        "is busy: the call waited for other calls until its time limit",
+        "sent no complete response: the connection failed",
     }
     downstream.configure(before)
     assert gateway.get("a") == 1

@@ -80,8 +80,8 @@ def test_the_shipped_jobs_work(start_server: StartServer) -> None:
         (("worker",), {}, "JOBS_URL=memory://: a worker needs the Redis"),
         (("worker",), {"JOBS_URL": "redis://x", "MCP_COMPONENTS": "tests.packs.timed"}, "these packages have no jobs"),
         ((), {"JOBS_URL": "http://x"}, "JOBS_URL: not a queue; use memory:// or the URL of a Redis"),
-        (("check",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: no URL of a Redis"),
-        (("worker",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: no URL of a Redis"),
+        (("check",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: not a Redis URL"),
+        (("worker",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: not a Redis URL"),
     ],
 )
 def test_what_cannot_work_is_refused_at_the_start(

@@ -213,7 +213,7 @@ def test_a_refusal_says_when_to_try_again(start_server: Callable[..., Server], r
     assert refused.headers["RateLimit-Reset"] == str(wait)
     said = refused.json()
     assert said["id"] == 1
-    assert said["error"]["message"] == f"Too many calls: 2/m are allowed; try again in {wait} s."
+    assert said["error"]["message"] == f"Too many calls: the rate limit is 2/m; retry in {wait} s."
     assert said["error"]["data"] == {"reason": "rate", "retry_after": wait}
     with httpx.Client(verify=False) as client:
         reply = client.post(f"{server.url}/jobs", json={"job": "export_data", "params": {"rows": 1}})
@@ -227,6 +227,6 @@ def test_an_outage_is_told_and_calls_go_on(start_server: Callable[..., Server], 
     redis_server.kill()
     statuses = [legacy(server.url, "tools/list").status_code for _ in range(5)]
     assert statuses == [200] * 3 + [429] * 2
-    assert re.search(r"Redis can't be reached, so callers' rates hold by replica, 1/3 for each", server.output)
+    assert re.search(r"Redis can't be reached: this replica applies 1/3 of each rate limit by itself", server.output)
     redis_server.start()
-    until(lambda: "rates hold for all replicas together again" in server.output, "it is told that Redis is back")
+    until(lambda: "Redis can be reached again: all replicas share" in server.output, "the log says that Redis is back")

@@ -85,7 +85,7 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
         server.stop()
 
 
-def counted(looks: list[int | None], meant: int = 1) -> list[tuple[int, bool]]:
+def counted(looks: list[int | None], planned: int = 1) -> list[tuple[int, bool]]:
     """What is known after each look; None for a look that fails."""
     found: list[tuple[int, bool]] = []
     left = iter(looks)
@@ -97,7 +97,7 @@ def counted(looks: list[int | None], meant: int = 1) -> list[tuple[int, bool]]:
         return seen
 
     async def go() -> None:
-        known = Peers(meant, look)
+        known = Peers(planned, look)
         for _ in looks:
             await known._count(looks=2)
             found.append((known.count, known.alone))
@@ -110,7 +110,7 @@ def test_an_update_is_no_second_replica() -> None:
     """It takes two looks that agree; one that fails changes nothing."""
     assert counted([1, 2, 1, 2, 2, 1]) == [(1, True), (2, True), (1, True), (2, True), (2, False), (1, False)]
     assert counted([2, None, 2, None]) == [(2, True), (2, True), (2, False), (2, False)]
-    assert counted([1, 1, 1], meant=3) == [(1, False)] * 3
+    assert counted([1, 1, 1], planned=3) == [(1, False)] * 3
 
 
 @pytest.mark.needs("redis")

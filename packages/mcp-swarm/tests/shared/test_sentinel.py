@@ -89,5 +89,5 @@ def test_a_url_that_is_none_is_told_at_the_start(variable: str, url: str) -> Non
     done = run(sys.executable, "-m", "tests.sample", **settings)
     assert done.returncode != 0
     (line,) = (done.stdout + done.stderr).strip().splitlines()
-    assert f"{variable}: no URL of Sentinels, like redis+sentinel://" in line
+    assert f"{variable}: not a Sentinel URL; write it like redis+sentinel://" in line
     assert "secret" not in line

@@ -122,7 +122,7 @@ PATH = ('"@path"', "/mcp")
 CALL = Call()
 DIGEST = ('"content-digest"', signed_headers("POST", CALL.url, CALL.body, "ci", KEY)["Content-Digest"])
 DIGESTED = CALL.plus(content_digest=DIGEST[1])
-WRONG = "The signature is not that of the key for this request: another key, or something was changed after signing."
+WRONG = "The signature does not match: another key signed the request, or the request changed after signing."
 
 SEGMENT = st.text(alphabet="abcXYZ019-._~!$&'()*+,;=:@", min_size=1, max_size=8) | st.sampled_from(["%2F", "%C3%A9"])
 PATHS = st.lists(SEGMENT, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))

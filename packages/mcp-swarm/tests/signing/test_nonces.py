@@ -19,7 +19,7 @@ from tests.signing.calls import Call, Clock, check, refusal, signatures
 
 NONCES = ["one nonce", "another nonce"]
 CALL = Call().signed()
-REPLAYED = "The nonce was used before: sign each request anew, also one that is sent again."
+REPLAYED = "The nonce was used before; sign each request with a new nonce, also a retry."
 
 
 def taken(nonces: Nonces, *names: str) -> list[bool]:
@@ -68,7 +68,7 @@ def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
     nonces = Nonces(None, "test", 59, most=3, clock=clock)
     assert taken(nonces, *"abcdefabc") == [True] * 3 + [False] * 6
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "remembers 3 nonces, as many as it may" in caplog.text
+    assert "Nonce limit reached: 3 nonces in memory" in caplog.text
     clock.now = 60
     assert taken(nonces, *"abcd") == [True] * 3 + [False]
     assert len(caplog.records) == 2
@@ -77,8 +77,8 @@ def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_replay_is_refused() -> None:
     """The very same bytes; what was refused before its nonce was looked at has used up nothing."""
     checking = signatures()
-    assert "not that of the body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
-    assert "not that of the key" in refusal(Call(method="PUT", headers=CALL.headers), checking)
+    assert "does not match the request body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
+    assert "does not match" in refusal(Call(method="PUT", headers=CALL.headers), checking)
     assert check(CALL, checking) == "ci"
     assert refusal(CALL, checking) == REPLAYED
     assert check(Call().signed(), checking) == "ci"
@@ -175,7 +175,7 @@ def test_while_redis_is_gone_a_replica_knows_its_own(
     asyncio.run(scenario())
     warnings = [record for record in caplog.records if record.name == "mcp_swarm.auth.signatures.nonces"]
     assert len(warnings) == 2  # one of each replica
-    assert "a replay is refused by the same replica only" in warnings[0].getMessage()
+    assert "a replica refuses a nonce only if it accepted that nonce itself" in warnings[0].getMessage()
 
 
 async def _shared_again(one: Nonces, other: Nonces) -> None:

@@ -28,13 +28,13 @@ from tests.signing.calls import (
 @pytest.mark.parametrize(
     ("at", "said"),
     [
-        (-5.1, "The signature was created in the future; are both clocks right?"),
+        (-5.1, "The signature was created in the future; check the clocks of client and server."),
         (-5, ""),
         (0, ""),
         (60, ""),
-        (60.1, "The signature is older than 60 s; are both clocks right?"),
-        (10_000, "The signature is older than 60 s; are both clocks right?"),
-        (-10_000, "The signature was created in the future; are both clocks right?"),
+        (60.1, "The signature is older than 60 s; sign again and check both clocks."),
+        (10_000, "The signature is older than 60 s; sign again and check both clocks."),
+        (-10_000, "The signature was created in the future; check the clocks of client and server."),
     ],
 )
 def test_when_a_signature_is_good(at: float, said: str) -> None:
@@ -55,7 +55,7 @@ def test_when_it_expires(expires: int, good: bool) -> None:
     if good:
         assert check(call, checking) == "ci"
     else:
-        assert refusal(call, checking) == "The signature has expired."
+        assert refusal(call, checking) == "The signature has expired; sign the request again."
     assert "older than" in refusal(call, signatures(clock=Clock(NOW + 61)))
 
 
@@ -69,7 +69,7 @@ def test_other_bounds() -> None:
 
 def test_nonces_must_live_as_long_as_signatures() -> None:
     """Or a request could be repeated between the end of the one and of the other."""
-    with pytest.raises(ValueError, match="must be remembered"):
+    with pytest.raises(ValueError, match="storage time is too short"):
         Signatures(key_of, Nonces(None, "test", 64), max_age=60, skew=5)
 
 
@@ -88,10 +88,10 @@ def test_any_times(created: int, expires: int) -> None:
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ('tag="mcp"', "lacks the parameter created and keyid and nonce"),
-        (f'keyid="ci";nonce="{NONCE}"', "lacks the parameter created"),
-        (f'created={NOW};nonce="{NONCE}"', "lacks the parameter keyid"),
-        (f'created={NOW};keyid="ci"', "lacks the parameter nonce"),
+        ('tag="mcp"', "must have the parameter created and keyid and nonce"),
+        (f'keyid="ci";nonce="{NONCE}"', "must have the parameter created"),
+        (f'created={NOW};nonce="{NONCE}"', "must have the parameter keyid"),
+        (f'created={NOW};keyid="ci"', "must have the parameter nonce"),
         (f'created={NOW};keyid="ci";nonce="1234567"', "must have 8 to 128 characters"),
         (f'created={NOW};keyid="ci";nonce="{"n" * 129}"', "must have 8 to 128 characters"),
         (f'created={NOW};keyid="ci";nonce=12345678', '"nonce" must be a Structured Field String'),

@@ -69,7 +69,7 @@ def test_a_refusal_is_shown(url: str, pem: str) -> None:
     """With the reason, and curl's exit code."""
     done = run(f"{url}/mcp", "nightly", pem, MESSAGE)
     assert done.returncode == 22
-    assert "not that of the key" in done.stdout
+    assert "does not match" in done.stdout
 
 
 def test_nobody_there(pem: str) -> None:

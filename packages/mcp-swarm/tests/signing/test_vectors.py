@@ -77,4 +77,4 @@ def test_a_change_makes_it_wrong(changed: Call) -> None:
 
 def test_it_is_not_enough_here() -> None:
     """It has no nonce, so it could be sent again."""
-    assert refusal(MESSAGE) == "The signature lacks the parameter nonce."
+    assert refusal(MESSAGE) == "The signature must have the parameter nonce."

@@ -149,7 +149,7 @@ def test_the_target_is_covered_in_several_ways(target: list[tuple[str, str]]) ->
 def test_what_is_not_covered_is_named(components: list[tuple[str, str]], lacks: str) -> None:
     """The signature itself is right."""
     call = replace(DIGESTED, query="a=1").signed_over(components)
-    assert refusal(call) == f"The signature does not cover {lacks}."
+    assert refusal(call) == f"The signature must cover {lacks}."
 
 
 HASH = DIGEST[1].removeprefix("sha-256=")
@@ -172,7 +172,7 @@ def test_parts_of_components_are_not_taken(part: tuple[str, str]) -> None:
     instead = [component for component in whole if component[0].strip('"') not in part[0]]
     for components in ([*whole, part], [part, *whole], [*instead, part]):
         said = refusal(call.signed_over(components))
-        assert said == "The signature covers a part of something; name whole components, without parameters."
+        assert said == "The signature covers a component with parameters; cover only whole components."
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_a_body_that_was_added_or_taken_away() -> None:
     """A signature without a digest is one of a request without a body."""
     bare = replace(CALL, body=b"").signed_over([METHOD, PATH])
     assert check(bare) == "ci"
-    assert refusal(replace(bare, body=b"{}")) == "The signature does not cover content-digest."
+    assert refusal(replace(bare, body=b"{}")) == "The signature must cover content-digest."
     assert refusal(replace(bare, body=b"{}").plus(content_digest=DIGEST[1])) == refusal(replace(bare, body=b"{}"))
     signed = CALL.signed()
-    assert refusal(replace(signed, body=b"")) == "Content-Digest is not that of the body."
+    assert refusal(replace(signed, body=b"")) == "Content-Digest does not match the request body."
     assert "not found" in refusal(replace(signed, body=b"").but("content-digest", None))
 
 
@@ -225,7 +225,7 @@ def test_a_host_can_not_move_the_path() -> None:
         " ",
         "h/mcp?x=",
     ):
-        assert refusal(signed.but("host", host)) == "A signed request needs the header host."
+        assert refusal(signed.but("host", host)) == "A signed request must have a valid Host header."
     assert refusal(signed) == WRONG
 
 
@@ -238,8 +238,8 @@ def test_hosts_and_authority() -> None:
     for host in ("swarm.example:8150", "other.example", "swarm.example.", "swarm.example:443"):
         assert refusal(signed.but("host", host)) == WRONG
     assert check(replace(signed, scheme="https").but("host", "swarm.example:443")) == "ci"
-    assert refusal(signed.but("host", None)) == "A signed request needs the header host."
-    twice = "A signed request has the header host once; this one has it twice."
+    assert refusal(signed.but("host", None)) == "A signed request must have a valid Host header."
+    twice = "The signed request has the header host twice; send it once."
     assert refusal(signed.plus(host="swarm.example")) == twice
 
 
@@ -267,18 +267,18 @@ def test_one_signature() -> None:
     inputs, values = fields["signature-input"], fields["signature"]
     second = (inputs.replace("sig=", "two="), values.replace("sig=", "two="))
     both = call.but("signature-input", f"{inputs}, {second[0]}").but("signature", f"{values}, {second[1]}")
-    assert refusal(both) == "A request has exactly one signature; this one has several."
+    assert refusal(both) == "The request has several signatures; send exactly one."
     assert "Multiple signatures" in refusal(call.but("signature-input", f"{inputs}, {second[0]}"))
     assert "different labels" in refusal(call.but("signature-input", second[0]))
     lines = call.plus(signature_input=second[0], signature=second[1])
-    assert refusal(lines) == "A signed request has the header signature-input once; this one has it twice."
+    assert refusal(lines) == "The signed request has the header signature-input twice; send it once."
 
 
 @pytest.mark.parametrize("name", ["signature-input", "signature"])
 def test_half_a_signature(name: str) -> None:
     """Says which half is missing, and counts as signed, or one could send it as an unsigned request."""
     half = CALL.signed().but(name, None)
-    assert refusal(half) == f"A signed request needs the header {name}."
+    assert refusal(half) == f"A signed request must have the header {name}."
     assert is_signed(half.scope["headers"])
 
 
@@ -292,10 +292,10 @@ def test_a_covered_header_that_is_there_twice() -> None:
     """Who reads it may take the one or the other."""
     call = DIGESTED.plus(x_tenant="blue").plus(x_tenant="red")
     signed = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blue, red")])
-    assert refusal(signed) == "A signed request has the header x-tenant once; this one has it twice."
+    assert refusal(signed) == "The signed request has the header x-tenant twice; send it once."
     twice = CALL.plus(content_digest="unixsum=1").plus(content_digest=DIGEST[1])
     signed = twice.signed_over([METHOD, PATH, ('"content-digest"', f"unixsum=1, {DIGEST[1]}")])
-    assert refusal(signed) == "A signed request has the header content-digest once; this one has it twice."
+    assert refusal(signed) == "The signed request has the header content-digest twice; send it once."
     assert check(CALL.plus(accept="a").plus(accept="b").signed()) == "ci"
 
 
@@ -304,10 +304,10 @@ def test_headers_that_are_too_long() -> None:
     call = CALL.signed()
     for name, most in (("signature-input", 4096), ("signature", 512)):
         long = dict(call.headers)[name] + " " * 5000
-        assert refusal(call.but(name, long)) == f"The header {name} is longer than {most} characters."
+        assert refusal(call.but(name, long)) == f"Header {name} too long: the limit is {most} characters."
     long = f"{DIGEST[1]}, other={'9' * 9}{' ' * 500}"
     signed = CALL.plus(content_digest=long).signed_over([METHOD, PATH, ('"content-digest"', long.strip())])
-    assert refusal(signed) == "The header content-digest is longer than 512 characters."
+    assert refusal(signed) == "Header content-digest too long: the limit is 512 characters."
 
 
 def test_bytes_beyond_ascii_can_not_be_covered() -> None:

@@ -119,10 +119,11 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
 
 @made_by_make
 def test_arguments_go_to_pytest() -> None:
-    """`make test ARGS="-k …"` runs the tests with these words in their names, of the server and of the package."""
-    done = make("test", *HERE, "ARGS=-k test_a_resource_that_is_not_there")
+    """`make test ARGS="tests/… -k …"` runs tests of the server with these words in their names, and no others."""
+    done = make("test", *HERE, "ARGS=tests/test_resources.py -k resource")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "3 items" in done.stdout
+    assert done.stdout.count("test session starts") == 1
 
 
 def test_lock_renews_all_versions() -> None:

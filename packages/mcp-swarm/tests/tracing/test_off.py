@@ -52,7 +52,7 @@ def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     ended = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
     assert ended.returncode == 3
-    assert ended.stderr == "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: traces are sent by http/protobuf only\n"
+    assert ended.stderr == "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: protocol not supported; set http/protobuf\n"
 
 
 @pytest.mark.parametrize("given", ["hush", "a b=hush", "x=1,hush"])

@@ -1,1 +1,1 @@
-"""Who called what: a line of JSON per call, chained so that a removed or changed line shows."""
+"""The audit log: one JSON entry per call. A chain of hashes reveals removed and changed entries."""

@@ -1,4 +1,4 @@
-"""What is known of one call, as it is noted on the event loop."""
+"""The facts about one call, which the event loop records for the audit log."""
 
 import json
 from collections.abc import Mapping, MutableMapping
@@ -7,39 +7,40 @@ from typing import Any, NamedTuple
 import orjson
 
 ARGUMENTS = "mcp_swarm.audit.arguments"
-"""Key of the scope under which the arguments stand that are noted; there, and empty, if a request is noted at all."""
+"""Key of a call's recorded arguments in the scope. A request without this key gets no entry in the audit log."""
 
 UNWRITABLE = b'"(no JSON)"'
-"""What stands for arguments that no writer can write; none that came as JSON are such."""
+"""The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON can be written."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class Noted(NamedTuple):
-    """One call, when it has ended; it began at `time`, in seconds since the epoch."""
+    """A call that has ended. `time` is its start in seconds since the epoch."""
 
     time: float
     request_id: str
     caller: str
-    """Such as `key:ci`; empty if nobody is asked who they are."""
+    """Name of the caller, such as `key:ci`. Empty: there is no authenticated caller."""
     method: str
-    """Of JSON-RPC, or of HTTP with its path, such as `POST /jobs`."""
+    """Method of JSON-RPC, or method and path of HTTP, such as `POST /jobs`."""
     name: str
-    """Of the tool, prompt or job, or a resource's URI; empty for what has none."""
+    """Name of the tool, prompt or job, or URI of the resource. Empty: the request has no name."""
     arguments: bytes
-    """As `canonical` wrote them when the call began, since a tool may change them; empty for none."""
+    """Arguments as JSON (see `canonical`), written when the call began, because a tool may change them. Empty: none."""
     status: int
-    """Of the HTTP reply; 499 for a caller that went away."""
+    """HTTP status of the reply. 499: the client closed the connection before the reply."""
     failed: bool
-    """Whether the reply tells of an error, whatever its status; with 503: whether the call was cancelled."""
+    """Whether the reply contains an error, with any status. With status 503: whether the call was cancelled."""
     seconds: float
+    """Duration of the call in seconds."""
 
 
 def canonical(arguments: Any) -> bytes:
-    """Arguments as JSON, the same bytes for the same values on every replica; nothing for None.
+    """Return arguments as JSON: every replica returns the same bytes for the same values. Return nothing for None.
 
-    Keys are sorted and there are no spaces. Integers beyond 64 bits and lone surrogates, which orjson refuses, make
-    all of it ASCII. It never raises.
+    The keys are sorted and there are no spaces. orjson refuses integers beyond 64 bits and lone surrogates; arguments
+    with these values become pure ASCII. This function never raises an exception.
     """
     if arguments is None:
         return b""
@@ -54,6 +55,6 @@ def canonical(arguments: Any) -> bytes:
 
 
 def note_arguments(scope: MutableMapping[str, Any], params: Mapping[str, Any] | None) -> None:
-    """Keep a call's arguments as they are before a tool sees them, if it is noted."""
+    """Record a call's arguments before the tool gets them, if the call gets an entry in the audit log."""
     if params is not None and ARGUMENTS in scope:
         scope[ARGUMENTS] = canonical(params.get("arguments"))

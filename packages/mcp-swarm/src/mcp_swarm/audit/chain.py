@@ -1,8 +1,15 @@
-"""The chain of a run's lines, and the digests by which lines and arguments are recognised.
+"""The chain of a run's entries, and the digests of entries and arguments.
 
-Each line ends in `replica`, `run` (a random id of the process), `seq` (0, 1, 2 …), `prev` (the hash of the run's line
-before it; empty in the first) and `hash`: the digest of all bytes of the line ahead of `,"hash":`. So a line's hash
-covers all lines before it, and is checked on the bytes that stand in the file, whatever a reader makes of them.
+Each entry is a line that ends with these fields:
+
+    replica   the name of the replica
+    run       a random id of the process
+    seq       0, 1, 2 …
+    prev      the hash of the run's previous entry; empty in the first entry
+    hash      the digest of all bytes of the line before `,"hash":`
+
+So the hash of an entry also covers all earlier entries. The check uses the bytes of the file, and does not depend on
+how a JSON reader understands them.
 """
 
 import hashlib
@@ -12,30 +19,31 @@ from collections.abc import Callable, Iterable, Sequence
 import orjson
 
 _SHORTEST_KEY = 32
-"""Bytes of a key."""
+"""Minimum length of a key in bytes."""
 
 Digest = Callable[[bytes], str]
 
 _HASH = slice(-67, -3)
-"""Where a line has its hash: it ends in the 64 digits, a quote, a brace and a line break."""
+"""Position of the hash in a line. The line ends with the 64 digits, a quote, a brace and a line break."""
 
 
 class Digests:
-    """SHA-256 or, with a key, HMAC-SHA-256 (RFC 2104), as hexadecimal digits.
+    """The digests of entries and arguments, in hexadecimal digits: SHA-256 or, with a key, HMAC-SHA-256 (RFC 2104).
 
-    Without a key, who can write the file can write a whole new chain; and who reads it can try arguments until one
-    has the digest, which for a year of birth takes no time. A key prevents both.
+    A key prevents two attacks. Without a key, a person who can write the file can write a complete new chain. A person
+    who can read the file can try values until one has the digest of an argument; for a year of birth this takes no
+    time.
 
-    Lines and arguments have keys of their own, both made of the one: otherwise a caller could have a line of its own
-    making signed by sending it as arguments.
+    Entries and arguments have different keys, which are both derived from the one key. Otherwise a caller could send a
+    forged entry as arguments and would get its valid digest.
 
     Raises:
-        ValueError: the key is too short.
+        ValueError: the key is shorter than 32 bytes.
     """
 
     def __init__(self, key: bytes | None) -> None:
         if key is not None and len(key) < _SHORTEST_KEY:
-            raise ValueError(f"the key is shorter than {_SHORTEST_KEY} characters; openssl rand -hex 32 makes one")
+            raise ValueError(f"the key is shorter than {_SHORTEST_KEY} bytes; run openssl rand -hex 32 to make one")
         self.keyed = key is not None
         self.line: Digest = _plain if key is None else _keyed(key, b"audit: lines")
         self.arguments: Digest = _plain if key is None else _keyed(key, b"audit: arguments")
@@ -49,7 +57,7 @@ def _keyed(key: bytes, purpose: bytes) -> Digest:
     begun = hmac.new(hmac.digest(key, purpose, "sha256"), digestmod="sha256")
 
     def digest(data: bytes) -> str:
-        made = begun.copy()  # which spares the preparation of the key
+        made = begun.copy()  # a copy saves the preparation of the key
         made.update(data)
         return made.hexdigest()
 
@@ -57,17 +65,17 @@ def _keyed(key: bytes, purpose: bytes) -> Digest:
 
 
 class Chain:
-    """Makes lines of bodies (`mcp_swarm.audit.line`)."""
+    """The chain of a run. It completes the entries that `mcp_swarm.audit.line` begins."""
 
     def __init__(self, replica: str, run: str, digests: Digests) -> None:
         self.seq = 0
-        """Of the next line."""
+        """Sequence number of the next entry."""
         self._prev = b""
         self._digest = digests.line
         self._whose = b',"replica":%b,"run":%b,"seq":' % (orjson.dumps(replica), orjson.dumps(run))
 
     def link(self, bodies: Iterable[bytes]) -> list[bytes]:
-        """The lines of these bodies, if they come next. The chain is as it was until `advance`."""
+        """Return the complete lines for these unfinished entries. Only `advance` changes the chain."""
         lines = []
         prev = self._prev
         for seq, body in enumerate(bodies, self.seq):
@@ -77,7 +85,7 @@ class Chain:
         return lines
 
     def advance(self, lines: Sequence[bytes]) -> None:
-        """These, the first of those that `link` made last, are written."""
+        """Continue the chain after these lines were written: the first lines of the last result of `link`."""
         if lines:
             self.seq += len(lines)
             self._prev = lines[-1][_HASH]

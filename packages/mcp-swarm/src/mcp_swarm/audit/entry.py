@@ -1,4 +1,4 @@
-"""A line of an audit log, as it is read again."""
+"""The reader of an audit log's entries."""
 
 import re
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from mcp_swarm.audit.line import BEGINNING
 
 _TIME = rb"(?:\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) )?"
 _PREFIX = re.compile(rb"^" + _TIME + rb"(?:[\w.@-]+ +\| ?)?" + _TIME + rb"(?:stdout F )?")
-"""What `docker service logs`, `docker compose logs` and container runtimes write ahead of a line; nothing wider, or
-text from callers within lines of other logs could pass for a line of this one."""
+"""The text that `docker service logs`, `docker compose logs` and container runtimes write before a line. A wider
+pattern would let a caller's text in other logs look like an audit entry."""
 
 _WHOLE = re.compile(rb'(.*),"hash":"([0-9a-f]{64})"\}', re.DOTALL)
 _SHORTEST_PART = 3
 
 
 class AuditLine(NamedTuple):
-    """What the check needs of a line. `time` to `keyed` are as they stand there (`mcp_swarm.audit.line`)."""
+    """The fields of an entry that the check needs. `mcp_swarm.audit.line` describes `time` to `keyed`."""
 
     true: bool
-    """Whether its hash is the digest of its bytes."""
+    """Whether the hash is the digest of the entry's bytes."""
     hash: str
     time: str
     replica: str
@@ -29,28 +29,28 @@ class AuditLine(NamedTuple):
     seq: int
     prev: str
     event: str
-    """Empty for a call."""
+    """Name of the event. Empty: the entry is about a call."""
     after: str
     keyed: bool
     alone: bool = True
-    """Whether its line holds nothing else: a process that shares stdout may have begun a line before it."""
+    """Whether the line contains only this entry. Another process on the same stdout may have begun the line."""
 
 
 class NoEntry(Exception):
-    """A line that begins like one of an audit log, and is none. `str()` says why, as the end of a sentence."""
+    """A line that begins like an audit entry but is not one. `str()` is the end of a sentence that says why."""
 
 
 def read(line: bytes, digest: Digest) -> AuditLine | None:
-    """Read a line, with or without its line break and what Docker writes ahead of it; None if it is of another log.
+    """Read a line, with or without its line break and Docker's prefix. Return None for a line of another log.
 
     Raises:
-        NoEntry: there is only a part of it, or it says nothing that a line of an audit log says.
+        NoEntry: the line is only a part of an entry, or its content is not that of an audit entry.
     """
     text = _PREFIX.sub(b"", line.rstrip(b"\r\n"), count=1)
     if text.startswith(BEGINNING):
         return _entry(text, digest)
     if len(text) >= _SHORTEST_PART and BEGINNING.startswith(text):
-        raise NoEntry("is only the beginning of one")
+        raise NoEntry("is only the beginning of an audit entry")
     place = text.find(BEGINNING)
     if place < 0:
         return None
@@ -63,15 +63,15 @@ def read(line: bytes, digest: Digest) -> AuditLine | None:
 def _entry(text: bytes, digest: Digest) -> AuditLine:
     whole = _WHOLE.fullmatch(text)
     if whole is None:
-        raise NoEntry("isn't whole: a process was killed while it wrote it, the disk was full, or it was cut")
+        raise NoEntry("is incomplete: the process was killed while it wrote, the disk was full, or the line was cut")
     true = digest(whole[1]) == whole[2].decode()
     try:
         fields = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise NoEntry("was changed: it isn't JSON any more") from None
+        raise NoEntry("was changed: it is not valid JSON") from None
     words = [fields.get(name, "") for name in ("time", "replica", "run", "prev", "event", "after")]
     seq, keyed = fields.get("seq"), fields.get("keyed", False)
     if not all(type(word) is str for word in words) or type(seq) is not int or type(keyed) is not bool:
-        raise NoEntry("was changed: it isn't what an audit log writes")
+        raise NoEntry("was changed: its fields are not those of an audit entry")
     time, replica, run, prev, event, after = words
     return AuditLine(true, whole[2].decode(), time, replica, run, seq, prev, event, after, keyed)

@@ -1,28 +1,30 @@
-"""What a line says of a call.
+"""The format of an entry in the audit log.
 
-    audit          1, the version of this form; every line begins with it
-    time           when the call began, UTC
-    request_id     as in the access log
-    caller         who it was; empty where nobody is asked
-    method, name   what was called
-    arguments_sha256 (with a key: arguments_hmac_sha256)   of the canonical JSON; absent if there were none
-    arguments      those of them that are on the allow-list
-    arguments_left_out   true if one on the allow-list is too long to show
+An entry about a call has these fields:
+
+    audit          1, the version of the format; every entry begins with this field
+    time           start of the call, in UTC
+    request_id     the same id as in the access log
+    caller         name of the caller; empty if there is no authenticated caller
+    method, name   what the caller called
+    arguments_sha256 (with a key: arguments_hmac_sha256)   digest of the canonical JSON; absent without arguments
+    arguments      the arguments that are on the allow-list
+    arguments_left_out   true if an argument on the allow-list is too long
     outcome        see `outcome`
-    status, ms     of the reply: its HTTP status, and how long it took
+    status, ms     HTTP status of the reply, and duration of the call in milliseconds
     replica, run, seq, prev, hash   see `mcp_swarm.audit.chain`
 
-A line about the log itself has `event` and its details in the place of the call:
+An entry about the log itself has `event` and its details instead of a call:
 
-    begun          a process begins its run; `after` is the hash of the last line in the file (empty: none), `keyed`
-                   whether the hashes need a key
-    continued      the same in a new file, after the old one was renamed, removed or emptied
-    dropped        `count` calls have no line, since the log couldn't be written
-    refused        `count` calls were refused in such a time (`AUDIT_ON_FAILURE=refuse`)
-    ended          the process stopped in order, and everything is written
+    begun          a process begins its run; `after` is the hash of the last entry in the file (empty: none), and
+                   `keyed` says whether the hashes need a key
+    continued      the same in a new file, after the old file was renamed, removed or emptied
+    dropped        `count` calls have no entry, because the log could not be written
+    refused        `count` calls were refused while the log could not be written (`AUDIT_ON_FAILURE=refuse`)
+    ended          the process stopped normally, and all entries are written
 
-Text from callers is cut, and shown with escapes if one of its characters isn't printable: no line breaks, no control
-characters, nothing that changes how the rest is displayed.
+Text from callers is cut at a limit. If a character is not printable, the text is written with escapes. So an entry
+contains no line breaks, no control characters, and nothing that changes how a terminal shows the rest.
 """
 
 import time
@@ -35,22 +37,26 @@ from mcp_swarm.audit.chain import Digests
 from mcp_swarm.audit.shown import Shown
 
 BEGINNING = b'{"audit":1,'
-"""Of every line."""
+"""The first bytes of every entry."""
 
 STATUS_UNAVAILABLE = 503
-"""Status of a call that was refused for now, or cancelled."""
+"""HTTP status of a call that the replica refused for now, or cancelled."""
 
 _GONE = 499
 _LONGEST_NAME = 200
+"""Maximum number of characters in a name."""
 _LONGEST = 100
-"""Characters, of everything but a name."""
+"""Maximum number of characters in a text other than a name."""
 
 
 def outcome(status: int, failed: bool) -> str:
-    """How a call ended, in a word.
+    """Return in one word how a call ended.
 
-    `ok`; `failed`: a tool's error, one of JSON-RPC, or one of the server's; `refused`: it was not begun (HTTP 4xx or
-    503); `cancelled`: it was begun, and the replica stopped; `gone`: its caller went away before the reply.
+    - `ok`: the call succeeded.
+    - `failed`: an error of the tool, of JSON-RPC or of the server.
+    - `refused`: the call did not start (HTTP 4xx or 503).
+    - `cancelled`: the call started, and the replica stopped.
+    - `gone`: the client closed the connection before the reply.
     """
     if status == _GONE:
         return "gone"
@@ -62,7 +68,7 @@ def outcome(status: int, failed: bool) -> str:
 
 
 class Form:
-    """Writes lines, without what chains them: JSON objects that lack their end."""
+    """The writer of unfinished entries: JSON objects without their end, which the chain adds."""
 
     def __init__(self, shown: Shown, digests: Digests) -> None:
         self._shown = shown
@@ -70,7 +76,10 @@ class Form:
         self._digest_name = b"arguments_hmac_sha256" if digests.keyed else b"arguments_sha256"
 
     def call(self, noted: Noted) -> bytes:
-        """A call's. Put together by hand, and of parts that come again, since it is made of each call."""
+        """Return the entry of a call.
+
+        This method runs for each call, so it builds the JSON by hand and caches the parts that repeat.
+        """
         name = noted.name[:_LONGEST_NAME]
         who = _who(noted.caller[:_LONGEST], noted.method[:_LONGEST], name)
         return b'%b"time":"%b","request_id":%b,%b%b,"outcome":"%b","status":%d,"ms":%d.%03d' % (
@@ -85,7 +94,7 @@ class Form:
         )
 
     def event(self, event: str, **details: str | int | bool) -> bytes:
-        """One about the log itself."""
+        """Return an entry about the log itself."""
         said = orjson.dumps({"event": event, **details})[1:-1]
         return b'%b"time":"%b",%b' % (BEGINNING, _utc(time.time()), said)
 
@@ -115,5 +124,5 @@ def _clock(second: int) -> bytes:
 
 
 def _quoted(text: str) -> bytes:
-    """A caller's text as JSON, all of it printable, and as long as it may be."""
+    """Return a text of a caller as JSON with only printable characters, at most as long as a name may be."""
     return orjson.dumps(text if text.isprintable() else ascii(text)[1:-1][:_LONGEST_NAME])

@@ -1,4 +1,4 @@
-"""The audit log of a replica: noted on the event loop, written by a thread."""
+"""The audit log of a replica. The event loop records the calls, and a thread writes the entries."""
 
 import atexit
 import logging
@@ -23,16 +23,16 @@ from mcp_swarm.settings.errors import StartupError
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 0.05
-"""How long a line waits at most while all goes well."""
+"""Maximum time that an entry waits while writes succeed, in seconds."""
 
 MOST_LINES = 10_000
-"""How many lines wait at most while nothing can be written."""
+"""Maximum number of entries that wait while writes fail."""
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of arguments that wait to become lines."""
+"""Maximum size of the arguments of recorded calls that wait, in bytes."""
 
 _BATCH = 64
-"""Lines that are made in one go: the thread that makes them holds up the event loop for that long."""
+"""Number of entries that the thread makes in one step. The event loop waits for the thread during a step."""
 
 _RETRY_SECONDS = 0.25
 _STOP_SECONDS = 5.0
@@ -40,14 +40,16 @@ _NEARLY = 0.9
 
 
 class AuditLog:
-    """A line for each call that is noted, in a file or on `stdout`.
+    """The audit log: one entry for each recorded call, in a file or on `stdout`.
 
-    `on_failure` says what happens to calls while nothing can be written. `drop`: they go on; when `MOST_LINES` wait,
-    more are dropped, and a line counts them later. `refuse`: `refusing` tells the guard to refuse them. `shown` is the
-    allow-list of arguments, as `Shown` takes it; `key` as `Digests` does.
+    `on_failure` says what happens to calls while the log cannot be written. With `drop` the replica serves them. When
+    `MOST_LINES` entries wait, the log drops further entries, and a later entry counts them. With `refuse` the audit
+    middleware refuses calls while `refusing` is true.
+
+    `shown` is the allow-list of arguments for `Shown`, and `key` is the key for `Digests`.
 
     Raises:
-        ValueError: the key, or a pattern of the allow-list, isn't good.
+        ValueError: the key or a pattern of the allow-list is not valid.
     """
 
     def __init__(
@@ -65,15 +67,15 @@ class AuditLog:
         self._chain = Chain(replica, secrets.token_hex(8), digests)
         self._refuses = on_failure == "refuse"
 
-        self._noted: deque[Noted] = deque()  # whose append and popleft are atomic
+        self._noted: deque[Noted] = deque()  # append and popleft of a deque are atomic
         self._ready: deque[bytes] = deque()
-        """Lines but for the chain, which depends on whether they come to stand in a new file."""
+        """Unfinished entries. The chain is added at the write, because a new file needs another first entry."""
         self._bytes_noted = 0
         self._bytes_taken = 0
-        # Each of these only grows, and only one side counts it; the other remembers how far it has told of it.
+        # Only `note` increases these counters. The thread stores in `_reported` the numbers it has written.
         self._dropped = 0
         self._refused = 0
-        self._told = {"dropped": 0, "refused": 0}
+        self._reported = {"dropped": 0, "refused": 0}
 
         self._failing_since: float | None = None
         self._retry_at = 0.0
@@ -82,10 +84,10 @@ class AuditLog:
         self._stop_by: float | None = None
 
     def note(self, noted: Noted) -> None:
-        """Have a line written of a call. It never waits and never raises; from any thread."""
+        """Record a call, which gets an entry. This method never waits or raises. Any thread may call it."""
         refused = noted.status == STATUS_UNAVAILABLE and not noted.failed
         if refused and self._refuses and self._failing_since is not None:
-            self._refused += 1  # or the refusals would take the places of calls that are under way
+            self._refused += 1  # else the refusals would take the places of calls in flight
             return
         size = self._bytes_noted + len(noted.arguments)
         if self._waiting >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
@@ -98,7 +100,10 @@ class AuditLog:
 
     @property
     def refusing(self) -> bool:
-        """Whether calls are to be refused, with 503: from the first write that fails until one succeeds."""
+        """Whether the replica must refuse calls with HTTP 503.
+
+        That is the case from the first failed write until a write succeeds, and while too many entries wait.
+        """
         return self._refuses and (self._failing_since is not None or self._waiting > MOST_LINES * _NEARLY)
 
     @property
@@ -107,7 +112,10 @@ class AuditLog:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Write meanwhile. At the end the event loop may stand still for `_STOP_SECONDS`: nothing is served then."""
+        """Write entries while the context is open.
+
+        The exit may block the event loop for `_STOP_SECONDS`. The replica serves no requests at that time.
+        """
         self.start()
         try:
             yield
@@ -115,26 +123,30 @@ class AuditLog:
             self.stop()
 
     def check(self) -> None:
-        """Look whether it can be written.
+        """Check that the log can be written.
 
         Raises:
-            StartupError: the target can't be opened.
+            StartupError: the target cannot be opened.
         """
         try:
             self._target.open()
         except OSError as error:
-            raise StartupError(f"{self._target.name}: the audit log can't be opened: {error.strerror}") from None
+            raise StartupError(f"AUDIT_LOG: {self._target.name} cannot be opened: {error.strerror}") from None
         self._target.close()
 
     def start(self) -> None:
-        """Begin to write, if `check` finds that it can be."""
+        """Check the target and start the thread that writes.
+
+        Raises:
+            StartupError: the target cannot be opened.
+        """
         self.check()
         self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
-        """Write what waits, for so long at most, and end; what can't be written by then is lost, and logged as such."""
+        """Write the entries that wait, for at most `seconds`, and stop the thread. Log the number of lost entries."""
         if self._thread is None:
             return
         atexit.unregister(self.stop)
@@ -142,13 +154,13 @@ class AuditLog:
         self._bell.put(None)
         self._thread.join(seconds + _RETRY_SECONDS)
         self._thread = None
-        if lost := self._waiting + self._dropped - self._told["dropped"]:
-            logger.error("%d lines of the audit log are lost: %s can't be written to", lost, self._target.name)
+        if lost := self._waiting + self._dropped - self._reported["dropped"]:
+            logger.error("Audit log: %d entries lost, because %s cannot be written", lost, self._target.name)
 
     def _work(self) -> None:
         ended = False
         while True:
-            stop_by = self._stop_by  # what was noted before it was set is taken below
+            stop_by = self._stop_by  # the steps below take the calls that were recorded before the stop
             self._take()
             if (self._ready or not self._chain.seq) and time.monotonic() >= self._retry_at:
                 self._write()
@@ -164,23 +176,23 @@ class AuditLog:
         self._target.close()
 
     def _take(self) -> None:
-        """Make lines of what was noted."""
+        """Make unfinished entries of the recorded calls."""
         for _ in range(min(_BATCH, len(self._noted))):
             noted = self._noted.popleft()
             self._bytes_taken += len(noted.arguments)
             try:
                 self._ready.append(self._form.call(noted))
             except Exception:
-                logger.exception("A call can't be written to the audit log")
+                logger.exception("Audit log: no entry could be made for a call")
                 self._ready.append(self._form.event("dropped", count=1))
         if self._failing_since is None and not self._noted:
             for event, count in (("dropped", self._dropped), ("refused", self._refused)):
-                if count > self._told[event]:
-                    self._ready.append(self._form.event(event, count=count - self._told[event]))
-                    self._told[event] = count
+                if count > self._reported[event]:
+                    self._ready.append(self._form.event(event, count=count - self._reported[event]))
+                    self._reported[event] = count
 
     def _write(self) -> None:
-        """Write a batch of what is ready; what isn't written stays there."""
+        """Write a batch of the ready entries. Entries that could not be written stay in `_ready`."""
         lines: list[bytes] = []
         opening = 0
 
@@ -203,12 +215,12 @@ class AuditLog:
             if self._failing_since is None:
                 self._failing_since = time.monotonic()
                 logger.warning(
-                    "The audit log can't be written to %s (%s); meanwhile calls are %s",
+                    "Audit log: cannot write to %s (%s); until a write succeeds, %s",
                     self._target.name,
                     error.strerror or error,
-                    "refused" if self._refuses else f"served, and dropped from it when {MOST_LINES} wait",
+                    "calls are refused" if self._refuses else f"entries are dropped when {MOST_LINES} wait",
                 )
         elif self._failing_since is not None:
             seconds = time.monotonic() - self._failing_since
             self._failing_since = None
-            logger.warning("The audit log is written to %s again, after %.1f s", self._target.name, seconds)
+            logger.warning("Audit log: writes to %s succeed again after %.1f s", self._target.name, seconds)

@@ -1,4 +1,4 @@
-"""What becomes a line of the audit log: every request but those that anybody may send."""
+"""The audit middleware. Every request gets an entry, except on the paths that need no authentication."""
 
 import time
 
@@ -17,7 +17,10 @@ from mcp_swarm.settings.errors import StartupError
 
 
 class AuditMiddleware:
-    """Refuses requests while the audit log can't be written, if it is set to; has the others' arguments noted."""
+    """The audit middleware. It marks requests for the log, so that their arguments are recorded.
+
+    It refuses requests with HTTP 503 while the log cannot be written, if the log is set to refuse.
+    """
 
     def __init__(self, app: ASGIApp, log: AuditLog) -> None:
         self.app = app
@@ -27,14 +30,14 @@ class AuditMiddleware:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             scope[ARGUMENTS] = b""
             if self.log.refusing:
-                text = "This replica can't write its audit log, and takes no calls without it; try again."
+                text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
                 await send_refusal(scope, send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
                 return
         await self.app(scope, receive, send)
 
 
 def noting(log: AuditLog, write: Write) -> Write:
-    """What notes a request that was answered, besides writing its line of the access log."""
+    """Return a function that writes the access log entry of a request and records the request for the audit log."""
 
     def note(identity: str, scope: Scope, status: int, seconds: float) -> None:
         write(identity, scope, status, seconds)
@@ -61,10 +64,10 @@ def noting(log: AuditLog, write: Write) -> Write:
 
 
 def audit_log(settings: Settings, replica: str) -> AuditLog | None:
-    """The audit log, if the settings want one.
+    """Return the audit log, or None if the settings enable none.
 
     Raises:
-        StartupError: a setting of it isn't good.
+        StartupError: a setting of the audit log is not valid.
     """
     if not settings.audit_log:
         return None
@@ -75,15 +78,15 @@ def audit_log(settings: Settings, replica: str) -> AuditLog | None:
         raise StartupError(f"AUDIT_KEY: {error}") from None
     try:
         return AuditLog(settings.audit_log, replica, settings.audit_on_failure, settings.audit_arguments, key)
-    except ValueError as error:  # the key is good
+    except ValueError as error:  # the key is valid, so a pattern is wrong
         raise StartupError(f"AUDIT_ARGUMENTS: {error}") from None
 
 
 def check(settings: Settings) -> None:
-    """Look whether the audit log can be written.
+    """Check that the audit log can be written.
 
     Raises:
-        StartupError: it can't, or a setting of it isn't good.
+        StartupError: the log cannot be opened, or a setting of the audit log is not valid.
     """
     if (log := audit_log(settings, "")) is not None:
         log.check()

@@ -1,36 +1,37 @@
-"""What a check of an audit log found."""
+"""The result of a check of an audit log."""
 
 from dataclasses import dataclass, field
 
 MOST_PROBLEMS = 1000
+"""Maximum number of problems that a report lists."""
 
 
 @dataclass(slots=True)
 class AuditRun:
-    """The lines of one process, with the times of its `first` and `last`; `hash` and `seq` are the last line's."""
+    """The entries of one process. `first` and `last` are times; `hash` and `seq` belong to the last entry."""
 
     replica: str
     run: str
     begins: str
-    """`begun`, `continued` (where an earlier file ends), or empty: somewhere in the middle."""
+    """The first event: `begun`, or `continued` if an earlier file has the beginning. Empty: begins in the middle."""
     first: str
     last: str
     hash: str
     seq: int
     readable: bool
-    """Whether its hashes were made with the key that is given or, if none is, without one."""
+    """Whether the check can verify the hashes: the log and the check both use a key, or both use none."""
     lines: int = 0
     ended: bool = False
-    """Whether its process stopped in order, so that nothing is missing at its end."""
+    """Whether the process stopped normally, so that no entry is missing at the end."""
     sure: bool = True
-    """Whether the hash of its last line is the one that the line was written with."""
+    """Whether the last entry still has its original hash."""
     missing: list[range] = field(default_factory=list)
-    """Of `seq`."""
+    """Missing sequence numbers (`seq`)."""
 
 
 @dataclass(slots=True)
 class AuditReport:
-    """All runs, and what is wrong with them: the first `MOST_PROBLEMS` problems, and how many `more` there are."""
+    """All runs, the first `MOST_PROBLEMS` problems, and `more`, the number of further problems."""
 
     runs: list[AuditRun] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -38,16 +39,16 @@ class AuditReport:
 
     @property
     def lines(self) -> int:
-        """How many there were of an audit log."""
+        """Number of entries in all runs."""
         return sum(run.lines for run in self.runs)
 
     @property
     def intact(self) -> bool:
-        """Whether nothing is wrong, and there is a line at all: a log that was emptied isn't intact."""
+        """Whether there are entries and no problems. An empty log is not intact."""
         return bool(self.runs) and not self.problems
 
     def add(self, problem: str) -> None:
-        """Tell of a problem."""
+        """Add a problem, or only count it when the list is full."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
         else:

@@ -1,4 +1,4 @@
-"""The allow-list of arguments whose values the audit log shows."""
+"""The allow-list of arguments. The audit log shows the values of these arguments."""
 
 import json
 import re
@@ -11,21 +11,22 @@ import orjson
 from pydantic_core import from_json
 
 MOST_SHOWN_BYTES = 1200
-"""Of JSON that a line shows. With the rest of it, a line is shorter than 4096 bytes, which pipes keep in one piece."""
+"""Maximum size of the arguments in an entry, in bytes of JSON. So an entry is shorter than 4096 bytes, and a pipe
+keeps it in one piece."""
 
 _MOST_READ = 64 * 1024
-"""Bytes of arguments in which one is looked for: reading more would hold up the event loop, too."""
+"""Maximum size of arguments that are searched, in bytes. The event loop waits while the thread parses arguments."""
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Shown:
-    """Picks what may be shown, by patterns like `echo.message` or `sales_*.region`: `tool.argument`, as in `fnmatch`.
+    """The allow-list: patterns of the form `tool.argument` for `fnmatch`, like `echo.message` or `sales_*.region`.
 
-    The last dot is the one between them. Prompts and jobs count by their names as tools do.
+    The last dot separates the two parts. The names of prompts and jobs count like names of tools.
 
     Raises:
-        ValueError: one is no pattern.
+        ValueError: a pattern is not valid.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -33,11 +34,11 @@ class Shown:
         self._names = lru_cache(maxsize=256)(self._names_of)
 
     def pick(self, name: str, arguments: bytes) -> tuple[bytes | None, bool]:
-        """What to show of a call's arguments, which are canonical JSON.
+        """Return the arguments of a call that the log may show. `arguments` is canonical JSON.
 
         Returns:
-            A JSON object, or None if there is nothing to show; and whether something that is on the list was left
-            out since it is too long.
+            A JSON object, or None if there is nothing to show; and whether an argument on the allow-list was left out
+            because it is too long.
         """
         wanted = self._names(name) if self._patterns and arguments else None
         if wanted is None:
@@ -46,7 +47,7 @@ class Shown:
             return None, True
         try:
             given = from_json(arguments, allow_inf_nan=False)
-        except ValueError:  # lone surrogates, which are in no JSON that came from a caller
+        except ValueError:  # lone surrogates, which JSON from a client does not contain
             return None, True
         return _fitting(given, wanted) if isinstance(given, dict) else (None, False)
 
@@ -58,9 +59,7 @@ class Shown:
 def _pattern(text: str) -> tuple[re.Pattern[str], str]:
     tool, _, argument = text.rpartition(".")
     if not tool or not argument or not text.isprintable() or " " in text:
-        raise ValueError(
-            f"{text!r} is no pattern of arguments; one is tool.argument, like echo.message or sales_*.year"
-        )
+        raise ValueError(f"{text!r} is not a pattern; write tool.argument, for example echo.message or sales_*.year")
     return re.compile(translate(tool)), translate(argument)
 
 
@@ -79,7 +78,7 @@ def _fitting(given: dict[str, object], wanted: re.Pattern[str]) -> tuple[bytes |
 
 
 def _ascii(value: object) -> bytes:
-    """JSON of ASCII alone, so that no character breaks a line or hides a part of it."""
+    """Return JSON that is pure ASCII, so that no character breaks a line or hides a part of it."""
     with suppress(orjson.JSONEncodeError):  # an integer beyond 64 bits
         if (text := orjson.dumps(value)).isascii():
             return text

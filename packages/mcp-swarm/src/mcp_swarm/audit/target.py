@@ -1,7 +1,7 @@
-"""What lines are written to: a file, or stdout.
+"""The targets of an audit log: a file, or stdout.
 
-Both take what makes the lines. It is given None or, if nothing was written yet to what the target is now, the hash of
-the last line in it, empty if there is none.
+A target gets a function that makes the lines. The target calls it with None or, before the first write to a new file or
+to stdout, with the hash of the last entry there. The hash is empty if there is no entry.
 """
 
 import fcntl
@@ -18,28 +18,29 @@ from mcp_swarm.audit.line import BEGINNING
 Make = Callable[[str | None], Sequence[bytes]]
 
 _TAIL = 64 * 1024
-"""Bytes at the end of a file, in which its last line is looked for."""
+"""Size of the end of a file that is searched for the last entry, in bytes."""
 _LAST_LINE = re.compile(rb"^" + re.escape(BEGINNING) + rb'[^\n]*,"hash":"([0-9a-f]{64})"\}$', re.MULTILINE)
 
 _STDOUT = 1
 _PIECE = select.PIPE_BUF
-"""Bytes that a pipe takes in one piece, so that lines of processes that share it don't mix (POSIX, `write`)."""
+"""Size in bytes that a pipe writes in one piece, so that the lines of several processes do not mix (POSIX, `write`)."""
 _WAIT_SECONDS = 2
-"""Time for a reader to read."""
+"""Time limit for the reader of a full pipe."""
 
 
 class Written(NamedTuple):
-    """How many lines, the first of those that were made, are there as a whole; and why the others aren't."""
+    """The number of completely written lines, from the first line on, and the error that stopped the write, if any."""
 
     lines: int
     error: OSError | None
 
 
 class FileTarget:
-    """A file, made with mode 0600, that other replicas may append to as well.
+    """A file with mode 0600. Other replicas may append to it, too.
 
-    When another file has its path, or none has (rotation by renaming), the next lines go to the one there, or to a
-    new one. It isn't synced: what the system had not yet put on the disk is lost when the power fails.
+    After a rotation (the file was renamed or removed), the next lines go to the file that then has the path, or to a
+    new file. The target does not sync the file: a power failure loses the data that the system has not yet written to
+    the disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +51,7 @@ class FileTarget:
         self._size = 0
 
     def open(self) -> int:
-        """Open the file at the path, unless it is open, and give its descriptor."""
+        """Open the file at the path, unless it is open, and return its descriptor."""
         if self._file is not None and not self._is_there(self._file):
             self.close()
         if self._file is None:
@@ -58,10 +59,10 @@ class FileTarget:
         return self._file
 
     def append(self, make: Make) -> Written:
-        """Append lines, while no other replica does.
+        """Lock the file, so that no other replica writes, and append lines.
 
-        What is written of a line in part is taken back; where that can't be done, the next write begins with a line
-        break.
+        If only a part of a line was written, this method removes that part. If the removal fails, the next write begins
+        with a line break.
         """
         try:
             file = self.open()
@@ -73,11 +74,11 @@ class FileTarget:
         except OSError as error:
             written = Written(0, error)
         if written.error is not None:
-            self.close()  # what is wrong may be the file as it was opened: a stale handle, a disk that was replaced
+            self.close()  # the descriptor may be the problem: a stale handle, or a replaced disk
         return written
 
     def close(self) -> None:
-        """Close it, if it is open; it is opened again when it is needed."""
+        """Close the file if it is open. The next write opens it again."""
         if self._file is not None:
             with suppress(OSError):
                 os.close(self._file)
@@ -92,8 +93,8 @@ class FileTarget:
     def _append(self, file: int, make: Make) -> Written:
         found = os.fstat(file)
         identity, size = (found.st_dev, found.st_ino), found.st_size
-        known = identity == self._known and size >= self._size  # it is smaller if somebody emptied it
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"  # a process was killed in the middle of a line
+        known = identity == self._known and size >= self._size  # a file that was emptied is smaller
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"  # a process was killed while it wrote a line
         lines = make(None if known else _last_hash(file, size))
         data = b"".join((b"\n", *lines) if torn else lines)
         written, error = _write(file, data)
@@ -108,10 +109,10 @@ class FileTarget:
 
 
 class StdoutTarget:
-    """Stdout, where whatever runs the container collects the lines.
+    """Stdout, from which the container runtime collects the lines.
 
-    A part of a line, left there by a full disk, can't be taken back: the next write begins with a line break. So does
-    the first one, since somebody else may have begun a line.
+    A full disk may leave a part of a line, and stdout does not allow its removal. The next write then begins with a
+    line break. The first write also begins with a line break, because another process may have begun a line.
     """
 
     name = "stdout"
@@ -121,13 +122,13 @@ class StdoutTarget:
         self._torn = True
 
     def open(self) -> None:
-        """See whether there is one: an `OSError` if it is closed."""
+        """Check that stdout is open. Raise `OSError` if it is closed."""
         os.fstat(_STDOUT)
 
     def append(self, make: Make) -> Written:
-        """Write lines in pieces that a pipe keeps whole.
+        """Write lines in pieces that a pipe does not split.
 
-        A pipe that nobody reads is an error after `_WAIT_SECONDS`, and doesn't hold up the thread for ever.
+        If no process reads the pipe for `_WAIT_SECONDS`, the write fails, so that the thread does not wait for ever.
         """
         lines = make("" if self._new else None)
         data = b"".join((b"\n", *lines) if self._torn else lines)
@@ -143,11 +144,11 @@ class StdoutTarget:
         return Written(count, error)
 
     def close(self) -> None:
-        """Leave it open: others write to it, too."""
+        """Do nothing: other code writes to stdout, too."""
 
 
 def _last_hash(file: int, size: int) -> str:
-    """Of the last whole line near the end of a file."""
+    """Return the hash of the last complete entry near the end of a file, or an empty text."""
     begin = max(size - _TAIL, 0)
     found = _LAST_LINE.findall(os.pread(file, size - begin, begin)) if size else []
     return found[-1].decode() if found else ""
@@ -157,12 +158,12 @@ def _write_to_stdout(piece: bytes) -> tuple[int, OSError | None]:
     ready = select.poll()
     ready.register(_STDOUT, select.POLLOUT)
     if not ready.poll(_WAIT_SECONDS * 1000):
-        return 0, TimeoutError("nobody reads it")
+        return 0, TimeoutError("no process reads it")
     return _write(_STDOUT, piece)
 
 
 def _write(file: int, data: bytes) -> tuple[int, OSError | None]:
-    """Write all that can be written; returns how many bytes were, and why not all."""
+    """Write as much as possible. Return the number of written bytes, and the error that stopped the write, if any."""
     written = 0
     try:
         while written < len(data):

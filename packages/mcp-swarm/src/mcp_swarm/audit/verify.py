@@ -1,8 +1,9 @@
-"""Whether the lines of an audit log are all there, as they were written, in their order.
+"""The check that an audit log has all its entries, unchanged and in their order.
 
-What can't be seen: that the last lines of a run are missing, if it has no line `ended` and no other run begins after
-it in the file. Therefore a hash can be expected: one that was recorded elsewhere must still be there, and with it all
-lines before it. And without a key, who can write the file can write a whole new chain.
+The check has two limits. It does not see that the last entries of a run are missing, if the run has no entry `ended`
+and no other run begins after it in the file. To find this, record a hash elsewhere and pass it as an expected hash: its
+entry, and so all entries before it, must still be there. And without a key, a person who can write the file can write a
+complete new chain.
 """
 
 from collections.abc import Collection
@@ -13,13 +14,13 @@ from mcp_swarm.audit.report import AuditReport, AuditRun
 
 
 class Verifier:
-    """Checks line by line: of a file, or of several, the oldest first, or of what services wrote to stdout.
+    """The check of an audit log, line by line. The lines come from one or more files, or from the stdout of services.
 
-    `key` is the one that they were written with. In a `part` of a longer log, runs may begin in the middle. `expected`
-    are hashes of lines that must be there.
+    Pass the oldest file first. `key` is the key of the log. `part` says that the lines are a part of a longer log, in
+    which runs may begin in the middle. `expected` contains the hashes of entries that must be there.
 
     Raises:
-        ValueError: the key is too short to be one.
+        ValueError: the key is too short.
     """
 
     def __init__(self, key: bytes | None = None, *, part: bool = False, expected: Collection[str] = ()) -> None:
@@ -29,10 +30,10 @@ class Verifier:
         self._report = AuditReport()
         self._runs: dict[tuple[str, str], AuditRun] = {}
         self._ends: set[str] = set()
-        """The hash of each run's last line."""
+        """The hash of each run's last entry."""
 
     def take(self, line: bytes, where: str) -> None:
-        """Look at the next line, which the report calls `where`; one of some other log is passed over."""
+        """Check the next line. `where` is its name in the report. A line of another log is ignored."""
         try:
             entry = read(line, self._digests.line)
         except NoEntry as reason:
@@ -42,16 +43,16 @@ class Verifier:
             self._check(entry, where)
 
     def report(self) -> AuditReport:
-        """What was found, when all lines are taken."""
+        """Return the result, after all lines were passed to `take`."""
         for wanted in sorted(self._expected):
-            self._report.add(f"no line has the hash {wanted}: it, or something before it, was changed or removed")
+            self._report.add(f"no entry has the hash {wanted}: this entry or an earlier one was changed or removed")
         self._expected.clear()
         return self._report
 
     def _check(self, entry: AuditLine, where: str) -> None:
         run = self._runs.get((entry.replica, entry.run))
         if not entry.alone and not _is_next(entry, run):
-            return  # a caller's text, which can't hold the hash of the line before it
+            return  # a caller's text, which cannot contain the hash of the previous entry
         run = run or self._begin(entry, where)
         if run is None:
             return
@@ -59,7 +60,7 @@ class Verifier:
         if not true:
             self._report.add(_changed(where))
         if entry.after and entry.after not in self._ends and not self._part:
-            self._report.add(f"{where} says that it comes after a line which isn't there any more as it was")
+            self._report.add(f"{where} refers to an earlier entry that was changed or removed")
         if self._follows(entry, run, where, true=true):
             self._ends.discard(run.hash)
             self._ends.add(entry.hash)
@@ -70,18 +71,18 @@ class Verifier:
             run.lines += 1
 
     def _begin(self, entry: AuditLine, where: str) -> AuditRun | None:
-        """The run of a line that is the first of it; None if it can't be told whose it is."""
+        """Return a new run for its first entry, or None if the entry was changed and its run is unknown."""
         opens = entry.event in ("begun", "continued")
         readable = not opens or entry.keyed == self._digests.keyed
         if readable and not entry.true:
             self._report.add(_changed(where))
             return None
         if not readable:
-            how = "with a key, and can't be checked without it" if entry.keyed else "without a key, so by anybody"
+            how = "with a key; pass the key to check it" if entry.keyed else "without a key, so anyone can forge it"
             self._report.add(f"{where} begins a run that was written {how}")
         if not opens and not self._part:
             self._report.add(
-                f"{where} is the first of its run: what comes before it (up to seq {entry.seq}) is missing"
+                f"{where} is the first entry of its run here: the entries before seq {entry.seq} are missing"
             )
         begins = entry.event if opens else ""
         run = AuditRun(entry.replica, entry.run, begins, entry.time, "", entry.prev, entry.seq - 1, readable)
@@ -90,24 +91,24 @@ class Verifier:
         return run
 
     def _follows(self, entry: AuditLine, run: AuditRun, where: str, *, true: bool) -> bool:
-        """Whether a line counts as its run's next; tells what is wrong with its place."""
+        """Return whether an entry is the next one of its run, and report what is wrong with its place."""
         due = run.seq + 1
         if entry.seq == due:
             if run.sure and entry.prev != run.hash:
-                self._report.add(f"{where} doesn't follow the line before it of its run: one of the two was replaced")
+                self._report.add(f"{where} does not follow the previous entry of its run: one of the two was replaced")
             return True
         if not true:
-            return False  # its place may have been changed
+            return False  # the place may be what was changed
         if entry.seq > due:
             gap = range(due, entry.seq)
             run.missing.append(gap)
             if len(gap) == 1:
-                self._report.add(f"before {where} a line is missing (seq {due} of its run)")
+                self._report.add(f"an entry is missing before {where} (seq {due} of its run)")
             else:
-                self._report.add(f"before {where} lines are missing (seq {due} to {entry.seq - 1} of its run)")
+                self._report.add(f"entries are missing before {where} (seq {due} to {entry.seq - 1} of its run)")
             return True
         moved = any(entry.seq in gap for gap in run.missing)
-        what = "stands in the wrong place" if moved else "stands there twice, or was put in"
+        what = "is in the wrong place" if moved else "is a duplicate, or was inserted"
         self._report.add(f"{where} {what} (seq {entry.seq} of its run comes after seq {run.seq})")
         return False
 

@@ -1,1 +1,1 @@
-"""Who a caller is, by what it sends, and what it may use."""
+"""Authentication of callers, and the tools that each caller may use."""

@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as that can be believed."""
+"""The client address of a request, from `X-Forwarded-For` headers of trusted proxies."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from starlette.types import Scope
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _MOST_PROXIES = 32
-"""Entries of `X-Forwarded-For` that are read, from the right. A caller decides how long the rest is."""
+"""Maximum number of entries of `X-Forwarded-For` that are read, from the right. A client can add any number."""
 _LONGEST = 45
-"""Characters of an address: an IPv6 address that ends with an IPv4 one."""
+"""Maximum number of characters in an address: an IPv6 address that ends with an IPv4 address."""
 _MAPPED_BITS = 96
-"""Of the prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2)."""
+"""Length of the prefix of IPv4-mapped IPv6 addresses, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2)."""
 
 
 class Addresses:
-    """Tells callers' addresses by what trusted proxies (addresses and networks) say.
+    """The client addresses that trusted proxies report. `trusted` lists addresses and networks of these proxies.
 
-    Behind the mesh every connection comes from the mesh's own address, which doesn't tell callers apart. Anybody may
-    send an `X-Forwarded-For` header, so it is believed only if a trusted proxy sent it.
+    Behind the mesh every connection has the mesh's own address, which is the same for all clients. Any client may send
+    an `X-Forwarded-For` header, so this class uses the header only if a trusted proxy sent it.
     """
 
     def __init__(self, trusted: Sequence[str]) -> None:
@@ -28,7 +28,10 @@ class Addresses:
         self._look_up = lru_cache(1024)(self._parse)
 
     def of(self, scope: Scope) -> str | None:
-        """The last address in `X-Forwarded-For` that no trusted proxy has; None unless a trusted one sent it."""
+        """Return the last address in `X-Forwarded-For` that is not a trusted proxy.
+
+        Return None if the connection does not come from a trusted proxy.
+        """
         if not self._trusted or not scope["client"]:
             return None
         try:
@@ -38,17 +41,20 @@ class Addresses:
             parts = said.rsplit(b",", _MOST_PROXIES)[-_MOST_PROXIES:]
             addresses = (self._untrusted(part.decode("latin-1")) for part in reversed(parts))
             return next(filter(None, addresses), None)
-        except ValueError:  # what is left of it may be anybody's
+        except ValueError:  # any client may have written the entries further left
             return None
 
     def _untrusted(self, text: str) -> str | None:
-        """An address, always in the same spelling; None if a trusted proxy has it; a ValueError if it is none.
+        """Return an address in its normal form, or None if it belongs to a trusted proxy.
 
-        The zone (`%eth0`) is dropped: it names an interface of the sender's, and may be any text.
+        This method removes the zone (`%eth0`): it names a network interface of the sender, and may be any text.
+
+        Raises:
+            ValueError: the text is not an address.
         """
         address = text.partition("%")[0].strip()
         if len(address) > _LONGEST:
-            raise ValueError("too long for an address")
+            raise ValueError("the text is too long for an address")
         return self._look_up(address)
 
     def _parse(self, text: str) -> str | None:
@@ -59,7 +65,7 @@ class Addresses:
 
 
 def _network(text: str) -> _Network:
-    """A network; the IPv4 one if it is written as IPv4-mapped IPv6."""
+    """Return a network. Convert an IPv4-mapped IPv6 network into the IPv4 network."""
     network = ipaddress.ip_network(text)
     if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
         mapped = network.network_address.ipv4_mapped

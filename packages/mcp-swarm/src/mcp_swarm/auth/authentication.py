@@ -1,4 +1,4 @@
-"""Who may pass: callers with a key, a token or a signature."""
+"""Authentication of requests with a key, a token or a signature."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,17 +27,20 @@ if TYPE_CHECKING:
     from mcp_swarm.auth.signed_requests import SignedRequests
 
 _METADATA = "/.well-known/oauth-protected-resource"
-"""RFC 9728, section 3; the path of the resource itself may follow."""
+"""Path of the protected resource metadata (RFC 9728, section 3). The path of the resource may follow."""
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/health", "/readyz", "/version", _METADATA, f"{_METADATA}/mcp"})
-"""Answered without a token: probes, and what tells a person how to connect (and nothing of the catalogue)."""
+"""Paths that need no authentication: probes, and pages that say how to connect. They reveal nothing about the
+components."""
 
 
 class Authentication:
-    """Asks callers who they are, if the settings want it: refuses who isn't known with 401, except to `OPEN_PATHS`.
+    """The authenticator. It refuses an unknown caller with HTTP 401, except on `OPEN_PATHS`.
+
+    It does nothing if the settings enable no authentication.
 
     Raises:
-        StartupError: a file that can't be used.
+        StartupError: the file of API keys or the JWKS file is not valid.
     """
 
     def __init__(self, settings: Settings, redis: "Redis | None", body: Body) -> None:
@@ -51,13 +54,13 @@ class Authentication:
         self._scopes = settings.auth_jwt_scopes if self._tokens is not None else ()
         self._metadata = str(build_resource_metadata_url(_resource(settings))) if self._tokens is not None else ""
         if settings.signing != "off":
-            from mcp_swarm.auth import signed_requests  # noqa: PLC0415  # a library that few need: 26 ms
+            from mcp_swarm.auth import signed_requests  # noqa: PLC0415  # its import takes 26 ms, and few need it
 
             self._signed = signed_requests.SignedRequests(settings, self._ring, redis, body)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep keys up to date meanwhile."""
+        """Reload keys when their file changes; on exit, close the connections to the issuer."""
         async with AsyncExitStack() as stack:
             if self._settings.auth_enabled:
                 await stack.enter_async_context(self._ring.running())
@@ -66,11 +69,14 @@ class Authentication:
             yield
 
     def guard(self, app: ASGIApp) -> ASGIApp:
-        """The app behind the guard."""
+        """Return the app with authentication in front of it, or the app itself if authentication is off."""
         return partial(self._guarded, app) if self._settings.auth_enabled else app
 
     def routes(self) -> list[Route]:
-        """Where clients learn who issues tokens (RFC 9728), if anybody does; at the root as well, as some ask there."""
+        """Return the metadata routes (RFC 9728) that name the issuer of tokens, if there is one.
+
+        Each document is also served without the resource's path, because some clients ask there.
+        """
         if self._tokens is None:
             return []
         routes = create_protected_resource_routes(
@@ -109,19 +115,19 @@ class Authentication:
     async def _of_token(self, token: bytes, tokens: Tokens) -> Caller | None:
         caller = await tokens.caller(token)
         if caller is not None and not set(self._scopes) <= set(caller.scopes):
-            text = f"The token lacks a scope; it needs: {' '.join(self._scopes)}."
+            text = f"The token does not have all required scopes: {' '.join(self._scopes)}."
             raise Refusal("insufficient_scope", text, 403)
         return caller
 
     def _unknown(self, key: bytes | None) -> Refusal:
         if self._signed is not None and self._signed.required:
-            return Refusal("signature_required", "Sign the request (RFC 9421); README says how.")
+            return Refusal("signature_required", "The request is not signed; sign it (RFC 9421, see README).")
         if key is None:
-            return Refusal("unauthorized", "Send the header Authorization: Bearer <token>.")
+            return Refusal("unauthorized", "The request has no token; send the header Authorization: Bearer <token>.")
         return Refusal("invalid_token", "The bearer token is not valid.")
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say what is wrong and, in `WWW-Authenticate`, what to do (RFC 6750, section 3; RFC 9728, section 5.1)."""
+        """Send a refusal with a `WWW-Authenticate` header (RFC 6750, section 3; RFC 9728, section 5.1)."""
         parts = {
             "realm": self._settings.mcp_name,
             "error": refusal.error if refusal.error != "unauthorized" else "",
@@ -135,10 +141,10 @@ class Authentication:
 
 
 def check(settings: Settings) -> None:
-    """Look at the files that the settings name.
+    """Check the key files that the settings name.
 
     Raises:
-        StartupError: one that can't be used.
+        StartupError: a file is not valid.
     """
     if settings.auth_enabled:
         _ring(settings)
@@ -154,12 +160,15 @@ def _ring(settings: Settings) -> KeyRing:
 
 
 def _resource(settings: Settings) -> AnyHttpUrl:
-    """What tokens are for (RFC 9728, section 1.2)."""
+    """Return the identifier of the protected resource (RFC 9728, section 1.2)."""
     return AnyHttpUrl(f"{settings.public_url}/mcp")
 
 
 def _bearer(scope: Scope) -> bytes | None:
-    """What `Authorization: Bearer …` shows (RFC 6750); empty for another scheme, or two; None without the header."""
+    """Return the token of `Authorization: Bearer …` (RFC 6750), or None without this header.
+
+    Return an empty value for another scheme, and for a request with several of these headers.
+    """
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     if not given:
         return None

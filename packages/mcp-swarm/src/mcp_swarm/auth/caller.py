@@ -1,4 +1,4 @@
-"""Who sent a request, and what that caller may do."""
+"""The caller of a request, and what this caller may use."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,23 +12,24 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp_swarm.settings.rate import NO_RATE, Rate
 
 CALLER = "mcp_swarm.caller"
-"""Key of the scope of the `Caller` who sent a request, if that is known. The same object is under `user`, where
-Starlette and FastMCP look for it; middleware of others may replace that one."""
+"""Key of the request's `Caller` in the scope, if authentication found one. The same object is under `user`, where
+Starlette and FastMCP read it. A middleware of the server's author may replace the object under `user`."""
 
 ANYBODY = "anybody"
-"""The owner of everything while authentication is off."""
+"""The owner of everything that requests create while authentication is off."""
 
 
 class Caller(AuthenticatedUser):
-    """One who may send requests: the holder of a key, or a token's subject.
+    """An authenticated caller: the holder of a key, or the subject of a token.
 
     Args:
-        name: for the log, such as `key:ci`. It holds nothing secret.
-        owner: whose the things are that its requests make (jobs, rounds); several keys of one tenant share them.
-        scopes: what `require_scopes` asks for.
-        tools: patterns of the tools' names that it may use; None: all.
-        rate: its allowance.
-        token: what a tool sees of it by FastMCP's `get_access_token`.
+        name: the caller's name in the log, such as `key:ci`. It contains nothing secret.
+        owner: the owner of what this caller's requests create (jobs, request states). Several keys of one tenant may
+            have the same owner.
+        scopes: the caller's scopes, which FastMCP's `require_scopes` checks.
+        tools: patterns for the names of the tools that the caller may use; None: all tools.
+        rate: the caller's rate limit.
+        token: the token that FastMCP's `get_access_token` returns to a tool.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Caller(AuthenticatedUser):
         rate: Rate = NO_RATE,
         token: AccessToken | None = None,
     ) -> None:
-        # Of a key the token says whose it is, but not the key: a tool has no use for it.
+        # For a key, the token contains the caller's name and not the key: a tool does not need the key.
         super().__init__(token or AccessToken(token="", client_id=name, scopes=list(scopes)))
         self.name = name
         self.owner = owner
@@ -50,18 +51,18 @@ class Caller(AuthenticatedUser):
         self._allowed = None if tools is None else re.compile("|".join(map(translate, tools)) or r"(?!)")
 
     def may_use(self, tool: str) -> bool:
-        """Whether it may use a tool, or a job, of that name."""
+        """Return whether this caller may use the tool or job of this name."""
         return self._allowed is None or self._allowed.match(tool) is not None
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller | None:
-    """Who sent a request, if that is known."""
+    """Return the caller of a request, or None if authentication found none."""
     caller: Caller | None = scope.get(CALLER)
     return caller
 
 
 def current_caller() -> Caller | None:
-    """Who sent the request that is being answered; None if that isn't known, or nothing is being answered."""
+    """Return the caller of the current request. Return None without a caller or outside a request."""
     try:
         return caller_of(get_http_request().scope)
     except RuntimeError:
@@ -69,12 +70,12 @@ def current_caller() -> Caller | None:
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:
-    """The owner of what this request creates: its caller, or `ANYBODY` while authentication is off."""
+    """Return the owner of what this request creates: its caller's owner, or `ANYBODY` without a caller."""
     caller: Caller | None = scope.get(CALLER)
     return ANYBODY if caller is None else caller.owner
 
 
 def may_use(scope: Mapping[str, Any], tool: str) -> bool:
-    """Whether a request's sender may use a tool, or a job, of that name."""
+    """Return whether a request's caller may use the tool or job of this name."""
     caller: Caller | None = scope.get(CALLER)
     return caller is None or caller.may_use(tool)

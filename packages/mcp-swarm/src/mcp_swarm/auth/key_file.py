@@ -1,4 +1,4 @@
-"""The file of keys (`API_KEYS_FILE`): a JSON object a line, empty lines and lines that begin with # left out."""
+"""The reader of `API_KEYS_FILE`: one JSON object per line. It ignores empty lines and lines that begin with #."""
 
 import json
 from collections import defaultdict
@@ -11,20 +11,20 @@ from mcp_swarm.signing.keypair import public_key
 
 
 class KeyFileError(Exception):
-    """The file can't be used. `str()` names file and line and what to do, and holds nothing of a key."""
+    """An error in the key file. `str()` names the file, the line and what to do, and contains no part of a key."""
 
 
 def read(path: Path) -> list[KeyEntry]:
-    """The keys of a file, at least one.
+    """Return the keys of a file, at least one.
 
     Raises:
-        KeyFileError: it can't be read, or one of its lines is no key, or two are the same.
+        KeyFileError: the file cannot be read, has no key, has a line that is not a key, or has two equal keys.
     """
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it isn't text"
-        raise KeyFileError(f"{path}: can't be read: {reason}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise KeyFileError(f"{path} cannot be read: {reason}") from None
     entries = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -33,7 +33,7 @@ def read(path: Path) -> list[KeyEntry]:
             except ValueError as error:
                 raise KeyFileError(f"{path}, line {number}: {error}") from None
     if not entries:
-        raise KeyFileError(f"{path}: holds no key; mcp-swarm keys new makes one")
+        raise KeyFileError(f"{path} contains no key; run mcp-swarm keys new to make one")
     for kind in ("id", "hash", "public_key"):
         of_value: dict[str, list[str]] = defaultdict(list)
         for entry in entries:
@@ -41,16 +41,16 @@ def read(path: Path) -> list[KeyEntry]:
         of_value.pop("", None)
         for names in of_value.values():
             if len(names) > 1:
-                raise KeyFileError(f"{path}: the same {kind} twice, in {' and '.join(names[:2])}")
+                raise KeyFileError(f"{path}: two keys have the same {kind}: {' and '.join(names[:2])}")
     return entries
 
 
 def _entry(line: str) -> KeyEntry:
-    """Read a line. The text of a `ValueError` doesn't repeat the line, which may hold a key put there by mistake."""
+    """Read a line. A `ValueError` does not contain the line, because a user may have written a key there by mistake."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("is no JSON object; mcp-swarm keys new prints one") from None
+        raise ValueError("not a JSON object; mcp-swarm keys new prints a valid line") from None
     try:
         entry = KeyEntry.model_validate(values)
         if entry.public_key is not None:

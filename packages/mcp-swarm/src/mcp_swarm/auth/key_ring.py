@@ -1,4 +1,4 @@
-"""The keys that are good now, read again when their file changes."""
+"""The API keys that are valid now. A key ring reloads them when their file changes."""
 
 import asyncio
 import hashlib
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.25
-"""Between two looks at the file. A change counts when two looks in a row have seen it, since half of a file that is
-just being written may be good to read, without the keys of its other half."""
+"""Time between two checks of the file. The key ring reloads the file when two checks in a row find the same change: a
+program may still be writing the file, and the first half alone may be a valid file without the other keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """Who holds a key, if anybody, and from when to when it is good, in seconds since the epoch."""
+    """The caller of a key, if any, and the times between which the key is valid, in seconds since the epoch."""
 
     caller: Caller | None
     begins: float = 0
@@ -41,12 +41,12 @@ _NOBODY = _Holder(None)
 
 
 class KeyRing:
-    """Knows callers by their keys: the one in the settings (`AUTH_TOKEN`) and those of a file (`API_KEYS_FILE`).
+    """The valid keys and their callers: the key in the settings (`AUTH_TOKEN`) and the keys in `API_KEYS_FILE`.
 
-    `otherwise` is the rate of callers that have none of their own.
+    `otherwise` is the rate of a caller without a rate of its own.
 
     Raises:
-        KeyFileError: the file can't be used.
+        KeyFileError: the file is not valid.
     """
 
     def __init__(self, token: str | None, path: Path | None, otherwise: Rate) -> None:
@@ -65,22 +65,22 @@ class KeyRing:
             self._take(read(path))
 
     def caller(self, key: bytes) -> Caller | None:
-        """Who shows a key; None if nobody has it, or its time isn't now.
+        """Return the caller of a key, or None if no caller has this key or the key is not valid now.
 
-        Looked up by its SHA-256, so that how long it takes tells nothing of how much of a key is right.
+        The search uses the SHA-256 of the key, so that its duration does not reveal how much of a key is right.
         """
         return _now(self._by_hash.get(hashlib.sha256(key).digest())).caller
 
     def signer(self, name: str) -> Caller | None:
-        """Who signs under a key's id."""
+        """Return the caller that signs with the key of this id, or None if there is no valid key."""
         return _now(self._by_name.get(name)).caller
 
     def public_key(self, name: str) -> "Ed25519PublicKey | None":
-        """By what the signatures under a key's id are checked."""
+        """Return the public key for the signatures of this key id, or None if there is no valid key."""
         return _now(self._by_name.get(name)).public
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Watch the file meanwhile."""
+        """Watch the file and reload it on changes, while the context is open."""
         return nullcontext() if self._path is None else meanwhile(self._watch(self._path))
 
     async def _watch(self, path: Path) -> None:
@@ -96,13 +96,13 @@ class KeyRing:
         try:
             entries = read(path)
         except KeyFileError as error:
-            logger.error("The keys stay as they were, since %s", error)  # no traceback for an operator
+            logger.error("API keys not reloaded; the previous keys stay valid: %s", error)  # without a traceback
             return
         before = set(self._by_name)
         self._take(entries)
         now = set(self._by_name)
-        new, gone = (", ".join(sorted(names)) or "none" for names in (now - before, before - now))
-        logger.warning("%s was read again: %d keys; new: %s; gone: %s", path, len(now), new, gone)
+        added, removed = (", ".join(sorted(names)) or "none" for names in (now - before, before - now))
+        logger.warning("API keys reloaded from %s: %d keys; added: %s; removed: %s", path, len(now), added, removed)
 
     def _take(self, entries: Sequence[KeyEntry]) -> None:
         holders = {entry.id: _holder(entry, self._otherwise) for entry in entries}
@@ -112,7 +112,7 @@ class KeyRing:
 
 
 def _now(holder: _Holder | None) -> _Holder:
-    """The holder while its key is good, else nobody."""
+    """Return the holder if its key is valid now, else `_NOBODY`."""
     return holder if holder is not None and holder.begins <= time.time() < holder.ends else _NOBODY
 
 
@@ -127,7 +127,7 @@ def _holder(entry: KeyEntry, otherwise: Rate) -> _Holder:
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()  # follows links, as secrets' and config maps' are
+        found = path.stat()  # follows symbolic links, which Kubernetes uses for secrets and config maps
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

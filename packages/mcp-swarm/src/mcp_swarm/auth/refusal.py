@@ -1,8 +1,11 @@
-"""A caller that may not pass, and what it is told."""
+"""The exceptions that refuse a request in authentication."""
 
 
 class Refusal(Exception):
-    """Its text is for people; `error` is a word for programs (RFC 6750, section 3.1, where it has one)."""
+    """A refused request. Its text is for people.
+
+    `error` is a code for programs. It comes from RFC 6750, section 3.1, if that section has a code for the problem.
+    """
 
     def __init__(self, error: str, message: str, status: int = 401) -> None:
         super().__init__(message)
@@ -11,7 +14,7 @@ class Refusal(Exception):
 
 
 class BadSignature(Refusal):
-    """A request is not signed as it must be; `str()` says what is missing or wrong, for whoever sent it."""
+    """A request without a valid signature. `str()` says to the client what is missing or wrong."""
 
     def __init__(self, message: str) -> None:
         super().__init__("invalid_signature", message)

@@ -1,4 +1,4 @@
-"""Callers who sign their requests (RFC 9421)."""
+"""Authentication of callers that sign their requests (RFC 9421)."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SignedRequests:
-    """Looks at signatures: `ring` knows who signs, and `body` reads the bodies, which signatures cover."""
+    """The check of signed requests. `ring` has the public keys; `body` reads the bodies that the signatures cover."""
 
     def __init__(self, settings: Settings, ring: KeyRing, redis: "Redis | None", body: Body) -> None:
         self.required = settings.signing == "require"
@@ -29,19 +29,21 @@ class SignedRequests:
         self._signatures = Signatures(ring.public_key, nonces, max_age=most, skew=skew)
 
     async def check(self, scope: Scope, receive: Receive, shown: Caller | None) -> tuple[Caller | None, Receive]:
-        """Who signed a request; and what gives its body, which had to be read for that.
+        """Return the caller that signed a request, and a `receive` that returns the request body.
 
-        Where nobody signed it is `shown`, who showed a key or token besides, unless a signature is required.
+        `shown` is the caller of the key or token in the request, if any. This method returns `shown` for a request
+        without a signature, or None if the settings require a signature. It reads the body of a signed request, so
+        the returned `receive` returns that body again.
 
         Raises:
-            BadSignature: the signature is wrong, or another caller's.
-            Refused: a body that isn't read.
-            ClientGone: the caller closed the connection.
+            BadSignature: the signature is wrong, or belongs to another caller than `shown`.
+            Refused: the body is refused.
+            ClientGone: the client closed the connection.
         """
         if not is_signed(scope["headers"]):
             return (None if self.required else shown), receive
         body = await self._body.read(receive, headers_of(scope).get(b"content-length"))
         caller = self._ring.signer(await self._signatures.check(scope, body))
         if caller is None or (shown is not None and shown.name != caller.name):
-            raise BadSignature("The signature and the Authorization header are not of the same caller.")
+            raise BadSignature("The signature and the Authorization header belong to different callers.")
         return caller, replay(body, receive)

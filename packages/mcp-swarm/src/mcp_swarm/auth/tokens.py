@@ -1,4 +1,4 @@
-"""Callers who show a token of an authorization server's (JWT, RFC 7519), checked by FastMCP's verifiers."""
+"""Authentication with tokens (JWT, RFC 7519) of an authorization server. FastMCP's verifiers check the tokens."""
 
 import hashlib
 import json
@@ -21,29 +21,30 @@ from mcp_swarm.settings.rate import Rate
 logger = logging.getLogger(__name__)
 
 _REMEMBERED = 4096
-"""Tokens whose signature isn't checked again with each call."""
+"""Maximum number of tokens in the cache of verified tokens."""
 _TRUSTED_SECONDS = 30.0
-"""Time for which such a token isn't checked again. If the issuer withdraws a key, tokens that it signed may be accepted
-for this time longer than the key itself is kept."""
+"""Time for which the cache keeps a verified token. When the issuer withdraws a key, a replica may accept tokens of
+this key for this time longer than the verifier caches the key."""
 _ANSWER_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 5.0
-"""Shortest time between a verifier's requests to the issuer for an unknown key. Callers can't shorten it."""
+"""Minimum time between two requests of a verifier to the issuer for an unknown key. Callers cannot shorten it."""
 _LONGEST = 16 * 1024
 _DATES = ("exp", "nbf", "iat")
 _YEAR_10000 = 253_402_300_800
-"""In seconds since the epoch. A later date is a mistake, such as milliseconds; a token must not last for ever."""
+"""The year 10000 in seconds since the epoch. A later date is a mistake, for example a time in milliseconds. A token
+with such a date would be valid for ever."""
 _LONGEST_NAME = 255
-"""Characters of a `sub` (OpenID Connect Core, section 2)."""
+"""Maximum number of characters in a `sub` claim (OpenID Connect Core, section 2)."""
 
 
 class Tokens:
-    """Knows callers by their tokens.
+    """The verified identities of callers that send a token.
 
-    Each algorithm has a verifier of its own, which takes keys of its type only, so that no public key is ever taken for
-    a shared secret (RFC 8725, section 3.1).
+    Each algorithm has its own verifier, and a verifier accepts only keys of its own type. So a verifier never uses a
+    public key as a shared secret (RFC 8725, section 3.1).
 
     Raises:
-        StartupError: the file of keys can't be read, or is no JWKS.
+        StartupError: the JWKS file cannot be read or is not a JWKS.
     """
 
     def __init__(self, issuer: str, audience: Iterable[str], jwks: str, algorithms: Iterable[str], rate: Rate) -> None:
@@ -66,7 +67,7 @@ class Tokens:
 
     @classmethod
     def of(cls, settings: Settings) -> "Tokens | None":
-        """By the settings; None if they name no issuer."""
+        """Return the `Tokens` that the settings describe, or None if they name no issuer."""
         if not settings.auth_jwt_issuer:
             return None
         where = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
@@ -77,7 +78,7 @@ class Tokens:
         await self._client.aclose()
 
     async def caller(self, token: bytes) -> Caller | None:
-        """Who shows a token; None if it isn't good, whatever is wrong with it."""
+        """Return the caller that a token identifies, or None if the token is not valid for any reason."""
         if len(token) > _LONGEST:
             return None
         digest = hashlib.sha256(token).digest()
@@ -93,13 +94,13 @@ class Tokens:
         return found[0]
 
     async def _check(self, token: bytes) -> tuple[Caller, float] | None:
-        """The caller, and until when it may be taken for it without another look."""
+        """Verify a token. Return its caller and the expiry time of the cache entry, in seconds since the epoch."""
         try:
             text = token.decode("ascii")
             verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
-            # None, HS256, and whatever else isn't asked for, have no verifier.
+            # An algorithm that the settings do not list, such as none or HS256, has no verifier.
             found = await verifier.verify_token(text) if verifier is not None else None
-        except Exception as error:  # noqa: BLE001  # libraries read whatever a caller sends, and fail in many ways
+        except Exception as error:  # noqa: BLE001  # bytes of a caller cause many kinds of errors in libraries
             logger.debug("Token refused: %s", type(error).__name__)
             return None
         now = time.time()
@@ -110,7 +111,7 @@ class Tokens:
 
 
 def _is_current(claims: dict[str, Any], now: float) -> bool:
-    """Whether a token has an end and is valid now.
+    """Return whether a token has an `exp` claim and is valid now.
 
     FastMCP's verifier ignores `nbf` and `iat`, and accepts a token without `exp`.
     """
@@ -120,16 +121,16 @@ def _is_current(claims: dict[str, Any], now: float) -> bool:
 
 
 def _is_date(value: object) -> bool:
-    """Whether a claim is a NumericDate (RFC 7519, section 2). NaN and infinity, which JSON can express, are none."""
+    """Return whether a claim is a NumericDate (RFC 7519, section 2). NaN and infinity, which `json` reads, are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _YEAR_10000
 
 
 def _caller_name(claims: dict[str, Any]) -> str | None:
-    """The caller's name; None if the claims hold no usable one.
+    """Return the caller's name, or None if the claims contain no valid name.
 
-    A token without `sub` belongs to a client (`client_id`, RFC 9068; `azp`, OpenID Connect). Clients have a prefix of
-    their own, so that no subject can take a client's name. FastMCP's `AccessToken.client_id` isn't used: it mixes the
-    three claims, and is "unknown" without them.
+    A token without `sub` belongs to a client (`client_id`, RFC 9068; `azp`, OpenID Connect). The names of clients have
+    their own prefix, so that no subject can get a client's name. This function does not use FastMCP's
+    `AccessToken.client_id`: that attribute mixes the three claims, and is "unknown" without them.
     """
     if "sub" in claims:
         prefix, who = "jwt", claims["sub"]
@@ -141,13 +142,13 @@ def _caller_name(claims: dict[str, Any]) -> str | None:
 
 
 class _File(httpx2.AsyncBaseTransport):
-    """Gives a file's content for each request, since the verifiers ask a URL for their keys."""
+    """A transport that answers every request with the content of a file, because the verifiers read keys from a URL."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer with the file as it is now."""
+        """Return a response with the current content of the file."""
         try:
             return httpx2.Response(200, content=self._path.read_bytes(), request=request)
         except OSError as error:
@@ -159,9 +160,9 @@ def _checked(file: str) -> Path:
     try:
         keys = json.loads(path.read_bytes())["keys"]
     except OSError as error:
-        raise StartupError(f"AUTH_JWT_JWKS={file}: can't be read: {error.strerror}") from None
+        raise StartupError(f"AUTH_JWT_JWKS: {file} cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError):
         keys = None
     if not isinstance(keys, list) or not keys:
-        raise StartupError(f'AUTH_JWT_JWKS={file}: is no JWKS, which is like {{"keys": [{{"kty": "RSA", …}}]}}')
+        raise StartupError(f'AUTH_JWT_JWKS: {file} is not a JWKS; a JWKS looks like {{"keys": [{{"kty": "RSA", …}}]}}')
     return path

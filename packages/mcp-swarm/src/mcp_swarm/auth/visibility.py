@@ -1,4 +1,4 @@
-"""Tools that a caller may not use don't exist for it."""
+"""FastMCP middleware that hides a tool from the callers that may not use it."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from mcp_swarm.auth.caller import may_use
 
 
 class Visibility(Middleware):
-    """Leaves other tools than the caller's out of lists, and answers calls of them as of tools that there aren't.
+    """A middleware that hides forbidden tools in lists and answers a call of one like a call of an unknown tool.
 
-    The fast path looks at the caller's tools itself.
+    The fast path checks the caller's tools itself.
     """
 
     async def on_list_tools(
         self, context: MiddlewareContext[mt.ListToolsRequest], call_next: CallNext[mt.ListToolsRequest, Sequence[Tool]]
     ) -> Sequence[Tool]:
-        """Filter a list."""
+        """Return only the tools that the caller may use."""
         scope = get_http_request().scope
         return [tool for tool in await call_next(context) if may_use(scope, tool.name)]
 
@@ -29,7 +29,7 @@ class Visibility(Middleware):
         context: MiddlewareContext[mt.CallToolRequestParams],
         call_next: CallNext[mt.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Refuse a call of what isn't there for this caller, as FastMCP does: with `NotFoundError`."""
+        """Raise `NotFoundError` for a tool that the caller may not use, as FastMCP does for an unknown tool."""
         name = context.message.name
         if not may_use(get_http_request().scope, name):
             raise NotFoundError(f"Unknown tool: {name!r}")

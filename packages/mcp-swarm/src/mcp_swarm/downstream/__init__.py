@@ -1,4 +1,4 @@
-"""What a tool uses to call an API.
+"""The HTTP client for tools that call an API.
 
 Example:
 
@@ -11,8 +11,9 @@ Example:
         reply = await downstream.get(f"https://api.example.com/rates/{currency}")
         return float(reply.json()["rate"])
 
-The answer is an `httpx2.Response` of status 2xx. Anything else is a `ToolError` that names the host, which a tool may
-leave to its caller. The calls of a process share their connections, and what is known of each host.
+The result is an `httpx2.Response` with a 2xx status. In all other cases the client raises a `ToolError` that names the
+host. A tool may let this error pass to its caller. All calls of a process share their connections and the state of each
+host.
 """
 
 import weakref
@@ -61,21 +62,21 @@ configure = HOSTS.configure
 
 
 def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
-    """A client that connects by what `transport` makes, and shares all else."""
+    """Return a client with its own transport, which `transport` makes. It shares the state of the hosts."""
     made = Downstream(HOSTS, transport)
     _CLIENTS.add(made)
     return made
 
 
 async def close() -> None:
-    """Close all connections; the next call opens others."""
+    """Close all connections. The next call opens new ones."""
     for each in list(_CLIENTS):
         await each.close()
 
 
 @asynccontextmanager
 async def closing() -> AsyncIterator[None]:
-    """Close all connections when the block is left, as the process stops."""
+    """Close all connections on exit, when the process stops."""
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""A circuit breaker: a host that failed repeatedly gets no calls for a while, then one at a time.
+"""A circuit breaker: a host that failed repeatedly gets no calls for a time, then one call at a time.
 
-The states are those of M. Nygard's "Release It!", chapter "Stability Patterns".
+The states come from M. Nygard's "Release It!", chapter "Stability Patterns".
 """
 
 import time
@@ -11,7 +11,7 @@ BreakerState = Literal["closed", "open", "half-open"]
 
 
 class Open(Exception):
-    """No call may be made; one may after `seconds`, which is 0 while one finds out."""
+    """No call is allowed now. The next call is possible after `seconds`; 0 while another call tries the host."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -19,17 +19,22 @@ class Open(Exception):
 
 
 class Breaker:
-    """Closed: calls pass. Open: none does. Half-open: one passes, and what becomes of it decides.
+    """A circuit breaker with three states.
 
-    After so many `failures` in a row it is open, for so many `seconds`.
+    - Closed: all calls pass.
+    - Open: no call passes.
+    - Half-open: one call passes, and its result closes or opens the circuit.
+
+    The circuit opens for `seconds` after `failures` failed calls in a row. `clock` returns seconds.
     """
 
     def __init__(self, failures: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.state: BreakerState = "closed"
         self._most = failures
-        self._seconds = seconds
+        self.seconds = seconds
         self._clock = clock
-        self._failed = 0
+        self.failed = 0
+        """Number of failed calls in a row."""
         self._until = 0.0
         self._turn = 0
 
@@ -41,10 +46,10 @@ class Breaker:
             raise Open(left)
 
     def enter(self) -> int:
-        """Make a call; `leave` when it has ended, however that was. Returns what `leave` needs.
+        """Start a call, and return the value that `leave` needs. Call `leave` after every result of the call.
 
         Raises:
-            Open: it may not be made.
+            Open: the call is not allowed.
         """
         self.check()
         if self.state == "open":
@@ -52,23 +57,23 @@ class Breaker:
         return self._turn
 
     def leave(self, turn: int, good: bool | None) -> None:
-        """Say what became of a call: `good` is None if it tells nothing, as when its caller went away.
+        """Report the result of a call. `good` is None if there is no result, for example because the caller went away.
 
-        `turn` is what `enter` gave. What was begun before the state changed says nothing about how things are now.
+        `turn` is the value that `enter` returned. The result does not count if the state changed after the call began.
         """
         if turn != self._turn:
             return
         if good:
-            self._failed = 0
+            self.failed = 0
             if self.state == "half-open":
                 self._turn_to("closed")
         elif good is False:
-            self._failed += 1
-            if self.state == "half-open" or self._failed >= self._most:
-                self._until = self._clock() + self._seconds
+            self.failed += 1
+            if self.state == "half-open" or self.failed >= self._most:
+                self._until = self._clock() + self.seconds
                 self._turn_to("open")
         elif self.state == "half-open":
-            self._turn_to("open")  # the time is over already, so that the next call finds out
+            self._turn_to("open")  # the time is over already, so the next call tries the host
 
     def _turn_to(self, state: BreakerState) -> None:
         self.state = state

@@ -1,4 +1,4 @@
-"""One call to an API, however often it is tried."""
+"""One call to an API, with its retries."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from mcp_swarm.downstream.hosts import Host
 from mcp_swarm.downstream.retries import pause
 
 _PASSING = frozenset({502, 503, 504})
-"""Statuses that another try may change; 500 is as a rule the request's own."""
+"""HTTP statuses after which a retry may succeed. A 500 usually comes again, because the request causes it."""
 
 
 @dataclass
 class ApiCall:
-    """A request to a host, with at most `retries` tries beyond the first, and `max_bytes` of an answer."""
+    """A request to a host with at most `retries` retries. The response may have `max_bytes` bytes."""
 
     client: httpx2.AsyncClient
     host: Host
@@ -34,12 +34,13 @@ class ApiCall:
     retries: int
     max_bytes: int
     _waits: bool = field(default=False, init=False)
+    """Whether the call waits for other calls to the host."""
 
     async def run(self, seconds: float) -> httpx2.Response:
-        """Make the call, within so many seconds, and count how it ended.
+        """Make the call within `seconds`, retries included, and count its outcome.
 
         Raises:
-            DownstreamError: there is no answer of status 2xx.
+            DownstreamError: there is no response with a 2xx status.
         """
         host = self.host
         host.calls += 1
@@ -57,13 +58,15 @@ class ApiCall:
 
     async def _in_time(self, seconds: float) -> httpx2.Response:
         if seconds <= 0:
-            raise TimedOut(f"no time was left to call {self.host.name}")
+            raise TimedOut(f"{self.host.name} was not called: no time was left")
         try:
             async with asyncio.timeout(seconds) as clock:
                 return await self._with_retries(clock)
         except TimeoutError:
             if self._waits:
-                raise Limited(f"{self.host.name} is busy: other calls to it took all the time") from None
+                raise Limited(
+                    f"{self.host.name} is busy: the call waited for other calls until its time limit"
+                ) from None
             raise TimedOut(f"{self.host.name} did not answer within {round(seconds, 1):g} s") from None
 
     async def _with_retries(self, clock: asyncio.Timeout) -> httpx2.Response:
@@ -80,7 +83,7 @@ class ApiCall:
             await asyncio.sleep(seconds)
 
     def _pause(self, error: Unreachable | BadStatus, tried: int, clock: asyncio.Timeout) -> float | None:
-        """Seconds until the next try; None if there is to be none."""
+        """Return the seconds until the next attempt, or None if there is no further attempt."""
         asked = ""
         if isinstance(error, BadStatus):
             if error.response.status_code not in _PASSING:
@@ -101,11 +104,12 @@ class ApiCall:
                 self._waits = False
                 return await self._judged(clock)
         except Open as opened:
-            when = f"in {opened.seconds:.1f} s" if opened.seconds else "in a moment"
-            raise CircuitOpen(f"{host.name} failed repeatedly: circuit open; try again {when}") from None
+            when = f"next attempt in {opened.seconds:.1f} s" if opened.seconds else "an attempt is in flight"
+            text = f"Circuit open for {host.name} after {host.breaker.failed} failures; {when}"
+            raise CircuitOpen(text) from None
 
     async def _judged(self, clock: asyncio.Timeout) -> httpx2.Response:
-        """Send the request, and let the breaker know how it went."""
+        """Send the request, and report the result to the circuit breaker."""
         turn = self.host.breaker.enter()
         good: bool | None = None
         try:
@@ -118,7 +122,7 @@ class ApiCall:
             good = False
             raise
         except asyncio.CancelledError:
-            good = False if clock.expired() else None  # else its caller went away
+            good = False if clock.expired() else None  # without a timeout, the caller went away
             raise
         finally:
             self.host.leave(turn, good)
@@ -140,17 +144,17 @@ class ApiCall:
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             raise Unreachable(f"{name} can't be reached") from None
         except httpx2.TimeoutException:
-            raise TimedOut(f"{name} sent nothing for too long") from None
+            raise TimedOut(f"{name} sent no data for too long (DOWNSTREAM_READ_SECONDS)") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ProxyError):
-            raise Unreachable(f"{name} broke off the connection") from None
+            raise Unreachable(f"{name} sent no complete response: the connection failed") from None
         return httpx2.Response(response.status_code, headers=response.headers, content=body, request=self.request)
 
     async def _read(self, response: httpx2.Response) -> bytes:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise Unusable(f"{self.host.name} answered with something compressed, which it wasn't asked for")
+            raise Unusable(f"{self.host.name} sent a compressed response, which the request did not allow")
         body = bytearray()
         async for part in response.aiter_raw():
             body += part
             if len(body) > self.max_bytes:
-                raise Unusable(f"the answer of {self.host.name} is larger than {self.max_bytes} bytes")
+                raise Unusable(f"The response of {self.host.name} is larger than {self.max_bytes} bytes")
         return bytes(body)

@@ -1,4 +1,4 @@
-"""The client: what calls have in common."""
+"""The HTTP client of tools, with the settings and connections that its calls share."""
 
 from collections.abc import Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -12,22 +12,25 @@ from mcp_swarm.downstream.errors import Unusable
 from mcp_swarm.downstream.hosts import Hosts
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-"""Methods whose calls may be repeated (RFC 9110, section 9.2.2), since twice does what once does."""
+"""Idempotent methods (RFC 9110, section 9.2.2). The client may retry them: two calls have the same effect as one."""
 
 _MARGIN = 0.05
-"""Seconds before its deadline in which a call is told which host was slow, rather than only that its tool was."""
+"""Seconds between the time limit of a call to a host and the deadline of the tool. So the error names the slow host,
+not only the slow tool."""
 
 
 class ApiCallOptions(TypedDict, total=False):
-    """What may be said of a call.
+    """The options of a call.
 
     Attributes:
-        params: the URL's query.
-        json: the body, to be written as JSON.
-        content: the body as it is.
-        idempotent: whether the call may be repeated; else its method says so.
-        timeout: seconds for all of it; at most what is left of the tool's own call.
-        max_bytes: of the answer.
+        params: the query of the URL.
+        headers: additional headers of the request.
+        json: an object that the client sends as a JSON body.
+        content: the body as bytes or text.
+        auth: an authentication object of httpx2.
+        idempotent: whether the client may retry the call. Default: depends on the method.
+        timeout: time limit for the call with its retries, in seconds. The remaining time of the tool limits it, too.
+        max_bytes: maximum size of the response, in bytes.
     """
 
     params: Mapping[str, str | int | float | bool]
@@ -41,9 +44,9 @@ class ApiCallOptions(TypedDict, total=False):
 
 
 class Downstream:
-    """A client: one pool of connections, opened by the first call and shared by all.
+    """A client with one pool of connections, which its first call opens and all its calls share.
 
-    `transport` makes what connects, where that isn't httpx2's own way.
+    `transport` makes the transport of httpx2. Default: httpx2's own transport.
     """
 
     def __init__(self, hosts: Hosts, transport: Callable[[], httpx2.AsyncBaseTransport] | None = None) -> None:
@@ -52,26 +55,26 @@ class Downstream:
         self._opened: httpx2.AsyncClient | None = None
 
     async def get(self, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
-        """GET; see `request`."""
+        """Make a GET call. See `request`."""
         return await self.request("GET", url, **options)
 
     async def post(self, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
-        """POST, which is tried once unless `idempotent=True` is among the options; see `request`."""
+        """Make a POST call, without retries unless the options contain `idempotent=True`. See `request`."""
         return await self.request("POST", url, **options)
 
     async def request(self, method: str, url: str, **options: Unpack[ApiCallOptions]) -> httpx2.Response:
-        """Call an API. Redirects aren't followed, and cookies not kept.
+        """Call an API. The client does not follow redirects and does not store cookies.
 
         Returns:
-            An answer with a status of 2xx, read to its end.
+            The complete response, with a 2xx status.
 
         Raises:
-            Unreachable: there was no connection, or it broke off.
-            TimedOut: it took too long.
-            CircuitOpen: calls to the host have failed; none is made for a while.
-            Limited: there are as many calls to the host as may be.
-            BadStatus: the answer has another status.
-            Unusable: the answer is too large, or compressed; or `url` is no URL that can be called.
+            Unreachable: there was no connection, or the connection failed.
+            TimedOut: the call took too long.
+            CircuitOpen: earlier calls to the host failed, and the circuit is open.
+            Limited: the limit of calls to the host is reached.
+            BadStatus: the response has another status.
+            Unusable: the response is too large or compressed, or `url` is not valid.
         """
         settings = self._hosts.settings
         request = self._request(method, url, options)
@@ -90,7 +93,7 @@ class Downstream:
         return await call.run(seconds if left is None else min(seconds, left - _MARGIN))
 
     async def close(self) -> None:
-        """Close the connections; the next call opens others."""
+        """Close the connections. The next call opens new ones."""
         client, self._opened = self._opened, None
         if client is not None:
             await client.aclose()
@@ -106,9 +109,9 @@ class Downstream:
                 content=options.get("content"),
             )
         except httpx2.InvalidURL:
-            raise Unusable("that is no URL, or one that is too long") from None
+            raise Unusable("The URL is not valid or is too long") from None
         if request.url.scheme not in ("http", "https") or not request.url.host:
-            raise Unusable("that is no URL that begins with http:// or https:// and a host's name")
+            raise Unusable("The URL is not valid: it must begin with http:// or https:// and the name of a host")
         return request
 
     def _client(self) -> httpx2.AsyncClient:
@@ -117,11 +120,11 @@ class Downstream:
             read = settings.downstream_read_seconds
             self._opened = httpx2.AsyncClient(
                 transport=self._transport() if self._transport else None,
-                # Not compressed, so that what comes is as large as it will be.
+                # No compression, so that the received size is the final size.
                 headers={"Accept-Encoding": "identity"},
-                # One caller's cookies would be sent with the next one's call.
+                # No cookies, because the client would send one caller's cookies with the call of another caller.
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                # Each host's places bound how many there are.
+                # The limit of calls to each host also limits the connections.
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
                 timeout=httpx2.Timeout(read, connect=settings.downstream_connect_seconds, pool=None),
             )

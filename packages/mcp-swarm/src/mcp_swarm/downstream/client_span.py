@@ -1,4 +1,4 @@
-"""The span of a request to another host."""
+"""The tracing span of a request to another host."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +16,13 @@ _tracer = trace.get_tracer("mcp-swarm", __version__)
 
 @contextmanager
 def client_span(request: httpx2.Request) -> Iterator[Callable[[int], None]]:
-    """Send a request within a span of its own, which it tells the host of; as OpenTelemetry's conventions for HTTP say.
+    """Run the block in a span for a request, and add the span's trace context to the request's headers.
 
-    The URL is noted without its query, where many an API wants its key.
+    The names and attributes follow OpenTelemetry's conventions for HTTP. The URL in the span has no query, because many
+    APIs expect their key there.
 
     Yields:
-        What takes the status of the answer.
+        A function that takes the HTTP status of the response.
     """
     url = request.url
     about: dict[str, str | int] = {

@@ -1,16 +1,16 @@
-"""Until when the call that is being answered has time, for whatever works for it."""
+"""The deadline of the current call, for all code that works for this call."""
 
 import time
 from contextvars import ContextVar
 
 END: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""By the monotonic clock, which tools in threads can read, too; they have no event loop to ask."""
+"""The deadline by the monotonic clock. Tools in threads can read this clock, although they have no event loop."""
 
 
 def until(seconds: float | None) -> None:
-    """Give what runs in this context so much time from now, and never more than it has already.
+    """Set the deadline of this context to `seconds` from now. An earlier deadline stays.
 
-    None is no end at all, for work that outlives the call that began it.
+    None removes the deadline, for work that continues after its call has ended.
     """
     if seconds is None:
         END.set(None)
@@ -20,6 +20,6 @@ def until(seconds: float | None) -> None:
 
 
 def remaining() -> float | None:
-    """Seconds that are left, 0 when the time is over; None if there is no end."""
+    """Return the remaining seconds, 0 after the deadline, or None without a deadline."""
     end = END.get()
     return None if end is None else max(0.0, end - time.monotonic())

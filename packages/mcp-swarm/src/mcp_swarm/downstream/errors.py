@@ -1,6 +1,6 @@
-"""What can go wrong with a call to an API, in words for the caller of the tool that made it.
+"""The errors of a call to an API. Their texts are for the caller of the tool.
 
-They name the host, and never the URL's path and query nor anything that the host said.
+A text names the host. It never contains the path or query of the URL, or any content from the host.
 """
 
 import logging
@@ -14,43 +14,43 @@ OUTCOMES: tuple[ApiOutcome, ...] = "ok", "error", "timeout", "open", "limited"
 
 
 class DownstreamError(ToolError):
-    """An API gave no answer that can be used. A tool may catch it; else its caller reads it."""
+    """An API gave no usable response. A tool may catch this error; otherwise the caller of the tool gets its text."""
 
     outcome: ClassVar[ApiOutcome] = "error"
 
     def __init__(self, message: str) -> None:
-        # `mcp_swarm.components.call_limits` logs what callers are told.
+        # `mcp_swarm.components.call_limits` logs the errors that callers get.
         super().__init__(message, log_level=logging.DEBUG)
 
 
 class Unreachable(DownstreamError):
-    """There is no connection, or it broke off."""
+    """There was no connection to the host, or the connection failed."""
 
 
 class TimedOut(DownstreamError):
-    """It took too long."""
+    """The call took too long."""
 
     outcome = "timeout"
 
 
 class CircuitOpen(DownstreamError):
-    """The circuit of the host is open for a while, since calls to it have failed."""
+    """The circuit of the host is open, because calls to it failed."""
 
     outcome = "open"
 
 
 class Limited(DownstreamError):
-    """There are as many calls to the host as may be."""
+    """The limit of calls to the host is reached."""
 
     outcome = "limited"
 
 
 class Unusable(DownstreamError):
-    """The answer is too large, or compressed."""
+    """The response is too large or compressed, or the URL is not valid."""
 
 
 class BadStatus(DownstreamError):
-    """The answer's status isn't 2xx."""
+    """The status of the response is not 2xx."""
 
     def __init__(self, message: str, response: httpx2.Response | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What is known of each host that is called."""
+"""The state of each host that tools call."""
 
 import asyncio
 import logging
@@ -14,14 +14,14 @@ from mcp_swarm.settings.downstream import DownstreamSettings
 logger = logging.getLogger(__name__)
 
 MOST = 256
-"""Hosts that are remembered; which one a caller may name is a tool's to bound."""
+"""Maximum number of hosts with a stored state. A tool must limit the hosts that its callers may name."""
 
 
 class Host:
-    """One of them; `name` has its port, unless that is the scheme's own.
+    """The state of a host. `name` includes the port, unless it is the default port of the scheme.
 
-    It has places for calls, and as many to wait for one, first come, first served. More that wait would fill the
-    replica (`MAX_IN_FLIGHT`) with calls of a host that is slow.
+    The number of calls to a host is limited, and the same number of calls may wait, in their order of arrival. With
+    more waiting calls, a slow host could fill the replica (`MAX_IN_FLIGHT`).
     """
 
     def __init__(self, name: str, settings: DownstreamSettings) -> None:
@@ -30,9 +30,9 @@ class Host:
         self.budget = Budget()
         self.outcomes: dict[ApiOutcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.retries = 0
-        """Tries beyond the first of each call."""
+        """Number of retries."""
         self.calls = 0
-        """That are under way, whether they run, wait, or pause between two tries."""
+        """Number of calls that run, wait, or pause between two attempts."""
         self.places = settings.downstream_concurrency
         self.running = 0
         self.waiting = 0
@@ -40,13 +40,14 @@ class Host:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Have a place within the block.
+        """Occupy one of the places for calls to the host while the context is open.
 
         Raises:
-            Limited: none is free, nor one to wait at.
+            Limited: all places are taken, and the maximum number of calls waits.
         """
         if self._free.locked() and self.waiting >= self.places:
-            raise Limited(f"{self.name} is busy: {self.places} calls to it run, and as many wait")
+            limit = f"{self.places} calls run (DOWNSTREAM_CONCURRENCY)"
+            raise Limited(f"{self.name} is busy: {limit} and {self.places} wait; retry later")
         self.waiting += 1
         try:
             await self._free.acquire()
@@ -60,25 +61,26 @@ class Host:
             self._free.release()
 
     def leave(self, turn: int, good: bool | None) -> None:
-        """As `Breaker.leave`, and log what changes."""
+        """Call `Breaker.leave`, and log a change of its state."""
         before = self.breaker.state
         self.breaker.leave(turn, good)
         if before == "closed" and self.breaker.state == "open":
-            logger.warning("%s failed repeatedly: circuit open; one call at a time tries it again", self.name)
+            text = "Circuit open for %s after %d failures; next attempt in %g s"
+            logger.warning(text, self.name, self.breaker.failed, self.breaker.seconds)
         elif before == "half-open" and self.breaker.state == "closed":
-            logger.info("%s is back", self.name)
+            logger.info("Circuit closed for %s: the host answers again", self.name)
 
 
 class Hosts:
-    """Those that were called last."""
+    """The hosts that tools called last."""
 
     def __init__(self, settings: DownstreamSettings) -> None:
         self.settings = settings
-        """Of hosts that are called for the first time from now on."""
+        """The settings for hosts that tools call for the first time from now on."""
         self.known: OrderedDict[str, Host] = OrderedDict()
 
     def of(self, name: str) -> Host:
-        """A host by its name. Those that were called longest ago are forgotten, but none that is being called."""
+        """Return the host of a name. At the limit, drop the hosts without calls that were used longest ago."""
         if name not in self.known:
             if len(self.known) >= MOST:
                 idle = [old for old, host in self.known.items() if not host.calls]
@@ -89,6 +91,6 @@ class Hosts:
         return self.known[name]
 
     def configure(self, settings: DownstreamSettings) -> None:
-        """Forget all hosts, and go by these settings."""
+        """Drop the state of all hosts, and use these settings."""
         self.settings = settings
         self.known.clear()

@@ -1,4 +1,4 @@
-"""The APIs that tools call, as `mcp_swarm.downstream` knows them."""
+"""Metrics about the APIs that tools call."""
 
 from collections.abc import Iterator
 
@@ -12,17 +12,20 @@ _BY_HOST = ("host",)
 
 
 class DownstreamMetrics(Collector):
-    """Tells of each host; of at most as many as are remembered."""
+    """The metrics of each host with a stored state."""
 
     def collect(self) -> Iterator[Metric]:
-        """As they are now."""
+        """Return the current metrics."""
         calls = CounterMetricFamily(
-            "mcp_downstream_requests", "Calls of APIs: ok, error, timeout, open, limited.", None, ("host", "outcome")
+            "mcp_downstream_requests", "Number of calls to APIs, by host and outcome.", None, ("host", "outcome")
         )
-        retries = CounterMetricFamily("mcp_downstream_retries", "Tries beyond a call's first.", None, _BY_HOST)
-        running = GaugeMetricFamily("mcp_downstream_in_flight", "Calls of APIs that run.", None, _BY_HOST)
+        retries = CounterMetricFamily("mcp_downstream_retries", "Number of retries of calls to APIs.", None, _BY_HOST)
+        running = GaugeMetricFamily("mcp_downstream_in_flight", "Number of calls to APIs that run now.", None, _BY_HOST)
         breaker = GaugeMetricFamily(
-            "mcp_downstream_breaker_state", "0 closed; 1 half-open; 2 open: no calls are made.", None, _BY_HOST
+            "mcp_downstream_breaker_state",
+            "State of the circuit breaker: 0 closed, 1 half-open, 2 open.",
+            None,
+            _BY_HOST,
         )
         for name, host in HOSTS.known.items():
             for outcome, count in host.outcomes.items():

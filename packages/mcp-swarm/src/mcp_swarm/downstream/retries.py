@@ -1,7 +1,7 @@
-"""How many retries there may be, and when: where everything fails, they would multiply the load that may be the cause.
+"""The number and the pauses of retries. When all calls fail, retries would multiply the load that may be the cause.
 
-A pause is random and grows with each try ("full jitter" in M. Brooker's "Exponential Backoff And Jitter", AWS
-Architecture Blog), so that callers who failed together don't come back together.
+A pause is random and grows with each attempt ("full jitter" in M. Brooker's "Exponential Backoff And Jitter", AWS
+Architecture Blog), so that callers that failed together do not retry together.
 """
 
 import datetime
@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 
 SHARE = 0.2
-"""Retries for each call."""
+"""Number of retries that each call adds to the budget."""
 
 PER_SECOND = 2.0
-"""Retries that there may be anyway, so that a call now and then has its own."""
+"""Number of retries that each second adds to the budget, so that a single call may have its retries."""
 
 _MOST = 10.0
 _FIRST_PAUSE = 0.1
@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 2.0
 
 
 class Budget:
-    """Fills by calls and by time (`clock`, in seconds), and is spent by retries."""
+    """The budget of retries. Calls and time fill it, and retries use it. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,11 +30,11 @@ class Budget:
         self._at = clock()
 
     def earn(self) -> None:
-        """Count a call."""
+        """Add the share of a call to the budget."""
         self._left = min(_MOST, self._left + SHARE)
 
     def spend(self) -> bool:
-        """Take what a retry costs; whether there was as much."""
+        """Take one retry from the budget. Return whether the budget had one."""
         now = self._clock()
         self._left, self._at = min(_MOST, self._left + (now - self._at) * PER_SECOND), now
         if self._left < 1:
@@ -44,7 +44,10 @@ class Budget:
 
 
 def pause(tried: int, retry_after: str = "") -> float:
-    """Seconds until the next try after `tried`, 1 or more; on top of the host's `Retry-After` (RFC 9110, 10.2.3)."""
+    """Return the seconds until the next attempt after `tried` attempts (1 or more).
+
+    The pause is added to the host's `Retry-After` header (RFC 9110, section 10.2.3).
+    """
     jitter = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
     return _asked(retry_after) + jitter
 
@@ -56,6 +59,6 @@ def _asked(retry_after: str) -> float:
         at = email.utils.parsedate_to_datetime(retry_after)
     except ValueError:
         return 0.0
-    if at.tzinfo is None:  # "-0000", which is UTC
+    if at.tzinfo is None:  # the time zone "-0000" means UTC
         at = at.replace(tzinfo=datetime.UTC)
     return max(0.0, (at - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -1,1 +1,1 @@
-"""What a replica tells of itself at `/metrics`."""
+"""The metrics that a replica serves at `/metrics`."""

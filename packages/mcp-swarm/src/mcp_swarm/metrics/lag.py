@@ -1,4 +1,4 @@
-"""How late the event loop runs what is due: what every request waits for besides its own work."""
+"""The event loop lag: the delay with which the event loop runs a timer. Every request waits for this time, too."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,19 +10,19 @@ from prometheus_client.registry import Collector
 from mcp_swarm.metrics.durations import Durations
 
 _APART = 0.25
-"""Seconds between two looks."""
+"""Time between two measurements, in seconds."""
 _BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class LoopLag(Collector):
-    """Has a timer run again and again, and notes how late it does."""
+    """The histogram of the event loop lag. A timer runs again and again, and this class records its delay."""
 
     def __init__(self) -> None:
         self._late = Durations(_BOUNDS)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Look meanwhile."""
+        """Measure the lag while the context is open."""
         self._wait(asyncio.get_running_loop())
         try:
             yield
@@ -38,7 +38,8 @@ class LoopLag(Collector):
         self._wait(loop)
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """All looks."""
-        family = HistogramMetricFamily("mcp_event_loop_lag_seconds", "How late the event loop runs a timer.")
+        """Return the histogram of all measurements."""
+        text = "Delay with which the event loop runs a timer, in seconds."
+        family = HistogramMetricFamily("mcp_event_loop_lag_seconds", text)
         self._late.add_to(family)
         yield family

@@ -1,4 +1,4 @@
-"""`GET /metrics`, as Prometheus reads it."""
+"""The route `GET /metrics` for Prometheus."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,9 +17,10 @@ PATH = "/metrics"
 def metrics_route(
     collectors: Iterable[Collector], look: Callable[[], Awaitable[None]], token: SecretStr | None
 ) -> Route:
-    """`/metrics`: the classic text format, or OpenMetrics for who accepts it. Callers show the token, if there is one.
+    """Return the route `/metrics`. It replies in the classic text format, or in OpenMetrics if the client accepts it.
 
-    `look` gets what a collector can't ask for by itself, before each reply.
+    If `token` is set, the client must send it. The route awaits `look` before each reply: `look` fetches the values
+    that a collector cannot get without waiting.
     """
     registry = CollectorRegistry(auto_describe=False)
     for collector in collectors:
@@ -32,7 +33,7 @@ def metrics_route(
         if shown is not None:
             scheme, _, given = request.headers.get("authorization", "").partition(" ")
             if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
-                text = "Send the header Authorization: Bearer <METRICS_TOKEN>."
+                text = "The metrics need a token; send the header Authorization: Bearer <METRICS_TOKEN>."
                 return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
         await look()
         encode, content_type = choose_encoder(request.headers.get("accept", ""))

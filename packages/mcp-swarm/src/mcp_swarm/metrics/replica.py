@@ -1,4 +1,4 @@
-"""The state that a replica is in, as gauges."""
+"""Metrics about the state of a replica."""
 
 import platform
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _REQUESTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000)
 
 @dataclass(eq=False)
 class ReplicaMetrics(Collector):
-    """Who answers, and how busy it is; `fleet` has the rates that all replicas share, if they do."""
+    """Metrics about a replica and its load. `fleet` has the rate limits that replicas share; None without Redis."""
 
     name: str
     lifecycle: Lifecycle
@@ -36,25 +36,27 @@ class ReplicaMetrics(Collector):
         self.connections.closed = self._carried.observe
 
     def collect(self) -> Iterator[Metric]:
-        """All of it."""
+        """Return all metrics."""
         info = ("replica", "version", "python", "fastmcp")
-        family = Gauge("mcp_replica_info", "Which replica this is, and what it runs; always 1.", None, info)
+        family = Gauge("mcp_replica_info", "Name of the replica and versions of its software; always 1.", None, info)
         family.add_metric((self.name, __version__, platform.python_version(), fastmcp.__version__), 1)
         yield family
-        yield Gauge("mcp_replicas", "How many replicas there are to be, by MCP_REPLICAS.", self.peers.meant)
-        yield Gauge("mcp_replicas_seen", "How many replicas there are, as far as this one knows.", self.peers.count)
+        yield Gauge("mcp_replicas", "Number of replicas that MCP_REPLICAS sets.", self.peers.planned)
+        yield Gauge("mcp_replicas_seen", "Number of running replicas that this replica sees.", self.peers.count)
         draining = self.lifecycle.state == "draining"
         yield Gauge("mcp_replica_draining", "1 while the replica drains.", draining)
-        yield Gauge("mcp_requests_in_flight", "Requests that arrive or are answered.", self.in_flight.count)
-        yield Gauge("mcp_requests_in_flight_max", "Calls at once, beyond which: 503.", self.in_flight.most)
+        yield Gauge("mcp_requests_in_flight", "Number of requests in flight.", self.in_flight.count)
+        text = "Maximum number of requests in flight; a further request gets HTTP 503."
+        yield Gauge("mcp_requests_in_flight_max", text, self.in_flight.most)
         connections, closed = self.connections, sum(self._carried.counts)
-        yield Gauge("mcp_connections", "Connections that are open.", connections.opened - closed)
-        yield Gauge("mcp_connections_max", "Connections at once.", connections.settings.max_connections)
-        yield CounterMetricFamily("mcp_connections_opened", "Connections that were opened.", connections.opened)
-        carried = HistogramMetricFamily("mcp_connection_requests", "Requests of a connection, when it has ended.")
+        yield Gauge("mcp_connections", "Number of open connections.", connections.opened - closed)
+        yield Gauge("mcp_connections_max", "Maximum number of open connections.", connections.settings.max_connections)
+        yield CounterMetricFamily("mcp_connections_opened", "Number of opened connections.", connections.opened)
+        text = "Number of requests on a connection, counted when the connection closes."
+        carried = HistogramMetricFamily("mcp_connection_requests", text)
         self._carried.add_to(carried)
         yield carried
         if self.fleet is not None:
-            told = "Whether callers' rates hold by replica, since Redis can't be reached."
-            yield Gauge("mcp_rates_alone", told, self.fleet.alone)
-            yield CounterMetricFamily("mcp_rates_outages", "How often that began.", self.fleet.outages)
+            text = "1 while the replica applies its share of the rate limits, because Redis can't be reached."
+            yield Gauge("mcp_rates_alone", text, self.fleet.alone)
+            yield CounterMetricFamily("mcp_rates_outages", "Number of such outages of Redis.", self.fleet.outages)

@@ -1,4 +1,4 @@
-"""What was asked of a replica, how it ended and how long it took."""
+"""Metrics about the requests of a replica: their number, outcome and duration."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +15,11 @@ from mcp_swarm.metrics.durations import Durations
 _TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
 _METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | _TASK_METHODS
 _HTTP = "http"
-"""The method of what is no message of MCP: `/version`, `/jobs` …"""
+"""Label `method` of a request that is not an MCP message: `/version`, `/jobs` …"""
 _NO_WAY = ("", "")
 _REFUSED = {401: "auth", 403: "auth", 408: "slow", 413: "size", 429: "rate"}
 _LISTEN = "subscriptions/listen"
-"""Whose duration is how long the caller listened."""
+"""A method that the duration histogram leaves out: its duration is the time for which the client listened."""
 
 
 @dataclass(slots=True)
@@ -31,21 +31,21 @@ class _Series:
 
 
 class RequestMetrics(Collector):
-    """Counts requests; what callers make up (an unknown tool, an unknown method) is one label.
+    """The counters of requests. All unknown tools share one label, and all unknown methods share another one.
 
-    `tools` gives those that there are; it is asked again whenever a name isn't known.
+    `tools` returns the existing tools. This class calls it again for each new name.
     """
 
     def __init__(self, tools: Callable[[], Mapping[str, object]], draining: Callable[[], bool]) -> None:
         self._tools = tools
         self._draining = draining
         self._known: dict[object, _Series] = {}
-        """By what a request was, as it is noted in its scope; names that callers made up aren't kept."""
+        """A cache of the series by values of the scope. It does not store unknown names, which clients can invent."""
         self._series: dict[tuple[str, ...], _Series] = {}
         self._durations: dict[tuple[str, str], Durations] = {}
 
     def counting(self, write: Write) -> Write:
-        """What counts a request that was answered, besides writing its line of the access log."""
+        """Return a function that writes the access log entry of a request and counts the request."""
         known = self._known
 
         def count(identity: str, scope: Scope, status: int, seconds: float) -> None:
@@ -53,30 +53,30 @@ class RequestMetrics(Collector):
             what = (scope.get(CALLED), scope.get(PATH_TAKEN, _NO_WAY), status, scope.get(FAILED))
             series = known.get(what) or self._new(*what)
             series.count += 1
-            durations = series.durations  # as `observe`, with a call less
+            durations = series.durations  # the body of `observe`, without a function call
             durations.counts[bisect_left(durations.bounds, seconds)] += 1
             durations.total += seconds
 
         return count
 
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
-        """All that was counted."""
+        """Return the counters and the histogram."""
         names = ("method", "tool", "protocol", "path", "outcome")
-        told = "Requests that were answered, refused, or given up."
-        requests = CounterMetricFamily("mcp_requests", told, None, names)
+        text = "Number of requests that were answered, refused or abandoned."
+        requests = CounterMetricFamily("mcp_requests", text, None, names)
         refused = dict.fromkeys((*sorted(set(_REFUSED.values())), "draining", "overload"), 0)
         for series in self._series.values():
             requests.add_metric(series.labels, series.count)
             if series.refused:
                 refused[series.refused] += series.count
         yield requests
-        family = CounterMetricFamily("mcp_refused", "Requests that were refused before any work.", None, ("reason",))
+        text = "Number of requests that were refused before any work."
+        family = CounterMetricFamily("mcp_refused", text, None, ("reason",))
         for reason, count in refused.items():
             family.add_metric((reason,), count)
         yield family
-        seconds = HistogramMetricFamily(
-            "mcp_request_duration_seconds", "From a request's head to the end of its reply.", labels=("method", "tool")
-        )
+        text = "Time from the request head to the end of the reply, in seconds."
+        seconds = HistogramMetricFamily("mcp_request_duration_seconds", text, labels=("method", "tool"))
         for labels, durations in self._durations.items():
             if labels[0] != _LISTEN:
                 durations.add_to(seconds, labels)

@@ -1,1 +1,1 @@
-"""How many calls a caller may make, in the fleet or in each replica."""
+"""Rate limits of callers, for all replicas together or for each replica."""

@@ -1,4 +1,4 @@
-"""Token buckets in this process."""
+"""Token buckets in the memory of this process."""
 
 import time
 from collections.abc import Callable
@@ -7,35 +7,35 @@ from dataclasses import dataclass
 from mcp_swarm.settings.rate import Rate
 
 _MOST = 10_000
-"""Callers that are remembered; those whose buckets are full again are forgotten first, which changes nothing."""
+"""Maximum number of callers with a bucket. Full buckets are dropped first, because a new bucket is full, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a call may go on, and how many tokens are left if not."""
+    """The decision about a call. A refusal also has the number of tokens that remain."""
 
     granted: bool
     remaining: float = 0
     wait: float = 0
-    """Seconds after which it may be tried again; 0 if it was refused for the calls that run."""
+    """Seconds until the caller may retry. 0: the reason of the refusal is the number of calls in flight."""
 
 
 GRANTED = Verdict(granted=True)
 
 
 class Buckets:
-    """A bucket for each caller, and how many of its calls run here. `clock` tells seconds."""
+    """The bucket and the number of calls in flight of each caller. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.running: dict[str, int] = {}
-        """By caller; none that is 0."""
+        """Number of calls in flight by caller, without callers that have none."""
         self._clock = clock
         self._buckets: dict[str, tuple[float, float, Rate]] = {}
 
     def take(self, name: str, rate: Rate, cost: float) -> Verdict:
-        """Take `cost` tokens out of a caller's bucket, if there are as many; a call that is granted runs then.
+        """Take `cost` tokens from a caller's bucket if it has enough, and count the granted call as in flight.
 
-        More tokens than a bucket holds count as all of it.
+        A cost above the size of the bucket counts as the size of the bucket.
         """
         if rate.concurrent and self.running.get(name, 0) >= rate.concurrent:
             return Verdict(granted=False)
@@ -45,11 +45,11 @@ class Buckets:
         return verdict
 
     def enter(self, name: str) -> None:
-        """Count one more call that runs."""
+        """Count one more call in flight."""
         self.running[name] = self.running.get(name, 0) + 1
 
     def leave(self, name: str) -> None:
-        """Count one less."""
+        """Count one call in flight less."""
         self.running[name] -= 1
         if not self.running[name]:
             del self.running[name]

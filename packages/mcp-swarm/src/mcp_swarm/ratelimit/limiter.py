@@ -1,4 +1,4 @@
-"""What lets calls in by their callers' rates."""
+"""The rate limiter, which refuses calls beyond a caller's rate limit."""
 
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,7 +26,10 @@ _ALL_CALLERS = "all"
 
 
 class RateLimiter:
-    """Lets calls in, or refuses them with 429. Without Redis a caller's rate holds in each replica by itself."""
+    """The rate limiter. It refuses a call beyond a limit with HTTP 429.
+
+    With Redis all replicas share a caller's rate limit. Without Redis each replica applies the whole limit by itself.
+    """
 
     def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
         self._rate = settings.rate
@@ -39,19 +42,19 @@ class RateLimiter:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Bound calls meanwhile; those by which a replica warms up are nobody's."""
+        """Apply the limits while the context is open. The calls that warm up a replica come before that."""
         async with self.fleet.running() if self.fleet is not None else nullcontext():
             self._bounds = True
             yield
 
     async def enter(self, scope: Scope, tool: str, identity: int | str | None) -> Callable[[], None] | None:
-        """Let a call of a tool or job in; `tool` is empty for a request of another kind, which costs 1.
+        """Accept or refuse a call of a tool or job. `tool` is empty for any other request, which costs 1.
 
         Returns:
-            What to call when it is answered, if anything.
+            A function to call when the request is answered, or None if there is nothing to do.
 
         Raises:
-            Refused: 429.
+            Refused: the caller or the replica is at a limit (HTTP 429).
         """
         if not self._bounds:
             return None
@@ -77,24 +80,24 @@ class RateLimiter:
 
 
 def rate_limiter(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:
-    """The limiter, if the settings bound anything or may do so by keys."""
+    """Return the rate limiter, or None if there is no limit. A file of API keys may contain limits."""
     bounds = settings.rate.bounds or settings.replica_rate.bounds or settings.api_keys_file
     return RateLimiter(settings, redis, replica, peers) if bounds else None
 
 
 def _cost(costs: Sequence[tuple[str, int]], tool: str) -> int:
-    """What the first pattern says that a tool's name fits."""
+    """Return the cost of a tool: the cost of the first pattern that matches its name, else 1."""
     return next((cost for pattern, cost in costs if fnmatchcase(tool, pattern)), 1)
 
 
 def _refusal(rate: Rate, verdict: Verdict, identity: int | str | None) -> Refused:
-    """429 (RFC 6585, section 4) with the fields of draft-ietf-httpapi-ratelimit-headers-06, section 5."""
+    """Return HTTP 429 (RFC 6585, section 4) with the headers of draft-ietf-httpapi-ratelimit-headers-06, section 5."""
     wait = max(1, math.ceil(verdict.wait))
     if verdict.wait:
-        text = f"Too many calls: {rate} are allowed; try again in {wait} s."
+        text = f"Too many calls: the rate limit is {rate}; retry in {wait} s."
         limit, reason = rate.calls, "rate"
     else:
-        text = f"Too many calls at once: {rate.concurrent} are allowed; try again when one is answered."
+        text = f"Too many calls in flight: the limit is {rate.concurrent}; retry when one of them ends."
         limit, reason = rate.concurrent, "concurrent"
     headers = {
         "Retry-After": str(wait),

@@ -1,7 +1,7 @@
-"""Token buckets that all replicas share, in Redis.
+"""Token buckets in Redis, which all replicas share.
 
-What comes while Redis is being asked waits and is asked for together: a call costs one round trip at most, and under
-load a part of one. Time is Redis's own, so that replicas' clocks don't matter.
+Calls that arrive during a request to Redis wait and form the next request together. So a call costs at most one round
+trip, and less under load. The script uses the clock of Redis, so that the clocks of the replicas do not matter.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 0.25
-"""Time for Redis to answer. A call waits this long once in an outage; then no more, until Redis is back."""
+"""Time limit for an answer of Redis. In an outage only the first calls wait this long; later calls do not wait."""
 _RETRY_SECONDS = 0.5
 _TOLD_SECONDS = 2.0
-"""Between two reports of the calls that go on running."""
+"""Time between two reports to Redis of the calls that are still in flight."""
 
 _TAKE = """
 local time = redis.call('TIME')
@@ -76,13 +76,17 @@ for number, key in ipairs(KEYS) do
 end
 return answers
 """
-"""For each key: rate, burst and bound, a call's cost, how many such calls there are, and how many of that caller's run
-here; answered by how many of them may go on, the tokens left, and the seconds until the next may."""
+"""A script that takes tokens for several groups of calls.
+
+The arguments of each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls that
+wait, and number of the caller's calls in flight on this replica. The answer for each key: number of granted calls,
+remaining tokens, and seconds until the next call is possible.
+"""
 
 
 @dataclass(slots=True)
 class _Wish:
-    """Calls of one caller and one cost that wait for an answer; none of them if only those that run are to be told."""
+    """Calls of one caller with one cost that wait for an answer. Without calls: a report of the calls in flight."""
 
     name: str
     rate: Rate
@@ -91,14 +95,15 @@ class _Wish:
 
 
 class SharedBuckets:
-    """Takes tokens for all replicas; `prefix` is that of their keys in Redis.
+    """The buckets that all replicas share. `prefix` is the prefix of their keys in Redis.
 
-    While Redis can't be reached, each replica goes on with its share of the rate.
+    While Redis can't be reached, each replica applies its share of a rate limit: the limit divided by the number of
+    replicas.
     """
 
     def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers) -> None:
         self.alone = False
-        """Whether this replica goes by its share, since Redis can't be reached."""
+        """Whether this replica applies its share of each limit, because Redis can't be reached."""
         self.outages = 0
         self._redis = redis
         self._prefix = f"{prefix}:rate:"
@@ -112,7 +117,7 @@ class SharedBuckets:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, name: str, rate: Rate, cost: float) -> Verdict:
-        """Take tokens out of a caller's bucket, if there are as many; a call that is granted runs then."""
+        """Take `cost` tokens from a caller's bucket if it has enough, and count the granted call as in flight."""
         if self.alone:
             return self._by_share(name, rate, cost)
         if rate.concurrent:
@@ -127,14 +132,14 @@ class SharedBuckets:
             raise
 
     def leave(self, name: str, rate: Rate) -> None:
-        """A call was answered: there may be one more at once, here or elsewhere."""
+        """Count one call in flight less, and report it, so that any replica may accept another call."""
         if rate.concurrent:
             self._own.leave(name)
             if not self.alone:
                 self._wish(name, rate, 0)
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Tell others meanwhile of the calls that go on running here."""
+        """Report the calls in flight on this replica to Redis at intervals, while the context is open."""
         return meanwhile(self._tell())
 
     def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
@@ -143,7 +148,7 @@ class SharedBuckets:
             wish = self._wishes[name, cost] = _Wish(name, rate, cost)
         if not self._asking:
             self._asking = True
-            asyncio.get_running_loop().call_soon(self._ask)  # after all requests of this turn of the loop
+            asyncio.get_running_loop().call_soon(self._ask)  # collects the requests that are ready now
         return wish
 
     def _ask(self) -> None:
@@ -157,7 +162,7 @@ class SharedBuckets:
 
     async def _answer(self, wishes: list[_Wish]) -> None:
         for wish in wishes:
-            wish.answers = [answer for answer in wish.answers if not answer.done()]  # whose caller has gone
+            wish.answers = [answer for answer in wish.answers if not answer.done()]  # a client may have gone
         said = await self._said(wishes)
         if said is None:
             for wish in [*wishes, *self._wishes.values()]:
@@ -182,8 +187,8 @@ class SharedBuckets:
             granted = max(0, granted - 1)
 
     async def _said(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
-        """For each wish how many of its calls may go on, and what the others are told; None if Redis says nothing."""
-        from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
+        """Return the number of granted calls and the verdict for the others, per wish. None: Redis does not answer."""
+        from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
 
         arguments: list[str | float] = [self._replica, 3 * _TOLD_SECONDS]
         for wish in wishes:
@@ -205,7 +210,7 @@ class SharedBuckets:
             return
         self.alone = True
         self.outages += 1
-        text = "Redis can't be reached, so callers' rates hold by replica, 1/%d for each: %s"
+        text = "Redis can't be reached: this replica applies 1/%d of each rate limit by itself: %s"
         logger.warning(text, self._peers.count, reason(error))
         self._begin(self._return())
 
@@ -218,7 +223,7 @@ class SharedBuckets:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     await self._redis.ping()
                 self.alone = False
-        logger.warning("Redis is back, and callers' rates hold for all replicas together again")
+        logger.warning("Redis can be reached again: all replicas share the rate limits")
 
     async def _tell(self) -> None:
         while True:

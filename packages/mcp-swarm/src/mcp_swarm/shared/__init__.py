@@ -1,1 +1,1 @@
-"""What replicas share, and nothing else they do: see the table in README."""
+"""Everything that replicas share. The README has a table of it."""

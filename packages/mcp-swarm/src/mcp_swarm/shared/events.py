@@ -1,4 +1,4 @@
-"""Change events on their way from the replica where something changed to the listeners on every replica."""
+"""Delivery of change events from one replica to the listeners on all replicas."""
 
 import asyncio
 import contextlib
@@ -36,11 +36,12 @@ _START_SECONDS = 1.0
 
 
 class RedisBus(InMemorySubscriptionBus):
-    """The SDK's `SubscriptionBus` over a Redis channel: every replica hears what any replica publishes.
+    """The SDK's `SubscriptionBus` over a Redis channel: every replica gets the events of all replicas.
 
-    An event that is published while Redis can't be reached is delivered on its own replica only. There is no replay,
-    as the protocol has none: an event says "this changed", and whoever missed it sees so when it looks. `channel` is
-    the same for all replicas of one server, and no other's.
+    While Redis can't be reached, a replica delivers its events to its own listeners only. Lost events are not sent
+    later, because the protocol has no replay: an event says only that something changed, and a client that missed it
+    finds the change at its next request. All replicas of one server use the same `channel`, and no other server uses
+    it.
     """
 
     def __init__(self, redis: "Redis", channel: str) -> None:
@@ -49,20 +50,23 @@ class RedisBus(InMemorySubscriptionBus):
         self._channel = channel
 
     async def publish(self, event: ServerEvent) -> None:
-        """Deliver an event to the listeners on all replicas."""
+        """Deliver an event to the listeners on all replicas, or on this replica only while Redis can't be reached."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
 
         try:
             await self._redis.publish(self._channel, encode(event))
         except (RedisError, OSError) as error:
             logger.warning(
-                "Redis can't be reached, so %r is told to listeners of this replica only: %s", event, reason(error)
+                "Redis can't be reached: %r goes to the listeners of this replica only: %s", event, reason(error)
             )
             await super().publish(event)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listen to Redis meanwhile. Waits for it a moment at first, and then goes on without."""
+        """Listen to Redis while the context is open.
+
+        The start waits for Redis for at most one second and then goes on without it.
+        """
         listening = asyncio.Event()
         async with meanwhile(self._listen(listening)):
             with contextlib.suppress(TimeoutError):
@@ -84,27 +88,31 @@ class RedisBus(InMemorySubscriptionBus):
                         elif message["type"] == "message":
                             await self._deliver(message["data"])
             except (RedisError, OSError) as error:
-                logger.warning("No change events from other replicas, since Redis can't be reached: %s", reason(error))
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # so that replicas don't come all at once
+                logger.warning(
+                    "Redis can't be reached: this replica gets no change events of other replicas: %s", reason(error)
+                )
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # spreads the retries of the replicas
             pause = min(2 * pause, _LAST_RETRY)
 
     async def _deliver(self, data: bytes) -> None:
         event = decode(data)
         if event is None:
-            logger.warning("Not a change event, on channel %s: %.100r", self._channel, data)
+            logger.warning(
+                "Message on channel %s ignored, because it is not a change event: %.100r", self._channel, data
+            )
         else:
             await super().publish(event)
 
 
 def encode(event: ServerEvent) -> bytes:
-    """An event as JSON: `{"kind": "resource", "uri": "…"}`."""
+    """Return an event as JSON: `{"kind": "resource", "uri": "…"}`."""
     if isinstance(event, ResourceUpdated):
         return orjson.dumps({"kind": "resource", "uri": event.uri})
     return orjson.dumps({"kind": _KINDS[event]})
 
 
 def decode(data: bytes) -> ServerEvent | None:
-    """The event that `encode` wrote; None for anything else."""
+    """Return the event that `encode` wrote, or None for any other data."""
     try:
         fields = orjson.loads(data)
         if fields["kind"] == "resource":

@@ -1,7 +1,7 @@
-"""Clients notice within seconds that the node of their Redis is lost: it answers nothing, and ends no connection.
+"""Fast detection of a lost Redis node, which no longer answers but closes no connection.
 
-This module corrects two faults of redis-py 8.1, too. It replaces two methods of redis-py's classes, because Docket
-makes connections of its own.
+This module also corrects two faults of redis-py 8.1. It replaces two methods of redis-py's classes, because Docket
+makes its own connections.
 """
 
 import functools
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
 
 _SENTINEL_SECONDS = 0.5
-"""Time for one Sentinel, so that a lost one leaves time to ask the others."""
+"""Time limit for each Sentinel, so that there is time to ask the other Sentinels after a lost one."""
 _LOST_SECONDS = 4
 _KEEPALIVE = {
     int(getattr(socket, name)): value
@@ -27,9 +27,9 @@ _KEEPALIVE = {
 
 
 def notice_losses(pool: "ConnectionPool") -> None:
-    """Give up each connection that this pool makes from now on 4 s after its Redis was lost.
+    """Make new connections of this pool fail 4 s after the loss of their Redis.
 
-    Connections that exist already aren't changed.
+    The connections that exist already do not change.
     """
     from redis.asyncio.connection import Connection  # noqa: PLC0415  # as in mcp_swarm.shared.redis
     from redis.asyncio.retry import Retry  # noqa: PLC0415
@@ -49,7 +49,7 @@ def notice_losses(pool: "ConnectionPool") -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Why Redis can't be reached, for the log. redis-py adds a long text for each Sentinel, which is left out."""
+    """Return why Redis can't be reached, for the log, without redis-py's long text for each Sentinel."""
     return str(error).partition(" : ")[0] or type(error).__name__
 
 
@@ -62,10 +62,10 @@ def _mend_redis_py() -> None:
     read = AbstractConnection._read_response_from_parser  # noqa: SLF001
 
     async def read_or_lose(self: AbstractConnection, *arguments: Any, **options: Any) -> Any:
-        """Read a reply. A connection that the kernel gave up (ETIMEDOUT) is lost.
+        """Read a reply, and raise redis-py's `ConnectionError` if the kernel gave up the connection (ETIMEDOUT).
 
-        redis-py takes that for "no message by now". A subscription asks again at once, without end, and nothing else in
-        the process goes on.
+        redis-py takes this error for "no message yet". A subscription then reads again at once in an endless loop, and
+        nothing else runs in the process.
         """
         try:
             return await read(self, *arguments, **options)
@@ -75,13 +75,13 @@ def _mend_redis_py() -> None:
     async def connect(
         self: SentinelManagedConnection, check_health: bool = True, retry_socket_connect: bool = True
     ) -> None:
-        """Connect to the master, wherever that is by now.
+        """Connect to the current master.
 
-        redis-py asks Sentinel only when it takes a connection out of its pool. A worker tries a command again until
-        Redis is back, and would try it at the lost master for ever.
+        redis-py asks Sentinel only when it takes a connection out of its pool. A worker retries a command until Redis
+        answers. Without this method it would retry at the lost master for ever.
         """
         if retry_socket_connect:
-            await self.connect()  # type: ignore[no-untyped-call]  # which asks, and comes back here with False
+            await self.connect()  # type: ignore[no-untyped-call]  # asks Sentinel, then calls this again with False
         else:
             await super(SentinelManagedConnection, self).connect_check_health(check_health, retry_socket_connect)
 

@@ -1,7 +1,8 @@
-"""How many replicas there are: what a single replica may offer alone, several must share.
+"""The number of replicas. Some features work on a single replica alone, but several replicas must share their state.
 
-`MCP_REPLICAS` says how many are meant to be. `docker service scale` doesn't change it, so a replica also looks: with
-`REDIS_URL` each replica leaves a sign of life in Redis, and with `REPLICAS_DNS` each counts the addresses of a name.
+`MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
+counts. With `REDIS_URL` each replica writes a sign of life to Redis and counts these signs. With `REPLICAS_DNS` a
+replica counts the addresses of a DNS name.
 """
 
 import asyncio
@@ -22,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 2.0
 _GONE_SECONDS = 10.0
-"""A replica that has left no sign of life for so long doesn't count."""
+"""Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
 _LOOKS = 2
-"""Looks that must agree: an update has one replica more for a moment."""
+"""Number of equal results in a row before a change counts: during an update there is one replica more for a moment."""
 
 _SIGN = """
 local now = redis.call('TIME')
@@ -35,36 +36,36 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[2]))
 return redis.call('ZCARD', KEYS[1])
 """
-"""Leaves a sign of life of a replica; answered by how many replicas have done so lately. Time is Redis's own."""
+"""A script that writes a sign of life and returns the number of replicas with a recent one, by the clock of Redis."""
 
 
 class Peers:
-    """The replicas of this server, this one included; `meant` is how many there are to be.
+    """The replicas of this server, including this one. `planned` is the planned number of replicas.
 
-    `look` counts them, if there is anything to look at, and may raise OSError while it can't tell. `leave` is called at
-    the end.
+    `look` returns the number of running replicas, and raises OSError if it cannot find out. Without `look` there is no
+    count. `leave` is called at the end.
     """
 
     def __init__(
         self,
-        meant: int,
+        planned: int,
         look: Callable[[], Awaitable[int]] | None = None,
         leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.meant = meant
-        self.count = meant
-        """How many there are; as many as are meant to be until somebody has looked."""
-        self.alone = meant == 1
-        """Whether this is the only replica, and is meant to be."""
+        self.planned = planned
+        self.count = planned
+        """Number of running replicas; the planned number before the first count."""
+        self.alone = planned == 1
+        """Whether this is the only replica and only one is planned."""
         self.on_change: list[Callable[[], None]] = []
-        """Called when this replica is alone no more, or alone again."""
+        """Functions that this object calls when `alone` changes."""
         self._look = look
         self._leave = leave
         self._agreeing = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Look every few seconds meanwhile, for the first time before anything is served."""
+        """Count the replicas every two seconds while the context is open. The first count comes before any request."""
         if self._look is None:
             yield
             return
@@ -85,19 +86,19 @@ class Peers:
         assert self._look is not None  # noqa: S101
         try:
             seen = await self._look()
-        except OSError:  # what was true may be so still
+        except OSError:  # keep the last known number
             return
         self.count = max(1, seen)
-        alone = self.meant == 1 and self.count == 1
+        alone = self.planned == 1 and self.count == 1
         self._agreeing = self._agreeing + 1 if alone != self.alone else 0
         if self._agreeing >= looks:
             self.alone, self._agreeing = alone, 0
-            for told in self.on_change:
-                told()
+            for notify in self.on_change:
+                notify()
 
 
 def peers(settings: Settings, redis: "Redis | None", replica: str) -> Peers:
-    """What tells how many replicas there are, by the settings."""
+    """Return the `Peers` that the settings describe."""
     if redis is not None:
         return Peers(settings.mcp_replicas, *_by_signs(redis, f"{settings.mcp_name}:replicas", replica))
     if settings.replicas_dns:
@@ -108,10 +109,10 @@ def peers(settings: Settings, redis: "Redis | None", replica: str) -> Peers:
 def _by_signs(
     redis: "Redis", key: str, replica: str
 ) -> tuple[Callable[[], Awaitable[int]], Callable[[], Awaitable[None]]]:
-    from redis.exceptions import RedisError  # noqa: PLC0415  # there is a client, so it is imported
+    from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
 
     sign = redis.register_script(_SIGN)
-    # Several replicas of one machine may have the same name.
+    # Several replicas on one machine may have the same name.
     own = f"{replica}:{secrets.token_hex(4)}"
 
     async def look() -> int:
@@ -132,14 +133,14 @@ def _by_name(name: str) -> Callable[[], Awaitable[int]]:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(name, _ANY_PORT, type=socket.SOCK_DGRAM)
         addresses = {(family, address) for family, _, _, _, address in found}
-        # Swarm's DNS names a replica only once it is healthy; until then this one counts itself.
+        # Swarm's DNS lists a replica only when it is healthy. Before that, this replica counts itself.
         return len(addresses) + (not any(_is_own(family, address) for family, address in addresses))
 
     return look
 
 
 def _is_own(family: int, address: tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]) -> bool:
-    """Whether an address is this machine's: it would send from there to there. Nothing is sent."""
+    """Return whether an address belongs to this machine: then it would also be the source address. Sends nothing."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
         probe.connect(address)
         return bool(probe.getsockname()[0] == address[0])

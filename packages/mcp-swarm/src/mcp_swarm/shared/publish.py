@@ -1,6 +1,6 @@
-"""For tool authors: tell clients that something changed.
+"""The public function that notifies clients of a change.
 
-The events are the MCP SDK's: `ToolsListChanged()`, `PromptsListChanged()`, `ResourcesListChanged()` and
+The events come from the MCP SDK: `ToolsListChanged()`, `PromptsListChanged()`, `ResourcesListChanged()` and
 `ResourceUpdated(uri=…)`.
 """
 
@@ -19,9 +19,9 @@ _buses: list[SubscriptionBus] = []
 
 
 async def publish(event: ServerEvent) -> None:
-    """Tell all clients that listen (`subscriptions/listen`, protocol 2026-07-28), whichever replica they listen on.
+    """Send an event to all clients that listen (`subscriptions/listen`, protocol version 2026-07-28) on any replica.
 
-    Nothing happens without listeners, or where the settings offer no subscriptions.
+    The function does nothing if no client listens or if the settings disable subscriptions.
 
     Example:
 
@@ -35,5 +35,5 @@ async def publish(event: ServerEvent) -> None:
 
 
 def use(bus: SubscriptionBus) -> None:
-    """Publish over `bus` from now on. The server's own call, when it starts."""
+    """Publish over `bus` from now on. The server calls this function when it starts."""
     _buses[:] = [bus]

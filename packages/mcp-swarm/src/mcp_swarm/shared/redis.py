@@ -1,7 +1,7 @@
-"""The Redis that replicas share, if there is one: at an address of its own, or found through Sentinel.
+"""The client of the Redis that replicas share. Redis has a fixed address, or Sentinels name it.
 
-Sentinels watch a master and its copies, and choose another master when it is lost. Docket reads the same form of URL,
-`redis+sentinel://:password@sentinel-1,sentinel-2:26379/name/0`.
+Sentinels watch a master and its copies, and choose another master when the master is lost. Docket reads the same form
+of URL: `redis+sentinel://:password@sentinel-1,sentinel-2:26379/name/0`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0
-"""A Redis that hangs holds up what waits for it; one that is well answers in a thousandth of this."""
+"""Time limit for an answer. Requests that need Redis wait for so long if Redis hangs. A healthy Redis answers in a
+thousandth of this time."""
 _SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
 _SENTINEL_PORT = 26379
 
 
 def connect(settings: Settings) -> "Redis | None":
-    """A client of `REDIS_URL`, which connects when it is first used; None without one.
+    """Return a client for `REDIS_URL`, or None if it is not set. The client connects at its first use.
 
     Raises:
-        StartupError: the URL is none; nor is JOBS_URL.
+        StartupError: `REDIS_URL` or `JOBS_URL` is not a valid URL.
     """
     if not settings.jobs_in_process:
         _client("JOBS_URL", settings.jobs_url.get_secret_value())
@@ -33,7 +34,7 @@ def connect(settings: Settings) -> "Redis | None":
 
 
 def _client(variable: str, url: str) -> "Redis":
-    from redis.asyncio import Redis  # noqa: PLC0415  # 60 ms that a replica without Redis saves
+    from redis.asyncio import Redis  # noqa: PLC0415  # the import takes 60 ms, which a replica without Redis saves
 
     make = sentinel_client if url.startswith(_SENTINEL_SCHEMES) else Redis.from_url
     try:
@@ -44,20 +45,22 @@ def _client(variable: str, url: str) -> "Redis":
             health_check_interval=30,
         )
         notice_losses(client.connection_pool)
-        client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # looks at the options, no more
-    except (ValueError, TypeError):  # whose text may hold the password
-        text = "no URL of a Redis, like redis://:password@redis:6379/0 (in the password / is %2F and # is %23)"
+        client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # only checks the options
+    except (ValueError, TypeError):  # the text of the error may contain the password
+        text = "not a Redis URL; write it like redis://:password@redis:6379/0 (password: %2F for /, %23 for #)"
         if url.startswith(_SENTINEL_SCHEMES):
-            text = "no URL of Sentinels, like redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name/0"
+            text = (
+                "not a Sentinel URL; write it like redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name/0"
+            )
         raise StartupError(f"{variable}: {text}") from None
     return client
 
 
 def sentinel_client(url: str, **options: Any) -> "Redis":
-    """A client of whichever Redis is the master; `options` are of each connection, as redis-py names them.
+    """Return a client for the current master. `options` are redis-py's options of a connection.
 
     Raises:
-        ValueError: no Sentinel, no name, or a wrong number or option.
+        ValueError: a Sentinel or the master's name is missing, or a number or an option is not valid.
     """
     from redis.asyncio.connection import parse_url  # noqa: PLC0415
     from redis.asyncio.sentinel import Sentinel  # noqa: PLC0415
@@ -68,7 +71,7 @@ def sentinel_client(url: str, **options: Any) -> "Redis":
     login, at, hosts = authority.rpartition("@")
     name, _, database = path.partition("/")
     if not hosts or not name:
-        raise ValueError("a Sentinel's address or the name of what it watches is missing")
+        raise ValueError("the address of a Sentinel or the name of the master is missing")
     own = dict(parse_qsl(query))
     sentinel: dict[str, Any] = {
         kind: own.pop(f"sentinel_{kind}") for kind in ("username", "password") if f"sentinel_{kind}" in own
@@ -77,7 +80,7 @@ def sentinel_client(url: str, **options: Any) -> "Redis":
     found: dict[str, Any] = dict(parse_url(f"redis://{login}{at}redis/{int(database or 0)}?{urlencode(own)}"))
     del found["host"]
     connection = {**options, **secure, **found}
-    if secure:  # the Sentinels have certificates of the same authority
+    if secure:  # the same authority signs the certificates of the Sentinels
         sentinel |= {name: value for name, value in found.items() if name.startswith("ssl_")}
     addresses = [_address(host) for host in hosts.split(",")]
     sentinels = Sentinel(addresses, sentinel_kwargs={**secure, **sentinel})  # type: ignore[no-untyped-call]

@@ -1,1 +1,1 @@
-"""How a client signs its requests (RFC 9421). Clients and the load test use it; `auth/signatures` checks."""
+"""Signing of requests (RFC 9421) for clients and for the load test. `auth/signatures` checks the signatures."""

@@ -1,4 +1,4 @@
-"""Signatures for clients of httpx and of httpx2, which the MCP SDK uses."""
+"""Request signing for clients that use httpx, or httpx2 as the MCP SDK does."""
 
 from typing import Any, Protocol, TypeVar
 
@@ -8,7 +8,7 @@ from mcp_swarm.signing.sign import signed_headers
 
 
 class _Request(Protocol):
-    """What both libraries call a request."""
+    """The attributes that the requests of both libraries have."""
 
     method: str
     url: Any
@@ -16,20 +16,20 @@ class _Request(Protocol):
 
     @property
     def content(self) -> bytes:
-        """The body."""
+        """Request body."""
 
 
 R = TypeVar("R", bound=_Request)
 
 
 class Signed:
-    """Signs each request of a client. Both libraries take it as their argument `auth`:
+    """An authentication object that signs each request of a client. Pass it to either library as the argument `auth`:
 
         http = httpx2.AsyncClient(auth=Signed("ci", private_key(Path("ci.pem").read_bytes())))
         async with http, Client(streamable_http_client(url, http_client=http)) as client: ...
 
-    A body must be there as a whole; for one that is an iterator, the libraries raise `RequestNotRead`. A redirect is
-    not signed anew.
+    The body must be complete when the request is signed. For a body from an iterator, the libraries raise
+    `RequestNotRead`. A request that follows a redirect keeps the old signature.
     """
 
     def __init__(self, key_id: str, private_key: Ed25519PrivateKey) -> None:
@@ -37,7 +37,7 @@ class Signed:
         self._private_key = private_key
 
     def __call__(self, request: R) -> R:
-        """Add the headers that sign a request."""
+        """Add the signature headers to a request and return the request."""
         headers = signed_headers(request.method, str(request.url), request.content, self._key_id, self._private_key)
         request.headers.update(headers)
         return request

@@ -1,15 +1,15 @@
-"""The client's side: how a request is signed (RFC 9421). Needs nothing of the server, so it may be copied.
+"""The client side of signed requests (RFC 9421). You may copy this file: it needs no other part of this project.
 
-What is signed is a text with a line for each part that is covered, and as last line the list of these parts with the
-signature's parameters:
+The client signs a text. The text has one line for each covered component of the request. The last line has the list of
+these components and the parameters of the signature:
 
     "@method": POST
     "@path": /mcp
     "content-digest": sha-256=:…:
     "@signature-params": ("@method" "@path" "content-digest");created=1700000000;keyid="ci";nonce="…"
 
-The host is not among them, as proxies change it; so a pair of keys is for one server, or what was signed for the one
-could be sent to another.
+The signature does not cover the host, because proxies change it. So use a key pair for one server only. Otherwise a
+request that was signed for one server would be valid on another.
 """
 
 import base64
@@ -22,27 +22,29 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _KEY_ID = re.compile(r"[ !#-\[\]-~]+")
-"""What can stand between quotation marks as it is (RFC 9651, section 3.3.3)."""
+"""Characters that a quoted string may contain without escapes (RFC 9651, section 3.3.3)."""
 
 
 def signed_headers(
     method: str, url: str, body: bytes, key_id: str, private_key: Ed25519PrivateKey, *, now: float | None = None
 ) -> dict[str, str]:
-    """The headers that sign a request: Content-Digest, Signature-Input and Signature.
+    """Return the headers that sign a request: Content-Digest, Signature-Input and Signature.
 
-    They are for this request alone, also when it is sent again: they hold the time and a nonce.
+    The headers contain the time and a nonce, so they are valid for one request. A retry needs new headers.
 
     Args:
-        url: as it is sent, percent-encoded.
-        body: as it is sent, byte by byte; empty if there is none.
-        key_id: under which the server has the public key.
-        now: seconds since 1970; None: the time of the call.
+        method: the HTTP method.
+        url: the URL as the client sends it, percent-encoded.
+        body: the bytes of the body as the client sends them; empty without a body.
+        key_id: the id of the public key on the server.
+        private_key: the client's private key.
+        now: the time in seconds since 1970; None: the current time.
 
     Raises:
-        ValueError: the key id or the URL holds characters that it can't hold.
+        ValueError: the key id or the URL contains characters that are not allowed.
     """
     if not _KEY_ID.fullmatch(key_id):
-        raise ValueError("A key id has printable ASCII characters, without quotation mark and backslash.")
+        raise ValueError("The key id must be printable ASCII characters, without quotation marks and backslashes.")
     if not (url.isascii() and url.isprintable()):
         raise ValueError("The URL must be percent-encoded.")
     parts = urlsplit(url)

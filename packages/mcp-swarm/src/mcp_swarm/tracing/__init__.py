@@ -1,1 +1,1 @@
-"""Traces by OpenTelemetry, if a collector is named: a span of each request, of each call, of each attempt of a job."""
+"""OpenTelemetry traces, if the settings name a collector: spans of requests, of calls and of attempts of jobs."""

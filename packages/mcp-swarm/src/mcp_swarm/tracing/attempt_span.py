@@ -15,10 +15,11 @@ _tracer = trace.get_tracer("mcp-swarm", __version__)
 
 @contextmanager
 def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
-    """Run an attempt within its span.
+    """Run an attempt of a job inside a span of its own.
 
-    It is linked to the submission's span (as `parent.current` gave it, or empty), and no child of it: the submission
-    may have been answered days ago, and there may be several attempts.
+    `submitted` is the `traceparent` of the job's submission, from `parent.current`, or empty. The span has a link to
+    the submission's span and is not its child: the submission may have ended days ago, and a job may have several
+    attempts.
     """
     about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
     with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:
@@ -31,7 +32,10 @@ def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Itera
 
 
 def attempt_failed(why: str, error: BaseException | None = None) -> None:
-    """Note on the current attempt's span that it failed: what callers are told, and what the job raised, if it did."""
+    """Mark the span of the current attempt as failed.
+
+    `why` is the error text for callers. `error` is the exception that the job raised, if any.
+    """
     span = trace.get_current_span()
     if span.is_recording():
         span.set_attribute("error.type", "job_error" if error is None else type(error).__qualname__)

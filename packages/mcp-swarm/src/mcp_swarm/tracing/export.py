@@ -1,4 +1,4 @@
-"""How spans leave this process, and what of them may. No other module imports OpenTelemetry's SDK."""
+"""The export of spans to a collector. Only this module imports the SDK of OpenTelemetry."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _SDK_OWN = "OTEL_EXPORTER_OTLP_TRACES_"
 
 _LAST_SECONDS = 2.0
-"""Time for the last spans to be sent."""
+"""Time limit for the last spans at the end of the process, in seconds."""
 
 _CHATTY = (
     "opentelemetry.sdk._shared_internal",
@@ -34,17 +34,18 @@ _CHATTY = (
     "opentelemetry.attributes",
     "opentelemetry.util.re",
 )
-"""These warn of each span beyond the queue's end, of each header of a caller's that isn't well-formed, and quote it."""
+"""Loggers that warn of each span that the full queue drops, and of each malformed header of a client, with its text."""
 
 _KIND = "exception.type"
 _QUOTING = "ValidationError"
-"""Errors of this name quote what was given, and arguments are nobody's business but their caller's."""
+"""The text of an error with this name contains the arguments of the call, which only the caller may see."""
 
 
 class Export(SpanExporter):
-    """Sends a provider's spans to a collector. It tells when that can't be done and when it can again, not each time.
+    """The exporter of a provider's spans to a collector.
 
-    The words of the SDK's exporter on each try go into what is told.
+    It logs a warning when the export begins to fail and another when the export works again. The SDK's exporter logs
+    each attempt; this class uses the text of that log entry in its own warning.
     """
 
     def __init__(self, exporter: OTLPSpanExporter, provider: TracerProvider) -> None:
@@ -57,7 +58,7 @@ class Export(SpanExporter):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send what spans there are when the block is left, for `_LAST_SECONDS` at most."""
+        """Send the remaining spans on exit, for at most `_LAST_SECONDS`."""
         try:
             yield
         finally:
@@ -69,28 +70,28 @@ class Export(SpanExporter):
 
         def send() -> None:
             self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits
                 loop.call_soon_threadsafe(done.set)
 
-        # No thread of a pool: Python would wait for its end, and the SDK waits for a collector up to 30 s.
+        # Not a thread of a pool: Python waits until such a thread ends, and the SDK waits up to 30 s for a collector.
         threading.Thread(target=send, name="last-spans", daemon=True).start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_SECONDS):
                 await done.wait()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send a batch; for the SDK, which has a thread for it."""
+        """Send a batch of spans. The SDK calls this method in its own thread."""
         result = self._exporter.export([_presentable(span) for span in spans])
         away = result is not SpanExportResult.SUCCESS
         if away and not self._is_away:
-            logger.warning("No traces can be sent: %s", self._why)
+            logger.warning("Traces: export to the collector failed: %s", self._why)
         elif self._is_away and not away:
-            logger.warning("Traces can be sent again")
+            logger.warning("Traces: export to the collector works again")
         self._is_away = away
         return result
 
     def shutdown(self) -> None:
-        """End a try that is being made, and make no more."""
+        """Stop the current export, and start no other one."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def _keep(self, record: logging.LogRecord) -> bool:
@@ -99,20 +100,24 @@ class Export(SpanExporter):
 
 
 def begin(settings: Settings, replica: str) -> Export:
-    """Have this process make spans, and send them; raises ValueError if the SDK doesn't take one of its variables."""
+    """Start to make and export spans in this process.
+
+    Raises:
+        ValueError: the SDK refuses one of its environment variables.
+    """
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.ERROR)
     if "OTEL_PROPAGATORS" not in os.environ:
-        # The SDK's default takes baggage, too: a stranger's words, which calls to other hosts would carry on.
+        # The SDK's default also accepts baggage: text of any client, which calls to other hosts would pass on.
         propagate.set_global_textmap(TraceContextTextMapPropagator())
-    # Ours may come from a secret's file, which the SDK doesn't read; its own for traces alone come first.
+    # Our values may come from a secret file, which the SDK does not read. The SDK's variables for traces have priority.
     endpoint = None if f"{_SDK_OWN}ENDPOINT" in os.environ else f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
     headers = None if f"{_SDK_OWN}HEADERS" in os.environ else settings.otel_headers
     exporter = OTLPSpanExporter(endpoint, headers=headers)
-    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes first.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have priority over our values.
     ours = {"service.name": settings.mcp_name, "service.version": __version__, "service.instance.id": replica}
     resource = Resource.create(Resource(ours).merge(OTELResourceDetector().detect()).attributes)
-    # Not at exit, which would wait for a collector that is away; `Export.running` sends the last.
+    # No shutdown at exit, because it would wait for a lost collector. `Export.running` sends the last spans.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     export = Export(exporter, provider)
     trace.set_tracer_provider(provider)
@@ -120,9 +125,10 @@ def begin(settings: Settings, replica: str) -> Export:
 
 
 def _presentable(span: ReadableSpan) -> ReadableSpan:
-    """A span without the values of arguments that didn't fit, and in text that UTF-8 can carry.
+    """Return a span without the values of invalid arguments, and only with text that UTF-8 can encode.
 
-    FastMCP notes what a tool raised word by word. One such word with a lone surrogate would cost its whole batch.
+    FastMCP records the full text of a tool's exception. A lone surrogate in this text would make the export of the
+    whole batch fail.
     """
     noted = [event.attributes or {} for event in span.events]
     quoting = any(str(attributes.get(_KIND)).endswith(_QUOTING) for attributes in noted)

@@ -1,4 +1,4 @@
-"""The outermost span of a request: what HTTP knows of it."""
+"""The tracing middleware, which makes the outermost span of a request. The span describes the HTTP request."""
 
 import time
 from collections.abc import Awaitable, Mapping
@@ -18,21 +18,22 @@ from mcp_swarm.process.logs import request_id, trace_id
 from mcp_swarm.tracing.parent import of_headers, of_meta
 
 TRACE = "mcp_swarm.trace"
-"""Key of the scope under which a traced request's `RequestSpan` stands."""
+"""Key of a traced request's `RequestSpan` in the scope."""
 
 _MCP = frozenset({"/mcp", "/mcp/"})
 _UNTRACED = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 _HTTP, _UNKNOWN = "HTTP", "_OTHER"
-"""What stands for another method, in a span's name and in its attribute."""
+"""The text for any other method: the first in the name of a span, the second in its attribute."""
 
 _tracer = trace.get_tracer("mcp-swarm", __version__)
 
 
 class TracingMiddleware:
-    """Put each request but the probes into a span; named and described as OpenTelemetry's conventions for HTTP say.
+    """The tracing middleware. It makes a span for each request except probes and `/metrics`.
 
-    It goes around all middleware, the access log too, whose line holds the trace's id.
+    The names and attributes follow OpenTelemetry's conventions for HTTP. This middleware is outside all others,
+    including the access log, because an access log entry contains the id of the trace.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -56,14 +57,14 @@ class TracingMiddleware:
 
 
 class RequestSpan:
-    """A request's span, which begins when it is known whose child it is: by a header, or else by the message's `_meta`.
+    """The span of a request. It starts when its parent is known, from a header or else from the message's `_meta`.
 
-    Its time begins when it is made. From its beginning on it is the current span of the request's own task.
+    Its start time is the time when this object was made. After its start it is the current span of the request's task.
     """
 
     def __init__(self, scope: Scope) -> None:
         self.status = 0
-        """Of the reply, as soon as there is one."""
+        """HTTP status of the reply; 0 before the reply."""
         self._scope = scope
         self._since = time.time_ns()
         self._span: trace.Span | None = None
@@ -72,16 +73,16 @@ class RequestSpan:
             self._begin(parent)
 
     def read(self, params: Mapping[str, Any] | None) -> None:
-        """Begin with what the message says that was sent, if no header said whose child the span is."""
+        """Start the span with the parent in the message's `_meta`, if no header named a parent."""
         if self._span is None:
             self._begin(of_meta(params))
 
     def end(self) -> None:
-        """End it with what has come of the request."""
+        """End the span, with the outcome of the request as attributes."""
         span = self._span or self._begin(None)
         if span.is_recording():
             span.set_attributes(self._outcome())
-            if route := getattr(self._scope.get("route"), "path", ""):  # which Starlette found
+            if route := getattr(self._scope.get("route"), "path", ""):  # set by Starlette
                 span.set_attribute("http.route", route)
                 span.update_name(f"{_method(self._scope)} {route}")
             if self.status >= 500 or self._scope.get(FAILED) == FAULT:

@@ -1,4 +1,4 @@
-"""What a caller, or a job's submission, tells of the span that it comes from (W3C Trace Context)."""
+"""The parent spans that clients and submissions of jobs name (W3C Trace Context)."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, get_current_span, use_span
 
 _LONGEST = 512
-"""Characters of a value that is looked at."""
+"""Maximum number of characters in a value. Longer values are ignored."""
 
 _TRACEPARENT = "traceparent"
 
@@ -17,18 +17,21 @@ _NOBODY = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.D
 
 
 def untraced() -> AbstractContextManager[object]:
-    """Make no spans of what FastMCP does for no caller: a parent that isn't sampled keeps its children from it."""
+    """Return a context in which FastMCP makes no spans, for work without a caller.
+
+    Its parent span is not sampled, so that its children are not sampled either.
+    """
     return use_span(NonRecordingSpan(_NOBODY))
 
 
 def of_headers(headers: Mapping[bytes, bytes]) -> Context | None:
-    """The caller's span by a request's headers; None if these name none."""
+    """Return the client's span from the headers of a request, or None if they name none."""
     named = ((name, headers.get(name.encode())) for name in propagate.get_global_textmap().fields)
     return _extracted({name: value.decode("latin-1") for name, value in named if value is not None})
 
 
 def of_meta(params: Mapping[str, Any] | None) -> Context | None:
-    """The caller's span by a message's `_meta` (SEP-414); None if it names none."""
+    """Return the client's span from the `_meta` of a message (SEP-414), or None if it names none."""
     meta = params.get("_meta") if params else None
     if type(meta) is not dict:
         return None
@@ -36,14 +39,14 @@ def of_meta(params: Mapping[str, Any] | None) -> Context | None:
 
 
 def current() -> str:
-    """The span that this runs within, as a `traceparent`; empty if there is none."""
+    """Return the current span as a `traceparent`, or an empty text without a span."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
     return carrier.get(_TRACEPARENT, "")
 
 
 def links_to(traceparent: str) -> list[Link]:
-    """A link to the span that `current` gave, if it gave one."""
+    """Return a link to a span that `current` returned, or no link for an empty text."""
     context = _extracted({_TRACEPARENT: traceparent})
     return [] if context is None else [Link(get_current_span(context).get_span_context())]
 

@@ -1,4 +1,4 @@
-"""Whether calls are traced. Nothing of OpenTelemetry's SDK is imported where they aren't."""
+"""The start of tracing. Without tracing, the process does not import the SDK of OpenTelemetry."""
 
 import os
 from typing import TYPE_CHECKING
@@ -11,21 +11,23 @@ if TYPE_CHECKING:
 
 _PROTOCOL = "http/protobuf"
 _ABSENT = (
-    "OTEL_EXPORTER_OTLP_ENDPOINT: traces need packages that aren't installed; "
-    "pip install 'mcp-swarm[traces]', or build the image with --build-arg EXTRAS=traces"
+    "OTEL_EXPORTER_OTLP_ENDPOINT: the packages for traces are not installed; "
+    "run pip install 'mcp-swarm[traces]', or build the image with --build-arg EXTRAS=traces"
 )
 
 
 def tracing(settings: Settings, replica: str) -> "Export | None":
-    """Begin to trace, if the settings want it; once in a process, ahead of whatever asks whether calls are traced.
+    """Start tracing, or return None if the settings enable no traces.
+
+    Call this function once in a process, before any code asks whether calls are traced.
 
     Raises:
-        StartupError: the SDK isn't installed, or doesn't take one of its own variables.
+        StartupError: the SDK is not installed, or refuses one of its environment variables.
     """
     if not settings.otel_exporter_otlp_endpoint:
         return None
     check(settings)
-    from mcp_swarm.tracing import export  # noqa: PLC0415  # it takes 0.2 s
+    from mcp_swarm.tracing import export  # noqa: PLC0415  # the import takes 0.2 s
 
     try:
         return export.begin(settings, replica)
@@ -34,7 +36,11 @@ def tracing(settings: Settings, replica: str) -> "Export | None":
 
 
 def check(settings: Settings) -> None:
-    """Raise StartupError if no traces could be sent: the SDK isn't installed, or would speak another protocol."""
+    """Check that traces can be sent.
+
+    Raises:
+        StartupError: the SDK is not installed, or its variables select another protocol.
+    """
     if not settings.otel_exporter_otlp_endpoint:
         return
     try:
@@ -43,4 +49,4 @@ def check(settings: Settings) -> None:
         raise StartupError(_ABSENT) from None
     for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         if (said := os.environ.get(name)) and said != _PROTOCOL:
-            raise StartupError(f"{name}={said}: traces are sent by {_PROTOCOL} only")
+            raise StartupError(f"{name}={said}: protocol not supported; set {_PROTOCOL}")

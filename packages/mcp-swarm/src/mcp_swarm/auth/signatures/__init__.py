@@ -1,1 +1,1 @@
-"""HTTP Message Signatures (RFC 9421): requests that prove who sent them, that nobody changed them, and that are new."""
+"""Checks of HTTP message signatures (RFC 9421): a signature proves the sender, the content and the age of a request."""

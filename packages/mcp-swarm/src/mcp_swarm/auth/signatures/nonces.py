@@ -1,4 +1,4 @@
-"""Nonces that were used: each is good for one request, whichever replica it comes to."""
+"""The used nonces of signed requests. A nonce is valid for one request on all replicas together."""
 
 import asyncio
 import hashlib
@@ -17,18 +17,21 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 1.0
 _PAUSE_SECONDS = 1.0
-"""Time until a Redis that didn't answer is asked again, and then by one request only."""
+"""Time until a replica tries Redis again after a failure. Only one request tries it then."""
 
 
 class Nonces:
-    """Takes each nonce once.
+    """The used nonces, in Redis and in this replica's memory.
 
-    Redis knows what other replicas have taken. Without it, or while it can't be reached, a replica knows what it has
-    taken itself, so a request might be repeated on another one; the log says so when that begins. A replica's memory is
-    bounded: it holds `most` nonces, each of about 200 bytes. A full one forgets nothing: it refuses what is new, unless
-    Redis answers.
+    Redis stores the nonces that all replicas accepted. Without Redis, or while Redis can't be reached, a replica checks
+    only the nonces that it accepted itself. Another replica might then accept the same request a second time. The
+    replica logs a warning when this state begins.
 
-    A nonce is remembered for `seconds`: for so long it could be used again. `prefix` is that of the keys in Redis.
+    The memory of a replica holds at most `most` nonces of about 200 bytes each. A full memory drops no nonce before
+    its time ends. A replica with a full memory refuses new nonces, unless Redis answers.
+
+    `seconds` is the time for which a nonce is stored, because a client could send it again during this time. `prefix`
+    is the prefix of the keys in Redis.
     """
 
     def __init__(
@@ -47,20 +50,20 @@ class Nonces:
         self._most = most
         self._clock = clock
         self._own: dict[bytes, float] = {}
-        """When each may be forgotten; the oldest stand first, as all are kept for the same time."""
+        """The time at which each nonce may be dropped. The oldest nonce is first: all are stored for the same time."""
         self._full = False
         self._away = False
         self._ask_again = 0.0
 
     async def take(self, key_id: str, nonce: str) -> bool:
-        """Use up a nonce of a key's; False if it was used before, or if that can't be known."""
+        """Mark a nonce of a key as used. Return False if it was used before, or if the replica cannot find out."""
         mark = hashlib.sha256(f"{key_id}\0{nonce}".encode()).digest()
         now = self._clock()
         while self._own and self._own[first := next(iter(self._own))] <= now:
             del self._own[first]
         if mark in self._own:
             return False
-        # Noted ahead of the wait: of requests that come at the same time, the first has it.
+        # Store the nonce before the wait for Redis, so that only the first of two simultaneous requests succeeds.
         noted = self._note(mark)
         fresh = await self._ask(mark)
         return noted if fresh is None else fresh
@@ -68,7 +71,7 @@ class Nonces:
     def _note(self, mark: bytes) -> bool:
         full = len(self._own) >= self._most
         if full and not self._full:
-            text = "This replica remembers %d nonces, as many as it may; without Redis it takes no more"
+            text = "Nonce limit reached: %d nonces in memory; signed requests are refused unless Redis answers"
             logger.warning(text, self._most)
         self._full = full or (self._full and len(self._own) > self._most // 2)
         if not full:
@@ -76,18 +79,18 @@ class Nonces:
         return not full
 
     async def _ask(self, mark: bytes) -> bool | None:
-        """Whether Redis hadn't seen it; None if it can't be asked."""
+        """Return whether the nonce is new in Redis, or None if Redis does not answer."""
         if self._redis is None or (self._away and self._clock() < self._ask_again):
             return None
         from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
 
         self._ask_again = self._clock() + _PAUSE_SECONDS
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):  # the client itself would try for longer
+            async with asyncio.timeout(_ANSWER_SECONDS):  # the time limit of the Redis client is longer
                 fresh = await self._redis.set(f"{self._prefix}:nonce:{mark.hex()}", b"", nx=True, ex=self._keep)
         except (RedisError, OSError) as error:
             if not self._away:
-                text = "Redis can't be reached, so a replay is refused by the same replica only: %s"
+                text = "Redis can't be reached: a replica refuses a nonce only if it accepted that nonce itself: %s"
                 logger.warning(text, reason(error))
             self._away = True
             self._ask_again = self._clock() + _PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""Whether a request is signed rightly (RFC 9421), and by whom."""
+"""The check of a request's signature (RFC 9421). It returns the id of the key that signed the request."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,32 +18,35 @@ from mcp_swarm.auth.signatures.nonces import Nonces
 from mcp_swarm.auth.signatures.received import Received, check_digest
 
 _NONCE = range(8, 129)
-"""Characters that a nonce may have."""
+"""Allowed numbers of characters in a nonce."""
 
 _LONGEST_INPUT = 4096
 _LONGEST = 512
-"""Characters that Signature-Input may have, and each of the other two headers."""
+"""Maximum number of characters: the first in Signature-Input, the second in Signature and in Content-Digest."""
 
-_WRONG = "The signature is not that of the key for this request: another key, or something was changed after signing."
+_WRONG = "The signature does not match: another key signed the request, or the request changed after signing."
 
 
 def is_signed(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request, by its headers (names in lower case, as in a scope), claims to be signed."""
+    """Return whether a request has a signature header. The names are in lower case, as in an ASGI scope."""
     return any(name in (b"signature-input", b"signature") for name, _ in headers)
 
 
 class Signatures:
-    """Checks signatures: exactly one on a request, of Ed25519, whatever the request says of its algorithm.
+    """The check of signatures. A request must have exactly one signature, and the algorithm is always Ed25519.
 
-    It covers `@method`; the target, as `@target-uri` or `@request-target` or as `@path` and, where there is one,
-    `@query`; and `content-digest`, where there is a body. What `@target-uri` is behind a proxy: see `Received`. It may
-    cover more, but no component with parameters (`"content-digest";key="sha-256"`, `"@query-param";name="a"`): such a
-    one is weaker than the whole, and lets anybody make the server parse long headers ahead of the signature.
+    The signature must cover `@method`. It must cover the target: `@target-uri`, or `@request-target`, or `@path` and
+    also `@query` if the request has a query. It must cover `content-digest` if the request has a body. `Received` says
+    what `@target-uri` is behind a proxy.
 
-    A signature is good for `max_age` seconds from `created` on; two clocks may differ by `skew` seconds.
+    A signature may cover more components, but none with parameters (`"content-digest";key="sha-256"`,
+    `"@query-param";name="a"`). Such a component protects less than the whole component. It would also let any client
+    make the server parse long headers before the signature is checked.
+
+    A signature is valid for `max_age` seconds after `created`. The two clocks may differ by `skew` seconds.
 
     Raises:
-        ValueError: signatures would be good for longer than their nonces are remembered.
+        ValueError: the nonces are stored for a shorter time than a signature is valid.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class Signatures:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if nonces.seconds < max_age + skew:
-            raise ValueError("Nonces must be remembered for as long as a signature may be used.")
+            raise ValueError("Nonces: the storage time is too short; it must be at least max_age + skew.")
         self._nonces = nonces
         self._max_age = max_age
         self._skew = skew
@@ -64,27 +67,27 @@ class Signatures:
         self._verifier = _Verifier(key_of, self._check_input)
 
     async def check(self, scope: Scope, body: bytes) -> str:
-        """The id of the key that signed a request.
+        """Return the id of the key that signed a request.
 
         Raises:
-            BadSignature: the request is not signed rightly, or was sent before.
+            BadSignature: the signature is not valid, or its nonce was used before.
         """
         parameters = self._verified(Received(scope), body).parameters
         key_id, nonce = str(parameters["keyid"]), str(parameters["nonce"])
-        # Last of all: whoever has no key could use up the nonces of those who have.
+        # This check is the last one, so that a client without a key cannot use up the nonces of other clients.
         if not await self._nonces.take(key_id, nonce):
-            raise BadSignature("The nonce was used before: sign each request anew, also one that is sent again.")
+            raise BadSignature("The nonce was used before; sign each request with a new nonce, also a retry.")
         return key_id
 
     def _verified(self, request: Received, body: bytes) -> VerifyResult:
         request.header("signature-input", _LONGEST_INPUT)
         if "," in request.header("signature", _LONGEST):
-            raise BadSignature("A request has exactly one signature; this one has several.")
+            raise BadSignature("The request has several signatures; send exactly one.")
         try:
             (result,) = self._verifier.verify(request, max_age=None)
         except BadSignature:
             raise
-        except Exception as error:  # noqa: BLE001  # a library's look at whatever bytes a caller sends
+        except Exception as error:  # noqa: BLE001  # bytes of a caller cause many kinds of errors in the library
             raise BadSignature(_said(error)) from None
         covered = result.covered_components
         _check_coverage(request, covered, has_body=bool(body))
@@ -93,25 +96,25 @@ class Signatures:
         return result
 
     def _check_input(self, components: Sequence[Item], given: Mapping[str, Any]) -> None:
-        """Look at what the signature says of itself; the library has looked at the types."""
+        """Check the parameters of a signature. The library checked their types before."""
         if any(component.params for component in components):
-            raise BadSignature("The signature covers a part of something; name whole components, without parameters.")
+            raise BadSignature("The signature covers a component with parameters; cover only whole components.")
         missing = [name for name in ("created", "keyid", "nonce") if name not in given]
         if missing:
-            raise BadSignature(f"The signature lacks the parameter {' and '.join(missing)}.")
+            raise BadSignature(f"The signature must have the parameter {' and '.join(missing)}.")
         if len(given["nonce"]) not in _NONCE:
             raise BadSignature(f"The nonce must have {_NONCE.start} to {_NONCE.stop - 1} characters.")
         now = self._clock()
         if given["created"] > now + self._skew:
-            raise BadSignature("The signature was created in the future; are both clocks right?")
+            raise BadSignature("The signature was created in the future; check the clocks of client and server.")
         if now - given["created"] > self._max_age:
-            raise BadSignature(f"The signature is older than {self._max_age:g} s; are both clocks right?")
+            raise BadSignature(f"The signature is older than {self._max_age:g} s; sign again and check both clocks.")
         if now - self._skew > given.get("expires", now):
-            raise BadSignature("The signature has expired.")
+            raise BadSignature("The signature has expired; sign the request again.")
 
 
 def _check_coverage(request: Received, covered: Mapping[str, str], *, has_body: bool) -> None:
-    """Refuse a signature that leaves open what is asked for. `covered` is by component, as the signature names it."""
+    """Refuse a signature that does not cover the whole request. `covered` has the signature's components as keys."""
     missing = [] if '"@method"' in covered else ["@method"]
     if not covered.keys() & {'"@target-uri"', '"@request-target"'}:
         target = ["@path", "@query"] if "?" in request.request_target else ["@path"]
@@ -119,21 +122,21 @@ def _check_coverage(request: Received, covered: Mapping[str, str], *, has_body: 
     if has_body and '"content-digest"' not in covered:
         missing.append("content-digest")
     if missing:
-        raise BadSignature(f"The signature does not cover {' and '.join(missing)}.")
+        raise BadSignature(f"The signature must cover {' and '.join(missing)}.")
 
 
 def _said(error: Exception) -> str:
-    """What a caller is told of the library's refusal: its own words where they are about what the caller wrote."""
+    """Return the refusal for an error of the library: the library's text if it is about the caller's input."""
     reason = error.__cause__ or error
     if isinstance(reason, InvalidSignature):
         return _WRONG
     if isinstance(reason, HTTPMessageSignaturesException | StructuredFieldError):
         return f"{error}."
-    return "The signature covers what a signature can't cover."
+    return "The signature covers a component that cannot be signed."
 
 
 class _Verifier(HTTPMessageVerifier, HTTPSignatureKeyResolver):
-    """The library's, with Ed25519, keys by their id, and another look at a signature's parameters than its own."""
+    """The library's verifier, with Ed25519, with keys by their id and with our own check of the parameters."""
 
     def __init__(
         self,
@@ -146,9 +149,9 @@ class _Verifier(HTTPMessageVerifier, HTTPSignatureKeyResolver):
         self._nobodys = Ed25519PrivateKey.generate().public_key()
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
-        """The key of an id; for one that nobody has, a key of nobody's, so that neither words nor time tell of it."""
+        """Return the key of an id, or an unused key for an unknown id: text and time of the reply stay the same."""
         return self._key_of(key_id) or self._nobodys
 
     def validate_created_and_expires(self, sig_input: Any, max_age: object = None) -> None:  # noqa: ARG002
-        """Ahead of all that costs time."""
+        """Check the parameters. The library calls this method before its expensive steps."""
         self._check(sig_input, sig_input.params)
