@@ -72,14 +72,14 @@ class Chain:
         """Sequence number of the next entry."""
         self._prev = b""
         self._digest = digests.line
-        self._whose = b',"replica":%b,"run":%b,"seq":' % (orjson.dumps(replica), orjson.dumps(run))
+        self._source = b',"replica":%b,"run":%b,"seq":' % (orjson.dumps(replica), orjson.dumps(run))
 
     def link(self, bodies: Iterable[bytes]) -> list[bytes]:
         """Return the complete lines for these unfinished entries. Only `advance` changes the chain."""
         lines = []
         prev = self._prev
         for seq, body in enumerate(bodies, self.seq):
-            covered = b'%b%b%d,"prev":"%b"' % (body, self._whose, seq, prev)
+            covered = b'%b%b%d,"prev":"%b"' % (body, self._source, seq, prev)
             prev = self._digest(covered).encode()
             lines.append(b'%b,"hash":"%b"}\n' % (covered, prev))
         return lines

@@ -101,9 +101,9 @@ class KeyEntry(BaseModel):
             raise ValueError("expires must be later than not_before")
         return self
 
-    def rated(self, otherwise: Rate) -> Rate:
-        """Return the rate limit of this key. Values that the entry does not set come from `otherwise`."""
-        own = otherwise if self.rate is None else parse(self.rate).but(concurrent=otherwise.concurrent)
+    def rated(self, default: Rate) -> Rate:
+        """Return the rate limit of this key. Values that the entry does not set come from `default`."""
+        own = default if self.rate is None else parse(self.rate).but(concurrent=default.concurrent)
         return own.but(self.burst, self.concurrent)
 
     def state(self, now: datetime) -> str:
@@ -112,9 +112,9 @@ class KeyEntry(BaseModel):
             return "expired"
         return "not yet valid" if self.not_before and now < self.not_before else "valid"
 
-    def caller(self, otherwise: Rate) -> Caller:
+    def caller(self, default: Rate) -> Caller:
         """Return the caller that this key identifies."""
-        rate = self.rated(otherwise)
+        rate = self.rated(default)
         return Caller(f"key:{self.id}", f"key:{self.owner or self.id}", scopes=self.scopes, tools=self.tools, rate=rate)
 
 

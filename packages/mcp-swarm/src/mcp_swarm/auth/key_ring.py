@@ -43,20 +43,20 @@ _NOBODY = _Holder(None)
 class KeyRing:
     """The valid keys and their callers: the key in the settings (`AUTH_TOKEN`) and the keys in `API_KEYS_FILE`.
 
-    `otherwise` is the rate of a caller without a rate of its own.
+    `default` is the rate of a caller without a rate of its own.
 
     Raises:
         KeyFileError: the file is not valid.
     """
 
-    def __init__(self, token: str | None, path: Path | None, otherwise: Rate) -> None:
+    def __init__(self, token: str | None, path: Path | None, default: Rate) -> None:
         self._path = path
-        self._otherwise = otherwise
+        self._default = default
         self._fixed: dict[bytes, _Holder] = {}
         if token is not None:
             digest = hashlib.sha256(token.encode()).digest()
             name = f"token:{digest.hex()[:16]}"
-            self._fixed[digest] = _Holder(Caller(name, name, rate=otherwise))
+            self._fixed[digest] = _Holder(Caller(name, name, rate=default))
         self._by_hash = self._fixed
         self._by_name: dict[str, _Holder] = {}
         self._read: tuple[int, int, int] | None = None
@@ -105,7 +105,7 @@ class KeyRing:
         logger.warning("API keys reloaded from %s: %d keys; added: %s; removed: %s", path, len(now), added, removed)
 
     def _take(self, entries: Sequence[KeyEntry]) -> None:
-        holders = {entry.id: _holder(entry, self._otherwise) for entry in entries}
+        holders = {entry.id: _holder(entry, self._default) for entry in entries}
         hashes = {bytes.fromhex(entry.hash[7:]): holders[entry.id] for entry in entries if entry.hash}
         self._by_name = holders
         self._by_hash = {**hashes, **self._fixed}
@@ -116,9 +116,9 @@ def _now(holder: _Holder | None) -> _Holder:
     return holder if holder is not None and holder.begins <= time.time() < holder.ends else _NOBODY
 
 
-def _holder(entry: KeyEntry, otherwise: Rate) -> _Holder:
+def _holder(entry: KeyEntry, default: Rate) -> _Holder:
     return _Holder(
-        entry.caller(otherwise),
+        entry.caller(default),
         entry.not_before.timestamp() if entry.not_before else 0,
         entry.expires.timestamp() if entry.expires else float("inf"),
         public_key(entry.public_key) if entry.public_key else None,

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _ANSWER_SECONDS = 0.25
 """Time limit for an answer of Redis. In an outage only the first calls wait this long; later calls do not wait."""
 _RETRY_SECONDS = 0.5
-_TOLD_SECONDS = 2.0
+_REPORT_SECONDS = 2.0
 """Time between two reports to Redis of the calls that are still in flight."""
 
 _TAKE = """
@@ -140,7 +140,7 @@ class SharedBuckets:
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Report the calls in flight on this replica to Redis at intervals, while the context is open."""
-        return meanwhile(self._tell())
+        return meanwhile(self._report())
 
     def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
         wish = self._wishes.get((name, cost))
@@ -163,7 +163,7 @@ class SharedBuckets:
     async def _answer(self, wishes: list[_Wish]) -> None:
         for wish in wishes:
             wish.answers = [answer for answer in wish.answers if not answer.done()]  # a client may have gone
-        said = await self._said(wishes)
+        said = await self._ask_redis(wishes)
         if said is None:
             for wish in [*wishes, *self._wishes.values()]:
                 for answer in wish.answers:
@@ -186,11 +186,11 @@ class SharedBuckets:
             answer.set_result(GRANTED if granted else refused)
             granted = max(0, granted - 1)
 
-    async def _said(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
+    async def _ask_redis(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
         """Return the number of granted calls and the verdict for the others, per wish. None: Redis does not answer."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
 
-        arguments: list[str | float] = [self._replica, 3 * _TOLD_SECONDS]
+        arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]
         for wish in wishes:
             rate, running = wish.rate, self._own.running.get(wish.name, 0)
             arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
@@ -225,9 +225,9 @@ class SharedBuckets:
                 self.alone = False
         logger.warning("Redis can be reached again: all replicas share the rate limits")
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         while True:
-            await asyncio.sleep(_TOLD_SECONDS)
+            await asyncio.sleep(_REPORT_SECONDS)
             self._rates = {name: rate for name, rate in self._rates.items() if name in self._own.running}
             if not self.alone:
                 for name, rate in self._rates.items():

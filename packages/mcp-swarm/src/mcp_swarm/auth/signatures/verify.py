@@ -88,7 +88,7 @@ class Signatures:
         except BadSignature:
             raise
         except Exception as error:  # noqa: BLE001  # bytes of a caller cause many kinds of errors in the library
-            raise BadSignature(_said(error)) from None
+            raise BadSignature(_refusal_text(error)) from None
         covered = result.covered_components
         _check_coverage(request, covered, has_body=bool(body))
         if '"content-digest"' in covered:
@@ -125,7 +125,7 @@ def _check_coverage(request: Received, covered: Mapping[str, str], *, has_body: 
         raise BadSignature(f"The signature must cover {' and '.join(missing)}.")
 
 
-def _said(error: Exception) -> str:
+def _refusal_text(error: Exception) -> str:
     """Return the refusal for an error of the library: the library's text if it is about the caller's input."""
     reason = error.__cause__ or error
     if isinstance(reason, InvalidSignature):
@@ -146,11 +146,11 @@ class _Verifier(HTTPMessageVerifier, HTTPSignatureKeyResolver):
         super().__init__(signature_algorithm=ED25519, key_resolver=self)
         self._key_of = key_of
         self._check = check
-        self._nobodys = Ed25519PrivateKey.generate().public_key()
+        self._unused_key = Ed25519PrivateKey.generate().public_key()
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
         """Return the key of an id, or an unused key for an unknown id: text and time of the reply stay the same."""
-        return self._key_of(key_id) or self._nobodys
+        return self._key_of(key_id) or self._unused_key
 
     def validate_created_and_expires(self, sig_input: Any, max_age: object = None) -> None:  # noqa: ARG002
         """Check the parameters. The library calls this method before its expensive steps."""
