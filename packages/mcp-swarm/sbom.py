@@ -46,7 +46,9 @@ def completed(bill: dict[str, Any]) -> dict[str, Any]:
     for component in bill["components"]:
         hashes = pins.pop(f"{component['name']}=={component['version']}", set())
         component["externalReferences"] = [
-            file for file in component["externalReferences"] if any(each["content"] in hashes for each in file["hashes"])
+            file
+            for file in component["externalReferences"]
+            if any(each["content"] in hashes for each in file["hashes"])
         ]
         if not component["externalReferences"]:
             raise SystemExit(f"{component['name']} {component['version']}: requirements.lock has no hash of it.")
