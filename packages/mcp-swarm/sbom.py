@@ -1,7 +1,7 @@
 """Write the bill of materials of a release (CycloneDX 1.5, JSON): make sbom.
 
-uv resolves the versions that `requirements.lock` pins, and knows how they depend on each other. Each component keeps the
-hashes of the lock. A component that the lock does not have, or a version of which the lock has no hash, is an error.
+uv resolves the versions that `requirements.lock` pins, and adds how they depend on each other. Each component keeps
+the files whose hashes are in the lock. A component without such a file is an error, and so is a pin without a component.
 """
 
 import json
@@ -57,7 +57,7 @@ def completed(bill: dict[str, Any]) -> dict[str, Any]:
     subject = bill["metadata"]["component"]
     subject |= {"name": project["name"], "version": project["version"], "licenses": [{"license": {"id": "MIT"}}]}
     subject["purl"] = f"pkg:pypi/{project['name']}@{project['version']}"
-    subject.pop("properties")  # "a synthetic root": it is the package now
+    subject.pop("properties")  # uv's mark of a subject without a name
     return bill
 
 
