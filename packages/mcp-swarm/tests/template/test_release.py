@@ -70,8 +70,10 @@ def released(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "src/mcp_swarm/_version.py"):
         file = tmp_path / "packages" / "mcp-swarm" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text((PACKAGE / name).read_text().replace('version = "0.2.0"', 'version = "1.2.0"'))
-        file.write_text(file.read_text().replace('version__ = "0.2.0"', 'version__ = "1.2.0"'))
+        text = re.sub(
+            r'^(version|__version__) = ".+"$', r'\1 = "1.2.0"', (PACKAGE / name).read_text(), flags=re.MULTILINE
+        )
+        file.write_text(text)
     (tmp_path / "CHANGELOG.md").write_text(CHANGES)
     return tmp_path
 
