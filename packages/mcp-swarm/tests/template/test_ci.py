@@ -24,6 +24,21 @@ def program(file: Path, script: str) -> None:
     file.chmod(0o755)
 
 
+def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a copy of `.ci/run` in `folder/project`, with a docker that reaches an engine or none."""
+    (folder / "project" / ".ci").mkdir(parents=True, exist_ok=True)
+    shutil.copy(CI / "run", folder / "project" / ".ci" / "run")
+    program(folder / "bin" / "docker", f"exit {0 if engine else 1}")
+    return subprocess.run(
+        ["bash", str(folder / "project" / ".ci" / "run"), *arguments],
+        env={**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
 @pytest.mark.parametrize(
     ("kit", "engine", "image", "swarm"),
     [
@@ -40,20 +55,10 @@ def program(file: Path, script: str) -> None:
 )
 def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: str, swarm: str) -> None:
     """Without the kit or an engine, `.ci/run` leaves out the Swarm or the image, and prints the reason in one line."""
-    (tmp_path / "project" / ".ci").mkdir(parents=True)
-    shutil.copy(CI / "run", tmp_path / "project" / ".ci" / "run")
-    program(tmp_path / "bin" / "docker", f"exit {0 if engine else 1}")
     if kit:
         for name in ("dockerd-up.sh", "swarm-vm.sh"):
             program(tmp_path / "shared" / "kit" / name, "echo started >&2; exit 1")
-    done = subprocess.run(
-        ["bash", str(tmp_path / "project" / ".ci" / "run"), "--plan"],
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    done = run_ci(tmp_path, "--plan", engine=engine)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.splitlines()
     assert first == f"The image: {image}"
@@ -62,18 +67,8 @@ def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: s
 
 def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
     """A failure in `.ci/run` keeps its exit code where the kit is missing: nothing of the kit is stopped."""
-    (tmp_path / "project" / ".ci").mkdir(parents=True)
-    shutil.copy(CI / "run", tmp_path / "project" / ".ci" / "run")
-    program(tmp_path / "bin" / "docker", "exit 1")
     program(tmp_path / "project" / ".ci" / "install", "exit 42")
-    done = subprocess.run(
-        ["bash", str(tmp_path / "project" / ".ci" / "run")],
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    done = run_ci(tmp_path)
     assert (done.returncode, done.stderr) == (42, "")
 
 
