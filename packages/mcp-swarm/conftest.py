@@ -121,6 +121,10 @@ def _lacks_h2load() -> str:
     return "" if shutil.which("h2load") else "h2load is not installed (Debian's nghttp2-client)"
 
 
+def _lacks_actionlint() -> str:
+    return "" if shutil.which("actionlint") else "actionlint is not installed (.ci/install actionlint does it)"
+
+
 def _lacks_haproxy() -> str:
     return "" if shutil.which("haproxy") else "haproxy is not installed"
 
@@ -141,6 +145,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "node": _lacks_node,
     "browser": _lacks_browser,
     "wrk": _lacks_wrk,
+    "actionlint": _lacks_actionlint,
     "haproxy": _lacks_haproxy,
     "h2load": _lacks_h2load,
     "redis": _lacks_redis,

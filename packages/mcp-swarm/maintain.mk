@@ -1,7 +1,10 @@
 # Targets for those who work on mcp-swarm itself. A project made from the template has no such file.
 
+DIST ?= dist
+SBOM ?= build/sbom.cdx.json
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
-.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs conformance
+.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs \
+  conformance wheel sbom
 
 # The package's tests, unless ARGS names some of them.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
@@ -47,6 +50,15 @@ bench-generators: $(READY) ## hold the load test beside wrk and other clients (f
 
 bench-jobs: $(READY) ## measure long jobs with a Redis, two replicas and two workers (two minutes; needs redis-server)
 	@$(BIN)/python -m benchmarks.jobs $(ARGS)
+
+wheel: $(READY) ## build the wheel and the source distribution of mcp-swarm into dist/
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)
+	@ls $(DIST)
+
+sbom: $(READY) ## write the bill of materials of requirements.lock (CycloneDX) to build/
+	@mkdir -p $(dir $(SBOM))
+	@$(BIN)/python $(CHASSIS)/sbom.py $(BIN)/uv $(SBOM)
+	@echo "Wrote $(SBOM)."
 
 conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
 	@REQUIRE=node $(BIN)/python -m pytest $(CHASSIS)/tests/conformance $(ARGS)

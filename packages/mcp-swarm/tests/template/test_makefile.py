@@ -33,7 +33,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert listed == {
         "help", "up", "dev", "check", "test", "test-all", "test-swarm", "test-attacks", "lint", "format", "image",
         "deploy", "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "add",
-        "lock", "locks",
+        "lock", "locks", "wheel", "sbom",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
 

@@ -121,8 +121,12 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
     made = project(template, tmp_path / "shop", "port=8222")
     assert len(files(made)) <= _MOST_FILES
     listed = git(made, "ls-files").splitlines()
-    odd = ("packages/mcp-swarm/tests", "benchmarks", "docs/", "examples", "copier.yml", ".ci/run", "CHANGELOG")
-    assert not [name for name in listed if name.startswith(odd) or name.endswith(".jinja")]
+    odd = ("packages/mcp-swarm/tests", "benchmarks", "docs/", "examples", "copier.yml", ".github/", "zensical.toml")
+    papers = ("CHANGELOG", "CONTRIBUTING", "LICENSE", "SECURITY", "TODO")
+    assert not [name for name in listed if name.startswith(odd + papers) or name.endswith(".jinja")]
+    assert [name for name in listed if name.startswith(".ci/")] == [".ci/audit", ".ci/pins"]
+    useful = {".devcontainer/devcontainer.json", ".editorconfig", ".pre-commit-config.yaml"}
+    assert useful | {"packages/mcp-swarm/LICENSE"} <= set(listed)
     assert (made / "README.md").read_text().startswith("# shop\n")
     shown = make(made, "help").stdout
     assert "shop: an MCP server" in shown

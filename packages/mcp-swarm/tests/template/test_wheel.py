@@ -2,15 +2,17 @@
 
 import os
 import subprocess
-import sys
+import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from conftest import PACKAGE, ROOT
+from conftest import ROOT
+from tests.template.test_makefile import HERE, made_by_make, make
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), made_by_make]
 
 _COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
 
@@ -19,9 +21,8 @@ _COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel and what it needs; nothing else."""
     folder = tmp_path_factory.mktemp("wheel")
-    uv = str(Path(sys.executable).with_name("uv"))
-    build = [uv, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
-    subprocess.run([*build, "--out-dir", str(folder), str(PACKAGE)], check=True, timeout=120)
+    done = make("wheel", *HERE, f"DIST={folder}")
+    assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = folder.glob("mcp_swarm-0.2.0-py3-none-any.whl")
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
@@ -68,3 +69,17 @@ def test_types_are_there(installed: Path) -> None:
     """Type checkers read the package's own (PEP 561)."""
     look = "import mcp_swarm, pathlib; assert pathlib.Path(mcp_swarm.__file__).with_name('py.typed').is_file()"
     subprocess.run([str(installed / "python"), "-I", "-c", look], check=True, timeout=60)
+
+
+def test_both_distributions_have_the_license(installed: Path) -> None:
+    """The wheel and the source distribution have the license, and their metadata names it."""
+    folder = installed.parent.parent
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read("mcp_swarm-0.2.0.dist-info/METADATA").decode()
+    assert "mcp_swarm-0.2.0.dist-info/licenses/LICENSE" in names
+    assert "License-Expression: MIT\nLicense-File: LICENSE\n" in metadata
+    (source,) = folder.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        assert "mcp_swarm-0.2.0/LICENSE" in archive.getnames()

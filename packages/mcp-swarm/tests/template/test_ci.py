@@ -1,0 +1,122 @@
+"""The scripts in `.ci`, and the files that set up a developer's machine."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import ROOT
+from tests.template.test_image import docker
+
+pytestmark = pytest.mark.slow
+
+CI = ROOT / ".ci"
+
+
+def program(file: Path, script: str) -> None:
+    """Write a shell script that can be run."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run a copy of `.ci/run` in `folder/project`, with a docker that reaches an engine or none."""
+    (folder / "project" / ".ci").mkdir(parents=True, exist_ok=True)
+    shutil.copy(CI / "run", folder / "project" / ".ci" / "run")
+    program(folder / "bin" / "docker", f"exit {0 if engine else 1}")
+    return subprocess.run(
+        ["bash", str(folder / "project" / ".ci" / "run"), *arguments],
+        env={**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kit", "engine", "image", "swarm"),
+    [
+        (True, False, "tested on the Docker engine that ../shared/kit starts.", "tested on three nodes"),
+        (True, True, "tested on the Docker engine that ../shared/kit starts.", "tested on three nodes"),
+        (False, True, "tested on the Docker engine that docker reaches.", "skipped, because ../shared/kit is missing."),
+        (
+            False,
+            False,
+            "skipped, because docker reaches no engine and ../shared/kit is missing.",
+            "skipped, because ../shared/kit is missing.",
+        ),
+    ],
+)
+def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: str, swarm: str) -> None:
+    """Without the kit or an engine, `.ci/run` leaves out the Swarm or the image, and prints the reason in one line."""
+    if kit:
+        for name in ("dockerd-up.sh", "swarm-vm.sh"):
+            program(tmp_path / "shared" / "kit" / name, "echo started >&2; exit 1")
+    done = run_ci(tmp_path, "--plan", engine=engine)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.splitlines()
+    assert first == f"The image: {image}"
+    assert second.startswith(f"The Swarm: {swarm}")
+
+
+def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
+    """A failure in `.ci/run` keeps its exit code where the kit is missing: nothing of the kit is stopped."""
+    program(tmp_path / "project" / ".ci" / "install", "exit 42")
+    done = run_ci(tmp_path)
+    assert (done.returncode, done.stderr) == (42, "")
+
+
+def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
+    """A program on PATH is not installed again. A missing one is installed with all packages that it needs."""
+    log = tmp_path / "log"
+    for name in ("apt-get", "sudo"):
+        program(tmp_path / name, f'[ "${{0##*/}}" = sudo ] && exec "$@"; echo "$@" >>{log}')
+    for name in ("bash", "env", "dirname", "id", "tr"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    command = ["bash", str(CI / "install")]
+    only = {"PATH": str(tmp_path)}
+    subprocess.run([*command, "bash", "env"], env=only, check=True, timeout=30)
+    assert not log.exists()
+    subprocess.run([*command, "bash", "gcc", "h2load"], env=only, check=True, timeout=30)
+    assert [line.split("recommends ")[-1] for line in log.read_text().splitlines()] == [
+        "-qq update",
+        "gcc libc6-dev nghttp2-client",
+    ]
+
+
+@pytest.mark.needs("docker")
+@pytest.mark.alone
+def test_swarm_makes_a_manager_of_the_engine() -> None:
+    """A second run changes nothing."""
+    managed = docker("info", "--format", "{{.Swarm.ControlAvailable}}") == "true"
+    try:
+        subprocess.run([CI / "swarm"], check=True, capture_output=True, timeout=60)
+        assert docker("info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.ControlAvailable}}") == "active true"
+        again = subprocess.run([CI / "swarm"], check=True, capture_output=True, text=True, timeout=60)
+        assert again.stdout == "The engine manages a Swarm already.\n"
+    finally:
+        if not managed:
+            docker("swarm", "leave", "--force")
+
+
+def test_a_commit_runs_what_make_lint_runs() -> None:
+    """The pre-commit hook is `make lint`, for each commit and without the names of the changed files."""
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repository["repo"] == "local"
+    (hook,) = repository["hooks"]
+    assert (hook["entry"], hook["always_run"], hook["pass_filenames"]) == ("make lint", True, False)
+
+
+def test_the_devcontainer_fits_the_project() -> None:
+    """The container has the Python of the image, a Docker engine, and the environment that make makes."""
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    version = container["image"].partition("-")[0]
+    assert f"PYTHON_IMAGE ?= {version}-slim\n" in (ROOT / "Makefile").read_text()
+    assert any("/docker-in-docker:" in feature for feature in container["features"])
+    assert container["postCreateCommand"] == "make .venv/.ready"
