@@ -1,4 +1,4 @@
-"""Tools that want scopes."""
+"""Tools with and without a required scope."""
 
 from fastmcp.server.auth import require_scopes
 from fastmcp.server.dependencies import get_access_token
@@ -7,7 +7,7 @@ from fastmcp.tools import tool
 
 @tool(auth=require_scopes("reports:read"))
 def read_report() -> str:
-    """Tell for whom a report is."""
+    """Return the caller for whom the report is."""
     token = get_access_token()
     return f"for {token.subject or token.client_id}" if token else "for nobody"
 

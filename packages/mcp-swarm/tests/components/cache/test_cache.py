@@ -14,7 +14,7 @@ from mcp_swarm.auth.key import hash_of
 from tests.calls import call, legacy, modern, text
 from tests.metrics.page import Scrape
 
-PACK = "tests.packs.kept"
+PACK = "tests.packs.cached"
 _marks = itertools.count()
 
 
