@@ -14,11 +14,11 @@ def read_report() -> str:
 
 @tool
 def sales_of_the_year() -> int:
-    """Tell what was sold."""
+    """Return the sales of this year."""
     return 7
 
 
 @tool
 def sales_of_the_day() -> int:
-    """Tell what was sold."""
+    """Return the sales of this day."""
     return 1
