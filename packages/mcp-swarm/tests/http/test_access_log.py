@@ -83,7 +83,7 @@ def test_json_lines(start_server: StartServer) -> None:
 
 
 def test_no_caller_writes_lines_of_its_own(start_server: StartServer) -> None:
-    """The log escapes line breaks and control characters in paths and tool names, and cuts long names."""
+    """A caller cannot write log lines: the log escapes control characters and cuts long names."""
     server = start_server()
     httpx.get(f"{server.url}/a%0Ab%1b[31m")
     legacy(server.url, "tools/call", {"name": "x\n2026 - forged\x1b[31m\u2028", "arguments": {}})

@@ -67,8 +67,8 @@ def test_a_body_that_takes_too_long() -> None:
     assert reader.in_flight.count == 0
 
 
-def test_bodies_that_arrive_slowly_are_bounded_in_number() -> None:
-    """The limit on bodies in transfer refuses one more slow body, but not a body that is complete at once."""
+def test_slow_bodies_are_limited_in_number() -> None:
+    """The reader refuses a slow body beyond the limit with 503, but accepts a body that is complete at once."""
 
     async def receive_part() -> Message:
         return chunk(b"a", more=True)

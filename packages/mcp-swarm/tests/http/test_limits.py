@@ -79,7 +79,7 @@ def test_connections_without_limits(start_server: StartServer) -> None:
 
 
 def test_the_limit_on_requests_holds_for_a_pipeline(start_server: StartServer) -> None:
-    """In a pipeline, the last response before the server closes the connection says so, and no data follows it."""
+    """In a pipeline, the last response has `Connection: close`, and no data follows it."""
     server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
     with connected(server) as connection:
         connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(50)))
@@ -198,7 +198,10 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
 @pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
 @pytest.mark.parametrize("sent", [0, 20])
 def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
-    """A replica refuses a body that does not arrive in time with 408, even if no byte of the body has arrived."""
+    """A replica refuses a body that does not arrive in time with 408, even if no byte of the body has arrived.
+
+    The error names only the timeout.
+    """
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     head, body = post(1, b"slow").split(b"\r\n\r\n")
     with connected(server) as connection:

@@ -114,7 +114,7 @@ def test_a_request_may_come_byte_by_byte(local_replicas: Server) -> None:
 
 @pytest.mark.parametrize(("headers", "version"), [([b"Connection: close"], b"1.1"), ([], b"1.0")])
 def test_a_client_can_end_its_connection(local_replicas: Server, headers: list[bytes], version: bytes) -> None:
-    """A replica closes the connection after `Connection: close` or an HTTP/1.0 request, and the reply says so."""
+    """A replica sends `Connection: close` and closes the connection if the client asks for it or uses HTTP/1.0."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         connection.sendall(post(1, b"bye", *headers, version=version))
         answer = b"".join(iter(lambda: connection.recv(65536), b""))

@@ -258,7 +258,10 @@ QUEUE_KEYS = ("stream", "queue", "workers", "task-workers:", "strikes")
 
 
 def test_each_key_of_a_job_expires(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Each Redis key of a job has an expiry time, in every state of the job."""
+    """Each Redis key of a job has an expiry time, in every state of the job.
+
+    The states are waiting, running, failed and cancelled.
+    """
     jobs = jobs_queue.replica()
     prefix = "template-mcp:jobs:"
 

@@ -184,7 +184,7 @@ async def flood(server: Server, count: int) -> None:
 
 
 def test_ten_thousand_disconnects_leave_nothing(server: Server) -> None:
-    """After 10,000 disconnects a replica has no more tasks and memory than before, and answers as before."""
+    """After 10,000 disconnects a replica has no more tasks and nearly the same memory, and answers as before."""
     asyncio.run(flood(server, 2 * AT_ONCE))  # The first flood lets pools and caches grow to their size.
     before = load(server)
     asyncio.run(flood(server, MANY))

@@ -153,7 +153,10 @@ def test_an_invalid_id_is_refused(local_url: str, number: Any) -> None:
 
 
 def test_a_prompt_argument_of_a_wrong_type_is_named(local_url: str, local_replicas: Server) -> None:
-    """A prompt argument of a wrong type is named without pydantic's text, and its value starts no log line."""
+    """The error for a prompt argument of a wrong type names the argument, without pydantic's text.
+
+    The argument's value cannot start a line of the log.
+    """
     forged = "x\n2026-01-02 06:33:03,969 - mcp_swarm.access - INFO - [c565931a] forged"
     reply = legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"text": "x", "sentences": forged}})
     assert error(reply) == {"code": -32602, "message": "Arguments of a wrong type: sentences"}

@@ -137,7 +137,7 @@ def test_no_other_module_touches_a_private_name() -> None:
 
 
 def test_every_private_name_in_use_is_tested_here() -> None:
-    """Each private name that `mcp/_sdk.py` uses has a test here, so that an upgrade fails with the name."""
+    """Each private name that `mcp/_sdk.py` uses has a test here, so that a failure after an upgrade shows the name."""
     tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
     tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
     used = {

@@ -1,4 +1,4 @@
-"""Tests of `/health/deep`, which runs the checks of what tools depend on."""
+"""Tests of `/health/deep`, which runs the checks of the services that tools need."""
 
 from pathlib import Path
 

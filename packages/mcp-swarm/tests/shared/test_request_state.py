@@ -231,7 +231,10 @@ def test_a_state_is_valid_for_one_use(fleet_with_redis: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_a_refused_attempt_does_not_use_the_state(fleet_with_redis: Fleet) -> None:
-    """A refused attempt does not use the state. Otherwise a thief could invalidate the owner's round."""
+    """A refused attempt does not use the state.
+
+    Otherwise a person who finds a state could take the round from its owner.
+    """
     first, second, third = fleet_with_redis.urls
     asked = ask(first)
     assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
