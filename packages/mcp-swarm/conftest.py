@@ -1,4 +1,4 @@
-"""What tests share: real server processes on private ports of 127.0.0.1, and the needs of a test."""
+"""Shared fixtures and helpers of the tests: real server processes on private ports of 127.0.0.1."""
 
 import contextlib
 import functools
@@ -24,30 +24,30 @@ from tests.preloaded import Forked, Preloaded
 PACKAGE = Path(__file__).parent
 SOURCE = PACKAGE / "src" / "mcp_swarm"
 ROOT = PACKAGE.parent.parent
-"""The repository's folder, in which commands run."""
+"""The repository's folder. Commands run in it."""
 
-# Processes that tests start import the tests' own packages, too.
+# Processes that the tests start also import the tests' own packages.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
 pytest_plugins = ["tests.replicas"]
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make known the marker of tests that need something a machine may lack."""
+    """Configure pytest and Hypothesis, and register the markers of the tests."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As in a shell's background job; what tests start would ignore the Ctrl-C that tests send.
+        # A shell's background job ignores SIGINT. Its child processes would ignore the Ctrl-C that the tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # No time limit for a generated input: a busy machine may be slow. Benchmarks measure time.
+    # A generated input has no time limit, because a busy machine may be slow. Benchmarks measure time.
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
-    config.addinivalue_line("markers", "long: of the stack in a Swarm, which CI leaves out")
-    config.addinivalue_line("markers", "slow: `make test` leaves it out; `make test-all` and CI run it")
-    config.addinivalue_line("markers", "alone: measures, or needs the machine for itself: not beside other tests")
+    config.addinivalue_line("markers", "long: tests of the stack in a Swarm; CI leaves them out")
+    config.addinivalue_line("markers", "slow: `make test` leaves the test out; `make test-all` and CI run it")
+    config.addinivalue_line("markers", "alone: the test measures time or needs the whole machine; no other test runs")
     config.addinivalue_line(
-        "markers", "needs(name): skipped where the machine lacks it; REQUIRE=name makes that a failure"
+        "markers", "needs(name): skipped if the machine lacks the named thing; REQUIRE=name fails the test instead"
     )
 
 
@@ -56,14 +56,14 @@ _SLOW = ("attacks", "benchmarks", "conformance", "fuzz", "swarm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these folders."""
+    """Mark the tests of these folders as slow."""
     for item in items:
         if item.path.relative_to(PACKAGE / "tests").parts[0] in _SLOW:
             item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip, or with REQUIRE fail, a test whose need isn't met."""
+    """Skip a test that needs something the machine lacks. With REQUIRE, fail the test instead."""
     for marker in item.iter_markers("needs"):
         (name,) = marker.args
         reason = _LACKS[name]()
@@ -75,7 +75,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Make what a test has logged fit for UTF-8, which is how test runs side by side tell of it."""
+    """Make the captured log of a test valid UTF-8. pytest-xdist sends its reports as UTF-8."""
     report = yield
     report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
     return report
@@ -155,12 +155,15 @@ _LACKS: Mapping[str, Callable[[], str]] = {
 
 
 _PORTS = itertools.chain(range(random.randrange(10_000, 32_000), 32_000), itertools.cycle(range(10_000, 32_000)))
-"""Below those that the kernel gives to outgoing connections, or one of these might take a port before its server does;
-from anywhere, so that two test runs side by side don't choose the same."""
+"""Ports below the range that the kernel uses for outgoing connections.
+
+An outgoing connection could take a port of that range before the server listens on it. The first port is random, so
+that two test runs on one machine do not choose the same ports.
+"""
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on, and that wasn't given before."""
+    """Return a free TCP port of 127.0.0.1 that this function has not returned before."""
     for port in _PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -169,7 +172,7 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    """Wait until a condition holds; fail, saying what was awaited, when it doesn't within the time."""
+    """Wait until a condition holds. Fail the test with the description `what` if the time ends first."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -179,12 +182,14 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None
 
 _SETTINGS = {name.upper() for name in Settings.model_fields} | {"SECRETS_DIR"}
 _MAKE = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"}
-"""What make gives to the commands it runs. A make that a test starts must not take over the options of the one that
-runs the tests."""
+"""Variables that make gives to its commands.
+
+A make that a test starts must not inherit the options of the make that runs the tests.
+"""
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """This process's environment with settings of the server, and none that the machine has set."""
+    """Return this process's environment with the given settings, without the settings that the machine has set."""
     keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS | _MAKE}
     if "PYTHONPATH" in settings:
         settings["PYTHONPATH"] = os.pathsep.join((settings["PYTHONPATH"], os.environ["PYTHONPATH"]))
@@ -192,7 +197,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command to its end, in the project's folder, with settings of the server."""
+    """Run a command in the repository's folder with the given settings, and wait for its end."""
     return subprocess.run(
         command, cwd=ROOT, env=environment(**settings), capture_output=True, text=True, check=False, timeout=90
     )
@@ -204,17 +209,17 @@ def _preloaded() -> Preloaded:
 
 
 def pytest_unconfigure() -> None:
-    """End what servers were forked from."""
+    """End the process from which the servers were forked."""
     if _preloaded.cache_info().currsize:
         _preloaded().close()
 
 
 class Server:
-    """`python -m tests.sample` as a process of its own.
+    """A process that runs `python -m tests.sample`.
 
     Args:
-        within: a command that starts it, if not this process itself.
-        command: of Python, in place of `-m tests.sample`.
+        within: a command that starts the server's process, if this process does not start it itself.
+        command: arguments of Python that replace `-m tests.sample`.
     """
 
     process: subprocess.Popen[bytes] | Forked
@@ -236,16 +241,16 @@ class Server:
                     env=environ,
                     stdout=stream,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C of the test run is not theirs
+                    start_new_session=True,  # Ctrl-C in the test run must not reach the servers.
                 )
 
     @property
     def output(self) -> str:
-        """What it has printed so far."""
+        """The text that the server has printed until now."""
         return self.log.read_text()
 
     def wait_ready(self) -> None:
-        """Until it serves; fails when it ends before."""
+        """Wait until the server is ready. Fail the test if the server ends first."""
 
         def ready() -> bool:
             if self.process.poll() is not None:
@@ -257,7 +262,7 @@ class Server:
         until(ready, f"the server is ready; it printed:\n{self.output}")
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
-        """Send a signal (if it still runs) and wait for its end; returns the exit code."""
+        """Send a signal if the server still runs, wait for its end and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
@@ -273,7 +278,10 @@ StartServer = Callable[..., Server]
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[StartServer]:
-    """Start servers (arguments and settings as for `Server`), each ready; they end with the test."""
+    """Return a function that starts a server and waits until it is ready.
+
+    The function takes the arguments and settings of `Server`. All its servers end with the test.
+    """
     started: list[Server] = []
 
     def start(*arguments: str, ready: bool = True, **settings: str) -> Server:
@@ -290,7 +298,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
 @pytest.fixture(scope="session")
 def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Three local replicas with the sample's components, for tests that leave them as they were."""
+    """Three local replicas with the sample's components, for tests that do not change their state."""
     server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
     server.wait_ready()
     until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
@@ -300,13 +308,13 @@ def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 
 @pytest.fixture(scope="session")
 def local_url(local_replicas: Server) -> str:
-    """Where three local replicas are reached."""
+    """The URL of three local replicas."""
     return local_replicas.url
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One replica that serves the sample's components and hostile ones."""
+    """One replica that serves the sample's components and the hostile components."""
     server = Server(
         tmp_path_factory.mktemp("hostile") / "log",
         MCP_COMPONENTS="tests.sample,tests.packs.hostile",

@@ -1,4 +1,4 @@
-"""JSON-RPC calls as a test writes them."""
+"""Helpers that send JSON-RPC calls to a server."""
 
 from typing import Any
 
@@ -13,33 +13,36 @@ ENVELOPE = {
 }
 
 FULL: dict[str, Any] = {"fastmcp": {}}
-"""Members of `_meta` that make a call one for the FastMCP path, and change nothing else."""
+"""Members of `_meta` that send a call to the FastMCP path and change nothing else."""
 
 
 def post(url: str, **arguments: Any) -> httpx.Response:
-    """POST on a connection of its own, without the 25 ms that loading TLS certificates takes."""
+    """Send a POST request on a new connection.
+
+    The client does not load TLS certificates, which would take 25 ms.
+    """
     with httpx.Client(verify=False, timeout=30) as client:
         return client.post(f"{url}/mcp", **arguments)
 
 
 def get(url: str, **arguments: Any) -> httpx.Response:
-    """GET on a connection of its own."""
+    """Send a GET request on a new connection."""
     with httpx.Client(verify=False, timeout=30) as client:
         return client.get(url, **arguments)
 
 
 def request(method: str, params: dict[str, Any] | None = None, number: Any = 1) -> dict[str, Any]:
-    """A JSON-RPC request."""
+    """Return a JSON-RPC request."""
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
 
 
 def legacy(url: str, method: str, params: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
-    """One bare handshake-protocol request, on a connection of its own."""
+    """Send one handshake-protocol request on a new connection, without a handshake."""
     return post(url, json=request(method, params), headers={**HEADERS, **headers})
 
 
 def modern(url: str, method: str, params: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
-    """One 2026-07-28 request, on a connection of its own."""
+    """Send one request of the stateless protocol (2026-07-28) on a new connection."""
     params = {**(params or {}), "_meta": ENVELOPE}
     routing = {"MCP-Protocol-Version": VERSION, "Mcp-Method": method}
     if name := params.get("name") or params.get("uri"):
@@ -49,7 +52,7 @@ def modern(url: str, method: str, params: dict[str, Any] | None = None, **header
 
 
 def call(url: str, tool: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Call a tool (handshake protocol); returns the result."""
+    """Call a tool with the handshake protocol and return its result."""
     reply = legacy(url, "tools/call", {"name": tool, "arguments": arguments or {}})
     assert reply.status_code == 200, reply.text
     result: dict[str, Any] = reply.json()["result"]
@@ -57,19 +60,22 @@ def call(url: str, tool: str, arguments: dict[str, Any] | None = None) -> dict[s
 
 
 def text(result: dict[str, Any]) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     found: str = result["content"][0]["text"]
     return found
 
 
 def open_session(url: str) -> tuple[str, str]:
-    """Open a handshake-protocol session (`STATELESS_HTTP=false`); returns its id and the replica that has it."""
+    """Open a handshake-protocol session (`STATELESS_HTTP=false`).
+
+    Returns the session's id and the name of the replica that holds the session.
+    """
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     reply = legacy(url, "initialize", hello, Accept=BOTH)
     return reply.headers["Mcp-Session-Id"], reply.headers["X-Served-By"]
 
 
 def in_session(url: str, session: str) -> httpx.Response:
-    """A request of a session's, on a connection of its own."""
+    """Send a request of a session on a new connection."""
     headers = {"Accept": BOTH, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
     return legacy(url, "tools/list", None, **headers)

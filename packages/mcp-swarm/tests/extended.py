@@ -1,4 +1,4 @@
-"""A server that uses every extension point; `tests/test_extension_points.py` looks at each."""
+"""A server that uses every extension point. `tests/test_extension_points.py` tests each of them."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ import mcp_swarm
 
 
 class Settings(mcp_swarm.Settings):
-    """One setting with a check, one secret."""
+    """Settings of the server's own: one with a check and one secret."""
 
     greeting: str = Field("Hello", max_length=20, description="The word of greeting.")
     greeting_key: SecretStr = Field(SecretStr("none"), description="A secret.")
@@ -33,7 +33,7 @@ opened: list[str] = []
 
 @mcp_swarm.lifespan
 async def pool() -> AsyncIterator[None]:
-    """Open and close."""
+    """Open a pool at the start and close it at the end."""
     opened.append("pool")
     print("the pool is open", flush=True)
     yield
@@ -49,12 +49,12 @@ async def greet(name: str) -> str:
 
 @mcp_swarm.job
 async def look() -> list[str]:
-    """Tell what is open."""
+    """Return the names of what is open."""
     return opened
 
 
 class Timed:
-    """ASGI middleware: a header with the time that a request took."""
+    """ASGI middleware that adds a header with the duration of the request."""
 
     def __init__(self, app: ASGIApp, name: str) -> None:
         self.app = app
@@ -74,7 +74,7 @@ class Timed:
 
 
 class Polite(McpMiddleware):
-    """FastMCP middleware: it changes an argument."""
+    """FastMCP middleware that changes an argument of a call."""
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: Any) -> Any:
         """Call the tool."""
@@ -85,13 +85,13 @@ class Polite(McpMiddleware):
 
 
 async def hello(request: Request) -> PlainTextResponse:
-    """Answer a route of one's own."""
+    """Answer the author's own route."""
     return PlainTextResponse(f"hello {request.query_params.get('name', 'you')}")
 
 
 @mcp_swarm.app_factory
 def create_app() -> mcp_swarm.App:
-    """The app of one replica."""
+    """Create the app of one replica."""
     mcp = FastMCP(_SETTINGS.mcp_name, middleware=[Polite()])
     return mcp_swarm.create_app(
         mcp, _SETTINGS, middleware=[Middleware(Timed, name="x-took")], routes=[Route("/hello", hello)]

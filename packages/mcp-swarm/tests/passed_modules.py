@@ -1,7 +1,7 @@
-"""`python -m tests.passed_modules PROTOCOL`: the modules that a call of `echo` passes, one per line.
+"""`python -m tests.passed_modules PROTOCOL` prints the modules that a call of `echo` uses, one per line.
 
-Serves the sample in this process and traces Python's calls while the server answers. A module counts if each of five
-calls passes it: what a timer does meanwhile is no part of a call.
+This process serves the sample and traces the calls of Python functions while the server answers. A module counts only
+if each of five calls uses it, because timers may also run during one of the calls.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def _passed(port: int, protocol: str) -> set[str]:
             if event == "call":
                 found.add(frame.f_globals.get("__name__", ""))
 
-        sys.setprofile(note if number > 2 else None)  # the first ones decide things for those that follow
+        sys.setprofile(note if number > 2 else None)  # The first calls do work that later calls do not repeat.
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])

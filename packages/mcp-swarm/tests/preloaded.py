@@ -1,8 +1,8 @@
-"""Servers that start in a fraction of the time: forked from a process that has imported what they need.
+"""Fork servers from a process that has already imported their modules, so that they start faster.
 
-Nine tenths of what it costs to start `python -m tests.sample` are imports, and the tests start it hundreds of times. A
-server that is started so is a process of its own in a session of its own, with its own environment and log. Only what
-Python read when it started, and what was imported, it has in common with the others.
+Imports take nine tenths of the time that `python -m tests.sample` needs to start, and the tests start it hundreds of
+times. A forked server is a process with its own session, environment and log. Forked servers share only the imported
+modules and the values that Python read when it started.
 """
 
 import contextlib
@@ -32,35 +32,41 @@ _LAZY = (
     "mcp_swarm.cli.worker",
     "tests.sample.server",
 )
-"""What a server imports beside `mcp_swarm.cli.main`, some of it only when it is needed."""
+"""Modules that a server imports in addition to `mcp_swarm.cli.main`.
+
+It imports some of them only when it needs them.
+"""
 
 _COMMANDS: tuple[list[str], ...] = ([], ["worker"])
-"""Those that run one process; supervisors start others, for which theirs must be `python -m tests.sample`."""
+"""Command lines that run one process.
 
-_MOST = 1 << 18
-"""Bytes of a message: a command line and an environment."""
+Supervisors start other processes, and for these the command line must be `python -m tests.sample`.
+"""
+
+_MAX_MESSAGE_BYTES = 1 << 18
+"""Maximum size of a message in bytes. A message contains a command line and an environment."""
 
 
 class Forked:
-    """A server's process, with what `subprocess.Popen` has to end it and to ask for its end."""
+    """The process of a forked server, with the methods of `subprocess.Popen` that the tests use."""
 
     def __init__(self, pid: int, end: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._end = end
-        """Where its exit code can be read when it has ended."""
+        """The pipe that delivers the exit code when the process has ended."""
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """Return the exit code, which is negative for a signal, or None while the process runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(0)
         return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; returns its exit code.
+        """Wait for the end of the process and return its exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it runs on.
+            subprocess.TimeoutExpired: the process still runs after `timeout` seconds.
         """
         if self.returncode is None:
             awaited = select.poll()
@@ -72,26 +78,27 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process still runs."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM to the process."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Send SIGKILL to the process."""
         self.send_signal(signal.SIGKILL)
 
 
 class Preloaded:
-    """The process from which servers are forked, started when the first one is.
+    """The process from which servers are forked. It starts with the first server.
 
     Args:
-        environment: its own, which theirs may differ from in settings only.
-        settings: names of environment variables that servers read when they start, and not when they are imported.
+        environment: the environment of this process. The environment of a server may differ from it in settings only.
+        settings: names of the environment variables that a server reads when it starts, not when it imports its
+            modules.
     """
 
     def __init__(self, environment: Mapping[str, str], settings: set[str]) -> None:
@@ -111,16 +118,16 @@ class Preloaded:
             )
 
     def _others(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """What isn't a setting; the name of the test that runs now is in the environment, too."""
+        """Return the variables that are not settings, without the variable that names the running test."""
         names = environment.keys() - self._settings - {"PYTEST_CURRENT_TEST"}
         return {name: environment[name] for name in names}
 
     def fits(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Whether a server that is forked is no other than one that is started anew."""
+        """Return whether a forked server behaves exactly like a server in a new Python process."""
         return list(command) in _COMMANDS and self._others(environment) == self._common
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], output: IO[str]) -> Forked:
-        """Start a server that writes to a file."""
+        """Fork a server that writes its output to a file."""
         end, theirs = os.pipe()
         message = json.dumps([command, dict(environment)]).encode()
         with self._lock:
@@ -129,13 +136,13 @@ class Preloaded:
             return Forked(int(self._channel.recv(16)), end)
 
     def close(self) -> None:
-        """End it; servers run on."""
+        """End this process. The forked servers continue to run."""
         self._channel.close()
         self._process.wait()
 
 
 def main() -> NoReturn:
-    """Import, and fork for each message; in each fork, be the server."""
+    """Import the modules and fork one process per message. Each fork runs the server."""
     server = importlib.import_module("mcp_swarm.cli.main")
     for name in _LAZY:
         importlib.import_module(name)
@@ -146,7 +153,7 @@ def main() -> NoReturn:
 
 
 def _serve(channel: socket.socket) -> list[str]:
-    """Fork a process for each message; returns in these, with their command lines."""
+    """Fork a process for each message. Return only in the forked process, with the server's command line."""
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -156,10 +163,10 @@ def _serve(channel: socket.socket) -> list[str]:
         ready, _, _ = select.select([channel.fileno(), woken], [], [])
         if woken in ready:
             os.read(woken, 4096)
-            _tell(ends)
+            _report_ends(ends)
         if channel.fileno() not in ready:
             continue
-        message, files, _, _ = socket.recv_fds(channel, _MOST, 2)
+        message, files, _, _ = socket.recv_fds(channel, _MAX_MESSAGE_BYTES, 2)
         if not message:
             os._exit(0)
         output, end = files
@@ -174,8 +181,8 @@ def _serve(channel: socket.socket) -> list[str]:
         channel.send(b"%d" % pid)
 
 
-def _tell(ends: dict[int, int]) -> None:
-    """Write the exit code of each process that has ended to where it is awaited."""
+def _report_ends(ends: dict[int, int]) -> None:
+    """Write the exit code of each ended process to the pipe of that process."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             end = ends.pop(ended[0])
@@ -185,7 +192,10 @@ def _tell(ends: dict[int, int]) -> None:
 
 
 def _become(output: int, environment: dict[str, str]) -> None:
-    """Be as a process that was just started: with no file open but the usual three, and with its own environment."""
+    """Put a forked process into the state of a new process.
+
+    The process gets a new session, the given environment, and no open files except the usual three.
+    """
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

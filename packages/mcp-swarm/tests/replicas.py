@@ -1,4 +1,4 @@
-"""Replicas behind a balancer that takes turns by request, and the Redis that they share."""
+"""Replicas behind a round-robin proxy, and the Redis that the replicas share."""
 
 import asyncio
 import contextlib
@@ -22,15 +22,16 @@ KEYS = "the-key-that-all-of-these-replicas-share"
 COMPONENTS = "tests.sample,tests.conformance.pack"
 PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.waiting"
 BOTH = "application/json, text/event-stream"
-"""What a client that takes event streams accepts."""
+"""The Accept header of a client that accepts event streams."""
 
 Family = Literal["handshake", "stateless"]
 
 
 class RoundRobin:
-    """An HTTP proxy that sends each request, on a connection of its own, to the next of its backends.
+    """An HTTP proxy that sends each request to the next of its backends, on a new connection.
 
-    Bodies and responses pass as they come. Whoever hangs up, the connection to the other side is closed as well.
+    The proxy passes bodies and responses on as they arrive. When one side closes its connection, the proxy closes the
+    connection to the other side.
     """
 
     def __init__(self, ports: list[int]) -> None:
@@ -47,11 +48,11 @@ class RoundRobin:
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """The URL of the proxy."""
         return f"http://127.0.0.1:{self.port}"
 
     def close(self) -> None:
-        """End it, and all connections through it."""
+        """Stop the proxy and close all its connections."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._loop.close()
@@ -65,7 +66,7 @@ class RoundRobin:
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        for transport in self._transports:  # one whose reader doesn't read would stay open
+        for transport in self._transports:  # A transport with unsent data would stay open if the peer does not read.
             transport.abort()
         for _ in range(3):
             await asyncio.sleep(0)
@@ -77,7 +78,7 @@ class RoundRobin:
         task.add_done_callback(self._connections.discard)
 
     async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """Pass one request and its response; a client's second request is on a new connection."""
+        """Pass on one request and its response. The client sends its second request on a new connection."""
         writers = [to_client]
         try:
             head = await client.readuntil(b"\r\n\r\n")
@@ -93,7 +94,7 @@ class RoundRobin:
                     pump.cancel()
                 await asyncio.gather(*pumps, return_exceptions=True)
         except (OSError, asyncio.IncompleteReadError):
-            pass  # nobody there, or gone already
+            pass  # The backend does not listen, or one side has closed its connection.
         finally:
             for writer in writers:
                 writer.close()
@@ -102,7 +103,7 @@ class RoundRobin:
 
 
 def _closing(head: bytes) -> bytes:
-    """A request's head that asks for the connection's end after the response."""
+    """Return a request's head with `Connection: close`."""
     lines = [line for line in head.split(b"\r\n") if line and not line.lower().startswith(b"connection:")]
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
@@ -115,9 +116,9 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 class RedisServer:
-    """A `redis-server`, which runs within a `with`.
+    """A `redis-server` process that runs inside a `with` block.
 
-    Started again, it is on the same port, and empty unless it was told to `keep`.
+    After a restart it has the same port. It has lost its data unless `keep` was called before.
     """
 
     def __init__(self, log: Path) -> None:
@@ -135,13 +136,13 @@ class RedisServer:
         self.kill()
 
     def keep(self) -> None:
-        """Write all that it has, and will have, to disk."""
+        """Write the present data and all later data to disk."""
         self._kept = "yes"
         for name, value in (("appendonly", "yes"), ("appendfsync", "always")):
             assert self.ask("config", "set", name, value) == "OK"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start Redis and wait until it answers."""
         command = ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", self._kept]
         with self.log.open("ab") as stream:
             self.process = subprocess.Popen(
@@ -153,12 +154,12 @@ class RedisServer:
         until(lambda: self.ask("ping") == "PONG", f"Redis answers; it printed:\n{self.log.read_text()}")
 
     def ask(self, *command: str) -> str:
-        """The answer to a command; nothing if there is none."""
+        """Return the answer to a command, or an empty string if Redis does not answer."""
         client = ["redis-cli", "-p", str(self.port), *command]
         return subprocess.run(client, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill Redis, as a crash would."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -167,25 +168,25 @@ class RedisServer:
 
 @dataclass
 class Fleet:
-    """Replicas, and a balancer before them."""
+    """Replicas behind a round-robin proxy."""
 
     replicas: list[Server]
     url: str
-    """The balancer's."""
+    """The URL of the proxy."""
 
     @property
     def urls(self) -> list[str]:
-        """Where each replica is reached by itself."""
+        """The URL of each replica, without the proxy."""
         return [replica.url for replica in self.replicas]
 
     def named(self, served_by: str) -> Server:
-        """The replica that a reply's X-Served-By names."""
+        """Return the replica that the header X-Served-By of a reply names."""
         return self.replicas[int(served_by.rpartition("-")[2]) - 1]
 
 
 @contextlib.contextmanager
 def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
-    """Run replicas that serve the conformance pack, each with a port of its own, behind a balancer."""
+    """Run replicas that serve the conformance pack, each on its own port, behind a round-robin proxy."""
     common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
     replicas: list[Server] = []
     try:
@@ -206,21 +207,21 @@ def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A Redis of the test's own, which it may kill and start again."""
+    """A Redis for one test. The test may kill and restart it."""
     with RedisServer(tmp_path / "redis.log") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas without Redis, for tests that leave them as they were."""
+    """Three replicas without Redis, for tests that do not change their state."""
     with running(tmp_path_factory.mktemp("fleet"), MCP_COMPONENTS=PACKS) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas that share a Redis, for tests that leave them as they were."""
+    """Three replicas that share a Redis, for tests that do not change their state."""
     folder = tmp_path_factory.mktemp("fleet-with-redis")
     with (
         RedisServer(folder / "redis.log") as redis,
@@ -230,7 +231,10 @@ def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet
 
 
 def asking(family: Family, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-    """The body and headers of a request, as keyword arguments of httpx; `meta` joins its `_meta`."""
+    """Return the body and headers of a request as keyword arguments for httpx.
+
+    The arguments `meta` become members of the request's `_meta`.
+    """
     params = dict(params or {})
     headers = dict(HEADERS)
     if family == "stateless":
@@ -245,7 +249,10 @@ def asking(family: Family, method: str, params: dict[str, Any] | None = None, **
 
 @contextlib.contextmanager
 def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response, Iterator[dict[str, Any]]]]:
-    """Send a request whose sender takes event streams; gives the response and its messages as they come."""
+    """Send a request from a client that accepts event streams.
+
+    Yields the response and an iterator over its messages, which arrive one by one.
+    """
     headers = {**asked["headers"], "Accept": BOTH}
     with (
         httpx.Client(verify=False, timeout=30) as client,
@@ -255,7 +262,7 @@ def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response,
 
 
 def messages(reply: httpx.Response) -> Iterator[dict[str, Any]]:
-    """The JSON-RPC messages of an event stream, as they come."""
+    """Yield the JSON-RPC messages of an event stream as they arrive."""
     for line in reply.iter_lines():
         if line.startswith("data: "):
             yield json.loads(line.removeprefix("data: "))

@@ -1,4 +1,4 @@
-"""The public API: what `mcp_swarm` and `mcp_swarm.testing` export."""
+"""Tests of the public API: the names that `mcp_swarm` and `mcp_swarm.testing` export."""
 
 import ast
 import inspect
@@ -16,19 +16,19 @@ import mcp_swarm
 import mcp_swarm.testing
 from conftest import PACKAGE, SOURCE, run
 
-_OF_OTHERS = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
-"""Classes of the MCP SDK's. `publish` shows how they are used."""
+_SDK_CLASSES = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
+"""Classes of the MCP SDK. The example of `publish` shows how to use them."""
 _NAMES = [
     (module, name)
     for module in (mcp_swarm, mcp_swarm.testing)
     for name in module.__all__
-    if name != "__version__" and name not in _OF_OTHERS
+    if name != "__version__" and name not in _SDK_CLASSES
 ]
 
 
 @pytest.mark.parametrize(("module", "name"), _NAMES, ids=[name for _, name in _NAMES])
 def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str, tmp_path: Path) -> None:
-    """And the example fits the API's types."""
+    """The docstring of each public name has a complete first line and an example in valid Python."""
     text = inspect.getdoc(getattr(module, name)) or ""
     assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line is a sentence"
     _, found, example = text.partition("Example:\n")
@@ -38,7 +38,7 @@ def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str
 
 
 def test_examples_have_the_right_types(tmp_path: Path) -> None:
-    """Checked by mypy, all in one go."""
+    """mypy accepts the examples in the docstrings of all public names."""
     for module, name in _NAMES:
         text = inspect.getdoc(getattr(module, name)) or ""
         example = re.split(r"\n(?=\S)", text.partition("Example:\n")[2].strip("\n"))[0]
@@ -47,8 +47,8 @@ def test_examples_have_the_right_types(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-def test_all_names_are_there() -> None:
-    """Each name that is exported can be imported; `dir` lists it."""
+def test_each_exported_name_exists() -> None:
+    """Each exported name can be imported, and `dir` lists it."""
     for name in mcp_swarm.__all__:
         assert getattr(mcp_swarm, name) is not None
         assert name in dir(mcp_swarm)
@@ -72,12 +72,12 @@ assert before == after, [pair for pair in zip(before, after) if pair[0] != pair[
 
 
 def test_an_import_has_no_side_effects() -> None:
-    """Environment, garbage collector, log handlers, signals and threads stay as they are."""
+    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths."""
     subprocess.run([sys.executable, "-c", _LOOK], env=os.environ, check=True, timeout=60)
 
 
-def test_no_two_things_have_one_name() -> None:
-    """Of public classes and constants, over all modules."""
+def test_each_public_name_is_defined_once() -> None:
+    """No two modules define a public class or constant with the same name."""
     homes: dict[str, list[str]] = {}
     for file in SOURCE.rglob("*.py"):
         for node in ast.parse(file.read_text()).body:
@@ -87,7 +87,10 @@ def test_no_two_things_have_one_name() -> None:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """The public classes and constants that a statement defines; not type variables, which have one letter."""
+    """Return the public classes and constants that a statement defines.
+
+    Names of one letter are type variables. They do not count.
+    """
     if isinstance(node, ast.ClassDef):
         return [] if node.name.startswith("_") else [node.name]
     if isinstance(node, ast.Assign | ast.AnnAssign):

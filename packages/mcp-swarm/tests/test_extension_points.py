@@ -1,4 +1,4 @@
-"""What an author adds without a change of the package."""
+"""Tests of the extension points, which an author uses without a change of the package."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -27,12 +27,12 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_settings_lifespan_and_middleware(extended: Server) -> None:
-    """A variable, a secret file, what the lifespan opened, and FastMCP middleware around a call."""
+    """A tool sees a setting, a secret file, the open lifespan and an argument that FastMCP middleware has changed."""
     assert text(call(extended.url, "greet", {"name": "Ada"})) == "Hi, dear Ada! ['pool'] a secret"
 
 
 def test_routes_and_asgi_middleware(extended: Server) -> None:
-    """A route of one's own; middleware around all of the routes meets standard ASGI messages."""
+    """The author's route answers, and the author's ASGI middleware surrounds all routes."""
     reply = httpx.get(f"{extended.url}/hello?name=Ada")
     assert (reply.status_code, reply.text) == (200, "hello Ada")
     for each in (reply, legacy(extended.url, "tools/list"), httpx.get(f"{extended.url}/version")):
@@ -40,7 +40,7 @@ def test_routes_and_asgi_middleware(extended: Server) -> None:
         assert each.headers["x-served-by"]
 
 
-def test_what_surrounds_own_middleware_knows_what_was_called(extended: Server) -> None:
+def test_log_and_metrics_name_the_tool_of_a_call_through_own_middleware(extended: Server) -> None:
     """The access log and the metrics name the tool of a call that passed the author's middleware."""
     call(extended.url, "greet", {"name": "Ada"})
     until(lambda: "POST /mcp tools/call greet" in extended.output, "the call is logged")
@@ -48,8 +48,8 @@ def test_what_surrounds_own_middleware_knows_what_was_called(extended: Server) -
     assert 'outcome="ok",path="fast",protocol="handshake",tool="greet"} ' in counted
 
 
-def test_a_replica_waits_for_what_closes(start_server: StartServer) -> None:
-    """A lifespan may take longer than a second to close."""
+def test_a_replica_waits_until_its_lifespans_have_closed(start_server: StartServer) -> None:
+    """A replica waits for a lifespan that takes longer than one second to close."""
     server = start_server(command=_RUN, MCP_COMPONENTS="tests.extended", CLOSING_SECONDS="1.5")
     server.stop()
     assert "the pool is closed" in server.output
@@ -66,20 +66,20 @@ print("nothing ends the process" if not ended else ended)
 """
 
 
-def test_the_process_of_somebody_else_goes_on() -> None:
-    """Served without a signal to end it: by a test client, or within another program."""
+def test_an_embedded_app_does_not_end_the_process() -> None:
+    """An app that a test client or another program serves does not end the process."""
     done = run(sys.executable, "-c", _EMBEDDED, MCP_COMPONENTS="tests.extended")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing ends the process"), done.stderr
 
 
-def test_a_job_finds_what_is_open(extended: Server) -> None:
-    """In a replica that runs its jobs itself."""
+def test_a_job_sees_the_open_lifespan(extended: Server) -> None:
+    """A job sees the open lifespan in a replica that runs its jobs itself."""
     assert _result(extended.url) == ["pool"]
 
 
 @pytest.mark.needs("redis")
-def test_a_worker_opens_it_too(start_server: StartServer, redis_server: RedisServer) -> None:
-    """And closes it when it stops."""
+def test_a_worker_opens_and_closes_the_lifespan(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A worker opens the lifespan when it starts and closes it when it stops."""
     shared = {"JOBS_URL": redis_server.url, "MCP_COMPONENTS": "tests.extended"}
     worker = start_server(command=("-m", "mcp_swarm", "worker", "--app", "tests.extended:create_app"), **shared)
     replica = start_server(command=_RUN, **shared)
@@ -90,7 +90,7 @@ def test_a_worker_opens_it_too(start_server: StartServer, redis_server: RedisSer
 
 
 def test_a_wrong_setting_stops_the_start() -> None:
-    """One line names it; a variable that is nearly one of them is told."""
+    """An invalid setting stops the start with one line that names it, and a misspelt setting causes a warning."""
     done = run(sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app", GREETING="x" * 21)
     assert done.returncode == 3
     assert done.stderr.startswith("GREETING=xxxxx")
@@ -101,7 +101,7 @@ def test_a_wrong_setting_stops_the_start() -> None:
 
 
 def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
-    """With what it raised."""
+    """A lifespan that raises an exception stops the start, and the exception's text is printed."""
     (tmp_path / "broken_pool.py").write_text(
         "from mcp_swarm import lifespan\n\n\n@lifespan\nasync def pool():\n"
         "    raise ConnectionError('no database at db:5432')\n    yield\n"
@@ -117,8 +117,8 @@ def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
     ["def pool():\n    yield\n", "async def pool(size=1):\n    yield\n", "async def pool():\n    return None\n"],
     ids=["not async", "with an argument", "without a yield"],
 )
-def test_what_is_no_lifespan(tmp_path: Path, body: str) -> None:
-    """The file and line are named."""
+def test_an_invalid_lifespan_stops_the_start(tmp_path: Path, body: str) -> None:
+    """An invalid lifespan function stops the start, and the error names its file and line."""
     (tmp_path / "odd_pool.py").write_text(f"from mcp_swarm import lifespan\n\n\n@lifespan\n{body}")
     settings = {"MCP_COMPONENTS": "odd_pool", "PYTHONPATH": str(tmp_path)}
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)

@@ -1,4 +1,4 @@
-"""More load than a replica can take: it keeps what it can do, and says no to the rest at once."""
+"""Tests of a replica under more load than its capacity."""
 
 import json
 import sys
@@ -11,14 +11,14 @@ from conftest import Server, StartServer, run
 
 pytestmark = pytest.mark.alone
 
-MOST = 20
+IN_FLIGHT = 20
 SECONDS = 0.1
-CAPACITY = MOST / SECONDS
-"""Calls per second, by Little's law: calls that wait cost no CPU."""
+CAPACITY = IN_FLIGHT / SECONDS
+"""Capacity in calls per second, by Little's law. Calls that wait use no CPU."""
 
 
 def measured(server: Server, file: Path, *load: str) -> dict[str, Any]:
-    """What the load test finds."""
+    """Run the load test and return its figures."""
     what = ["--tool", "take", "--args", json.dumps({"seconds": SECONDS}), "--expect-replicas", "1"]
     command = [sys.executable, "test_swarm_load.py", "--url", f"{server.url}/mcp", "--json", str(file)]
     done = run(*command, *what, *load)
@@ -29,11 +29,15 @@ def measured(server: Server, file: Path, *load: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("connections", ["keepalive", "fresh"])
 def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, connections: str) -> None:
-    """Nine tenths of what it can do and more gets done, in its usual time; the rest is refused; then all is well."""
-    server = start_server(MAX_IN_FLIGHT=str(MOST), MCP_COMPONENTS="tests.sample,tests.packs.timed", LOG_LEVEL="WARNING")
+    """At three times its capacity a replica serves over 90 % of its peak throughput and refuses the other calls.
+
+    The calls that it serves stay fast, and after the overload all calls succeed.
+    """
+    settings = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed", "LOG_LEVEL": "WARNING"}
+    server = start_server(MAX_IN_FLIGHT=str(IN_FLIGHT), **settings)
     file = tmp_path / "run.json"
     how = ("--connections", connections)
-    full = ("--concurrent", str(MOST), "--duration", "4s")
+    full = ("--concurrent", str(IN_FLIGHT), "--duration", "4s")
     peak = measured(server, file, *full, *how)
     assert 0.5 * CAPACITY < peak["throughput"] <= CAPACITY
     flood = measured(server, file, "--rate", f"{3 * CAPACITY:g}", "--concurrent", "300", "--duration", "6s", *how)
@@ -42,5 +46,5 @@ def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, con
     assert flood["throughput"] > 0.9 * peak["throughput"]
     assert flood["latency"]["p99"] < 10 * peak["latency"]["p50"]
     assert flood["latency_failed"]["p50"] < peak["latency"]["p50"], "a refusal is quicker than a call"
-    after = measured(server, file, "--concurrent", str(MOST // 2), "--duration", "2s", *how)
+    after = measured(server, file, "--concurrent", str(IN_FLIGHT // 2), "--duration", "2s", *how)
     assert after["failures"] == []

@@ -1,4 +1,4 @@
-"""Servers that are forked are like those that are started."""
+"""Tests that forked servers behave like servers in new Python processes."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from tests.preloaded import Forked
 
 
 def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> None:
-    """Its own session, environment and log, no file of another's, and an exit code."""
+    """A forked server has its own session, environment, log and exit code, and no open log of another server."""
     one, other = start_server(MCP_NAME="one"), start_server(MCP_NAME="other")
     for server, name in ((one, "one"), (other, "other")):
         assert isinstance(server.process, Forked)
@@ -23,7 +23,7 @@ def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> N
         assert f"{name} 0." in server.output
         logs = set()
         for file in Path(f"/proc/{server.process.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # a connection that has ended meanwhile
+            with contextlib.suppress(FileNotFoundError):  # The connection of this descriptor has just ended.
                 logs.add(file.readlink().name)
         assert {file for file in logs if file.endswith(".log")} == {server.log.name}
     assert one.stop() == 0
@@ -33,16 +33,16 @@ def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> N
     assert not Path(f"/proc/{other.process.pid}").exists()
 
 
-def test_one_that_runs_on_is_waited_for_in_vain(start_server: StartServer) -> None:
-    """As with `subprocess`."""
+def test_a_wait_for_a_running_server_times_out(start_server: StartServer) -> None:
+    """`wait` raises `subprocess.TimeoutExpired` while the server runs, as `subprocess.Popen.wait` does."""
     server = start_server()
     assert server.process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         server.process.wait(0.05)
 
 
-def test_one_that_refuses_to_start(start_server: StartServer) -> None:
-    """Says why, with its exit code."""
+def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: StartServer) -> None:
+    """A forked server that cannot start prints the reason and has an exit code."""
     server = start_server(ready=False, MCP_COMPONENTS="no.such.package")
     until(lambda: server.process.poll() == 3, "it has ended")
     assert "no.such.package" in server.output
@@ -56,8 +56,8 @@ def test_one_that_refuses_to_start(start_server: StartServer) -> None:
         ([], {"FASTMCP_LOG_LEVEL": "DEBUG"}),
     ],
 )
-def test_others_are_started_anew(tmp_path: Path, arguments: list[str], settings: dict[str, str]) -> None:
-    """Those with processes of their own, and those whose environment is read when Python or a library is loaded."""
+def test_some_servers_are_not_forked(tmp_path: Path, arguments: list[str], settings: dict[str, str]) -> None:
+    """A server is not forked if it starts other processes or if Python or a library reads its environment at import."""
     server = Server(tmp_path / "log", *arguments, **settings)
     try:
         assert isinstance(server.process, subprocess.Popen)

@@ -1,4 +1,4 @@
-"""How far it is from the socket to a tool."""
+"""Test of the number of modules between the socket and a tool."""
 
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import pytest
 
 from conftest import ROOT, environment, free_port
 
-_MOST = 20
-"""Modules (DESIGN, rule 2)."""
+_MAX_MODULES = 20
+"""Maximum number of modules (DESIGN, rule 2)."""
 
 
 @pytest.mark.parametrize("protocol", ["handshake", "stateless"])
 def test_a_call_passes_few_modules(protocol: str) -> None:
-    """A reader follows a call from the socket to the tool in one sitting."""
+    """A call uses so few modules that a reader can follow it from the socket to the tool in one sitting."""
     command = [sys.executable, "-m", "tests.passed_modules", protocol]
     found = subprocess.run(
         command,
@@ -26,4 +26,4 @@ def test_a_call_passes_few_modules(protocol: str) -> None:
     ).stdout.split()
     print(*found, sep="\n")
     assert {"mcp_swarm.http.uvicorn.protocol", "mcp_swarm.mcp.fast_path", "tests.sample.tools.echo"} <= set(found)
-    assert len(found) <= _MOST
+    assert len(found) <= _MAX_MODULES

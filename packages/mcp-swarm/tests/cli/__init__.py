@@ -1,1 +1,1 @@
-"""The command line."""
+"""Tests of the command line."""

@@ -1,4 +1,4 @@
-"""The command line."""
+"""Tests of the command line."""
 
 import re
 import sys
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 serve = partial(run, sys.executable, "-m", "tests.sample")
 
 
-def test_check_says_what_is_served() -> None:
-    """And exits 0, without serving."""
+def test_check_lists_the_components() -> None:
+    """`check` lists the components and exits with 0 without serving."""
     done = serve("check")
     assert (done.returncode, done.stderr) == (0, "")
     first, tools, resources, prompts, jobs = done.stdout.splitlines()
@@ -29,29 +29,32 @@ def test_check_says_what_is_served() -> None:
 
 
 def test_check_without_components() -> None:
-    """A server that serves nothing is no error, but said."""
+    """`check` reports a server without components, but this is not an error."""
     assert "no tools, resources, prompts or jobs" in serve("check", AUTO_DISCOVER="false").stdout
 
 
 @pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"]])
 def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
-    """One line on stderr, exit code 3."""
+    """Every command to start prints one line on stderr and exits with 3 if a setting is invalid."""
     done = serve(*arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
     needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
     assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
 
 
-def test_a_broken_tool_stops_one_replica(tmp_path: Path) -> None:
-    """As in a container."""
+def test_a_broken_tool_stops_the_start_of_one_replica(tmp_path: Path) -> None:
+    """A broken tool stops the start of a single replica, as in a container."""
     (tmp_path / "pack.py").write_text("\n\nboom()\n")
     done = serve(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
 
 
-def test_a_module_that_the_app_lacks_is_told_with_its_place(tmp_path: Path) -> None:
-    """Not as if the app itself weren't there. Of an app that isn't there, its name is told."""
+def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> None:
+    """If the app imports a missing module, the error names the module and the line of the import.
+
+    If the app itself is missing, the error names the app.
+    """
     (tmp_path / "mine.py").write_text("import no_such_module\n")
     check = partial(run, sys.executable, "-m", "mcp_swarm", "check", "--app", PYTHONPATH=str(tmp_path))
     for app, told in (
@@ -65,21 +68,21 @@ def test_a_module_that_the_app_lacks_is_told_with_its_place(tmp_path: Path) -> N
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_reload_of_a_package_that_is_not_there() -> None:
-    """One line."""
+def test_reload_of_a_missing_package() -> None:
+    """`--reload` of a missing package prints one line and exits with 3."""
     done = serve("--reload", MCP_COMPONENTS="nope.tools")
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
     assert "No module named 'nope'" in done.stderr
 
 
-def test_sessions_behind_a_balancer_are_a_warning() -> None:
-    """However many replicas this process is."""
+def test_sessions_with_several_replicas_cause_a_warning() -> None:
+    """`check` warns about STATELESS_HTTP=false with several replicas."""
     done = serve("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
     assert "STATELESS_HTTP=false with several replicas" in done.stderr
 
 
 def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
-    """One line that names it."""
+    """A job with the name of one of the job tools stops the start with one line."""
     job = "import mcp_swarm\n\n@mcp_swarm.job(name='job_status')\nasync def mine() -> int: return 1\n"
     (tmp_path / "pack.py").write_text(job)
     done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
@@ -88,7 +91,7 @@ def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_variable_is_a_warning() -> None:
-    """It may be somebody else's."""
+    """A variable that is similar to a setting causes a warning, not an error, because another program may use it."""
     done = serve("check", AUTH_ENABLE="true")
     assert done.returncode == 0
     assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
@@ -99,14 +102,14 @@ def test_a_misspelt_variable_is_a_warning() -> None:
     [["--replicas", "0"], ["--replicas", "x"], ["--nonsense"], ["--replicas", "2", "--reload"], ["--replicas"]],
 )
 def test_wrong_arguments(arguments: list[str]) -> None:
-    """argparse's exit code and usage line."""
+    """Wrong arguments cause argparse's usage line and exit code 2."""
     done = serve(*arguments)
     assert done.returncode == 2
     assert "usage: mcp-swarm run" in done.stderr
 
 
 def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -> None:
-    """`make dev`: change a file of what is served, and the replica serves the change."""
+    """With `--reload`, as in `make dev`, the replica serves a change of a tool's file."""
     pack = tmp_path / "pack.py"
     tool = "from fastmcp.tools import tool\n\n@tool\nasync def greet() -> str: return 'one'\n"
     pack.write_text(tool)
@@ -119,7 +122,7 @@ def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -
     def changed() -> bool:
         try:
             return text(call(server.url, "greet")) == "two"
-        except httpx.HTTPError:  # a connection to the replica that is on its way out
+        except httpx.HTTPError:  # The old replica may close the connection.
             return False
 
     until(changed, "the new tool is served")

@@ -1,1 +1,1 @@
-"""Discovery and containment of components."""
+"""Tests of the discovery and containment of components."""

@@ -1,4 +1,4 @@
-"""A component that misbehaves harms its own call only."""
+"""Tests that a component that misbehaves affects only its own call."""
 
 import asyncio
 import threading
@@ -29,8 +29,11 @@ SECRET = "hunter2"
         "made_by_hand",
     ],
 )
-def test_what_a_tool_raises_stays_inside(hostile: Server, tool: str) -> None:
-    """The caller reads that the tool failed, not why; the log has the traceback once; the replica serves on."""
+def test_the_exception_of_a_tool_affects_only_its_call(hostile: Server, tool: str) -> None:
+    """The caller reads that the tool has failed, but not the reason.
+
+    The log contains the traceback once, and the replica continues to serve.
+    """
     for family in (legacy, modern):
         before = len(hostile.output)
         reply = family(hostile.url, "tools/call", {"name": tool, "arguments": {}}, **{"X-Request-ID": "find-me"})
@@ -48,21 +51,24 @@ def test_what_a_tool_raises_stays_inside(hostile: Server, tool: str) -> None:
 
 
 def test_an_error_for_the_caller_arrives(hostile: Server) -> None:
-    """ToolError is how a tool author speaks to the caller."""
+    """The caller reads the text of a ToolError."""
     result = call(hostile.url, "raises_for_the_caller")
     assert result["isError"]
     assert text(result) == "no such account"
 
 
 def test_debug_errors_shows_the_reason(start_server: StartServer) -> None:
-    """Masked by default; a developer may look."""
+    """With DEBUG_ERRORS=true the caller reads the reason of a failure, which is hidden by default."""
     server = start_server(MCP_COMPONENTS="tests.packs.hostile", DEBUG_ERRORS="true")
     assert SECRET in text(call(server.url, "raises"))
 
 
 @pytest.mark.parametrize("tool", ["returns_object", "returns_surrogate", "returns_itself", "returns_infinity"])
 def test_a_result_that_json_cannot_carry_is_a_tool_error(hostile: Server, tool: str) -> None:
-    """Stock FastMCP answers HTTP 500 without the request's id, or the object's repr."""
+    """A result that JSON cannot represent causes a tool error.
+
+    FastMCP alone would answer HTTP 500 without the request's id, or return the object's repr.
+    """
     result = call(hostile.url, tool)
     assert result["isError"]
     assert text(result) == f"tool '{tool}' returned a value that cannot be written as JSON"
@@ -73,7 +79,7 @@ def test_a_result_that_json_cannot_carry_is_a_tool_error(hostile: Server, tool: 
     [("streams", "[0,1,2]"), ("streams_in_thread", "[0,1,2]"), ("returns_bytes", "//4=")],
 )
 def test_generators_and_bytes_still_work(hostile: Server, tool: str, expected: str) -> None:
-    """Containment changes nothing about good results."""
+    """Containment does not change valid results."""
     result = call(hostile.url, tool)
     assert not result["isError"], text(result)
     assert text(result) == expected
@@ -89,8 +95,8 @@ def test_generators_and_bytes_still_work(hostile: Server, tool: str, expected: s
         ("depends_on_what_hangs", 1),
     ],
 )
-def test_a_tool_that_never_ends_is_given_up(hostile: Server, tool: str, seconds: float) -> None:
-    """Its own timeout, or the setting's; other calls are served in the meantime."""
+def test_a_tool_that_never_ends_is_stopped(hostile: Server, tool: str, seconds: float) -> None:
+    """A tool that never ends fails after its own timeout or CALL_TIMEOUT_SECONDS, while other calls are served."""
     with ThreadPoolExecutor() as pool:
         endless = [pool.submit(call, hostile.url, tool) for _ in range(8)]
         assert text(call(hostile.url, "echo", {"message": "beside"})) == "beside"
@@ -101,35 +107,35 @@ def test_a_tool_that_never_ends_is_given_up(hostile: Server, tool: str, seconds:
 
 @pytest.mark.parametrize("tool", ["yields_for_ever", "yields_for_ever_in_thread"])
 def test_a_generator_that_never_ends_is_stopped(hostile: Server, tool: str) -> None:
-    """Before it fills the memory."""
+    """A generator that never ends is stopped before it fills the memory."""
     result = call(hostile.url, tool)
     assert result["isError"]
     assert text(result) == "Result too large: the generator yielded more than 100000 items"
 
 
 def test_text_that_looks_like_nan_passes(hostile: Server) -> None:
-    """Only numbers are refused."""
+    """A text that contains NaN or Infinity is a valid result."""
     assert call(hostile.url, "returns_words_like_nan")["structuredContent"] == {"name": "NaN, Infinity"}
 
 
-def test_unwritable_text_is_an_error_of_its_own_call(hostile: Server) -> None:
-    """In an error's message and in a resource; the request's id is kept."""
+def test_text_that_utf_8_cannot_encode_affects_only_its_call(hostile: Server) -> None:
+    """Text that UTF-8 cannot encode, in an error or a resource, affects only its own call."""
     assert text(call(hostile.url, "complains_in_surrogates")) == "broken ? text"
     reply = legacy(hostile.url, "resources/read", {"uri": "hostile://surrogate"})
     assert (reply.status_code, reply.json()["id"]) == (200, 1)
     assert reply.json()["error"]["message"] == "resource 'unwritable' returned a value that cannot be written as JSON"
 
 
-def test_threads_that_never_end_cost_other_tools_nothing(hostile: Server) -> None:
-    """Each synchronous tool has threads of its own; stuck ones of another don't count."""
+def test_stuck_threads_do_not_affect_other_tools(hostile: Server) -> None:
+    """Stuck threads of one synchronous tool do not affect other tools, because each tool has its own threads."""
     for _ in range(3):  # more than TOOL_THREADS
         call(hostile.url, "never_ends_in_thread")
     assert text(call(hostile.url, "names_its_thread")) == "AnyIO worker thread 1"
     assert text(call(hostile.url, "stays_on_the_loop")) == "MainThread"
 
 
-def test_stuck_threads_and_tasks_do_not_keep_a_replica_from_ending(start_server: StartServer) -> None:
-    """Python waits for threads when it exits; a drained replica must not."""
+def test_stuck_threads_and_tasks_do_not_delay_the_end(start_server: StartServer) -> None:
+    """A replica ends despite stuck threads and tasks, although Python waits for threads at exit."""
     server = start_server(MCP_COMPONENTS="tests.packs.hostile")
     call(server.url, "never_ends_in_thread")
     call(server.url, "swallows_its_cancellation")
@@ -137,7 +143,7 @@ def test_stuck_threads_and_tasks_do_not_keep_a_replica_from_ending(start_server:
 
 
 def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
-    """Their errors are masked, logged once, and end no process."""
+    """Errors of prompts and resources are hidden from the caller, logged once, and do not end the process."""
     before = len(hostile.output)
     for method, params in (
         ("prompts/get", {"name": "fails"}),
@@ -152,8 +158,11 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
     assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
 
 
-def test_a_loop_that_stands_still_ends_its_replica_only(start_server: StartServer) -> None:
-    """The watchdog says where it stands; the supervisor starts another; the others serve on."""
+def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -> None:
+    """The watchdog logs the place where an event loop is blocked and ends the replica.
+
+    The supervisor starts a new replica, and the other replicas continue to serve.
+    """
     server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
     with pytest.raises(httpx.HTTPError):
         call(server.url, "blocks_the_loop", {"seconds": 60})
@@ -162,30 +171,36 @@ def test_a_loop_that_stands_still_ends_its_replica_only(start_server: StartServe
     def served() -> bool:
         try:
             return text(call(server.url, "echo", {"message": "still here"})) == "still here"
-        except httpx.HTTPError:  # was in the line of the replica that ended
+        except httpx.HTTPError:  # The connection belonged to the replica that has ended.
             return False
 
     until(served, "the other replica serves on", 5)
 
 
-def test_a_loop_that_holds_the_interpreter_ends_its_replica_too(start_server: StartServer) -> None:
-    """No Python thread runs then, the watchdog's neither; C code ends the process."""
+def test_a_tool_that_holds_the_interpreter_ends_its_replica(start_server: StartServer) -> None:
+    """A replica ends even if a tool holds the interpreter's lock.
+
+    No Python thread runs then, so C code ends the process.
+    """
     server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
     with pytest.raises(httpx.HTTPError):
         call(server.url, "backtracks")
     assert "in backtracks" in server.output
 
 
-def test_an_exit_in_the_background_is_only_that_task(start_server: StartServer) -> None:
-    """The replica logs it and serves on."""
+def test_an_exit_in_the_background_ends_only_its_task(start_server: StartServer) -> None:
+    """An exit in a background task ends only that task and is logged."""
     server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.hostile")
     assert text(call(server.url, "exits_in_the_background")) == "done"
     until(lambda: "a task raised SystemExit" in server.output, "the task's exit is logged")
     assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
 
 
-def test_calls_of_a_synchronous_tool_run_side_by_side() -> None:
-    """As many as it has threads for: fewer would never get past the barrier."""
+def test_calls_of_a_synchronous_tool_run_concurrently() -> None:
+    """A synchronous tool runs as many concurrent calls as it has threads.
+
+    With fewer threads the calls would not pass the barrier.
+    """
     barrier = threading.Barrier(8)
 
     def meets() -> int:

@@ -1,4 +1,4 @@
-"""Discovery: what is served, what is left out, what stops the start."""
+"""Tests of the discovery of components."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n   
 
 @pytest.fixture
 def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty package, importable as `pack`, forgotten afterwards."""
+    """An empty package `pack`. Its modules are removed after the test."""
     folder = tmp_path / "pack"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -25,25 +25,25 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file and the folders above it."""
+    """Write a file and create its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
 def keys(*packages: str) -> list[str]:
-    """What is discovered in packages."""
+    """Return the keys of the components that discovery finds in packages."""
     return [found.component.key for found in discover(Settings(mcp_components=packages)).components]
 
 
 def refusal(*packages: str) -> str:
-    """What discovery says when it refuses."""
+    """Return the text of the error that discovery raises."""
     with pytest.raises(DiscoveryError) as error:
         discover(Settings(mcp_components=packages))
     return str(error.value)
 
 
 def test_the_shipped_examples() -> None:
-    """What a fresh clone serves."""
+    """Discovery finds the components of the sample."""
     assert set(keys("tests.sample")) >= {
         "prompt:summarize@",
         "resource:template://about@",
@@ -55,12 +55,15 @@ def test_the_shipped_examples() -> None:
 
 
 def test_nothing_without_auto_discover() -> None:
-    """AUTO_DISCOVER=false serves nothing by itself."""
+    """With AUTO_DISCOVER=false discovery finds nothing."""
     assert discover(Settings(auto_discover=False)).components == []
 
 
-def test_rooms_are_walked_deep_and_nothing_beside_them(pack: Path) -> None:
-    """Folders need no __init__.py; what begins with _ is left out; so is what lies beside the rooms."""
+def test_component_folders_are_searched_completely(pack: Path) -> None:
+    """Discovery searches the component folders at any depth, without the need for `__init__.py`.
+
+    It skips names that begin with `_` or `.`, and modules outside the component folders.
+    """
     write(pack / "tools/top.py", TOOL.format(name="top"))
     write(pack / "tools/__init__.py", TOOL.format(name="in_the_room_itself"))
     write(pack / "tools/deep/er/nested.py", TOOL.format(name="nested"))
@@ -77,8 +80,8 @@ def test_rooms_are_walked_deep_and_nothing_beside_them(pack: Path) -> None:
     ]
 
 
-def test_a_package_without_rooms_is_walked_whole(pack: Path) -> None:
-    """A small pack is a few files."""
+def test_a_package_without_component_folders_is_searched_completely(pack: Path) -> None:
+    """Discovery searches all modules of a package that has no component folders."""
     write(pack / "one.py", TOOL.format(name="one"))
     write(pack / "more/two.py", TOOL.format(name="two"))
     assert keys("pack") == ["tool:two@", "tool:one@"]
@@ -86,14 +89,14 @@ def test_a_package_without_rooms_is_walked_whole(pack: Path) -> None:
 
 
 def test_only_public_functions_of_the_module_itself(pack: Path) -> None:
-    """Private ones, imported ones and second names are no components."""
+    """Private functions, imported functions and second names are not components."""
     write(pack / "a.py", TOOL.format(name="shared") + "\nalias = shared\n\n" + TOOL.format(name="_private"))
     write(pack / "b.py", "from pack.a import shared\n\ndef plain() -> None: ...\n")
     assert keys("pack") == ["tool:shared@"]
 
 
-def test_what_a_factory_or_a_plain_decorator_makes_is_served(pack: Path) -> None:
-    """Its function says that it comes from elsewhere, but it was made here."""
+def test_components_from_a_factory_or_a_decorator_are_served(pack: Path) -> None:
+    """A component from a factory or a plain decorator is served, although its function belongs to another module."""
     write(
         pack / "_made.py",
         "from fastmcp.tools import tool\n\n"
@@ -110,7 +113,7 @@ def test_what_a_factory_or_a_plain_decorator_makes_is_served(pack: Path) -> None
 
 
 def test_a_component_made_by_hand_is_served(pack: Path) -> None:
-    """FastMCP's own objects may stand in a module, too."""
+    """A module may contain FastMCP's own component objects."""
     write(
         pack / "made.py",
         "from fastmcp.resources import TextResource\n\nmotd = TextResource(uri='x://motd', name='motd', text='hi')\n",
@@ -141,22 +144,22 @@ def test_a_component_made_by_hand_is_served(pack: Path) -> None:
         (TOOL.format(name="good"), "pack/good.py:3: tool 'good' is already defined at pack/bad.py:3"),
     ],
 )
-def test_what_is_broken_stops_the_start(pack: Path, text: str, says: str) -> None:
-    """File, line and reason, in one line."""
+def test_a_broken_module_stops_the_start(pack: Path, text: str, says: str) -> None:
+    """A broken module stops the start with its file, line and reason in one line."""
     write(pack / "good.py", TOOL.format(name="good"))
     write(pack / "bad.py", text)
     assert refusal("pack").startswith(says)
     assert "\n" not in refusal("pack")
 
 
-def test_a_package_that_is_not_there() -> None:
-    """The variable is named."""
+def test_a_missing_package_stops_the_start() -> None:
+    """A missing package stops the start with a line that names MCP_COMPONENTS."""
     expected = "MCP_COMPONENTS=no_such_pack: ModuleNotFoundError: No module named 'no_such_pack'"
     assert refusal("tests.sample", "no_such_pack") == expected
 
 
 def test_two_versions_of_a_tool_are_two_tools(pack: Path) -> None:
-    """A version is part of a component's identity."""
+    """Two versions of a tool are two components."""
     for version in ("1", "2"):
         write(
             pack / f"v{version}.py",

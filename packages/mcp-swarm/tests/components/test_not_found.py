@@ -1,4 +1,4 @@
-"""Resources that aren't there: each protocol version's own error, and no fault of the server."""
+"""Tests of resources that do not exist: the error code of each protocol version, and the log."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ MISSING = {
 
 @pytest.fixture(scope="module")
 def items(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica with resources of which some aren't there."""
+    """A replica with resources, some of which do not exist."""
     server = Server(tmp_path_factory.mktemp("items") / "log", MCP_COMPONENTS="tests.sample,tests.packs.items")
     server.wait_ready()
     yield server
@@ -35,7 +35,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def read(url: str, uri: str, version: str) -> dict[str, Any]:
-    """What a reader of a resource is answered."""
+    """Return the answer to a request for a resource."""
     if version == "2026-07-28":
         reply = modern(url, "resources/read", {"uri": uri}, Accept=BOTH)
     else:
@@ -46,13 +46,13 @@ def read(url: str, uri: str, version: str) -> dict[str, Any]:
 @pytest.mark.parametrize("uri", MISSING)
 @pytest.mark.parametrize("version", CODES)
 def test_a_missing_resource_has_the_code_of_its_version(items: Server, version: str, uri: str) -> None:
-    """With the words of who raised it."""
+    """A missing resource gets the error code of the protocol version and the text of the exception."""
     answer = read(items.url, uri, version)
     assert answer["error"] == {"code": CODES[version], "message": MISSING[uri], "data": {"uri": uri}}
 
 
-def test_a_missing_resource_is_no_fault_of_the_server(items: Server) -> None:
-    """Nothing in the log says so; a function that fails is one still, whatever it raised."""
+def test_a_missing_resource_is_not_logged_as_an_error(items: Server) -> None:
+    """A missing resource causes no error in the log, but a function that fails does."""
     for uri in MISSING:
         for version in CODES:
             read(items.url, uri, version)
@@ -65,21 +65,21 @@ def test_a_missing_resource_is_no_fault_of_the_server(items: Server) -> None:
 
 
 @pytest.mark.parametrize("version", CODES)
-def test_a_resource_that_is_there_is_read(items: Server, version: str) -> None:
-    """Values are of the parameters' types."""
+def test_an_existing_resource_is_read(items: Server, version: str) -> None:
+    """An existing resource is read, and its parameters get their declared types."""
     assert read(items.url, "item://3", version)["result"]["contents"][0]["text"] == "item 3"
     assert read(items.url, "size://small", version)["result"]["contents"][0]["text"] == "small"
 
 
-def test_a_tool_that_reads_finds_nothing_either(items: Server) -> None:
-    """By FastMCP's exception, as from a resource that nothing matches."""
+def test_a_tool_gets_an_exception_for_a_missing_resource(items: Server) -> None:
+    """A tool that reads a missing resource gets FastMCP's exception."""
     assert text(call(items.url, "read_or", {"uri": "item://2"})) == "item 2"
     assert text(call(items.url, "read_or", {"uri": "gone://now"})) == "nothing there: gone since yesterday"
     assert text(call(items.url, "read_or", {"uri": "no-such://x"})) == "nothing there: Unknown resource: 'no-such://x'"
 
 
-def test_the_codes_are_the_same_where_the_sdk_answers(start_server: StartServer) -> None:
-    """In event streams."""
+def test_the_sdk_answers_with_the_same_codes(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=false the event streams contain the same error codes."""
     server = start_server(MCP_COMPONENTS="tests.sample", JSON_RESPONSE="false")
     for version, code in CODES.items():
         for uri in ("no-such://thing", "template://greeting/1/1"):

@@ -1,4 +1,4 @@
-// A new connection for each request, so that each goes to the next replica; Node would keep a few alive.
+// Each request uses a new connection, so that it reaches the next replica. Node would keep some connections alive.
 import { createRequire } from "node:module";
 import http from "node:http";
 

@@ -1,6 +1,6 @@
-"""The official conformance suite, against three replicas of which each request gets the next.
+"""Run the official conformance suite against three replicas. Each request goes to the next replica.
 
-The fixtures that it expects are the package `tests.conformance.pack`, discovered and served like any other.
+The components that the suite expects are in the package `tests.conformance.pack`.
 """
 
 import json
@@ -18,13 +18,13 @@ HERE = Path(__file__).parent
 NODE = HERE / "node_modules" / "node" / "bin" / "node"
 SUITE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
-# The suite gives a reply 0.6 or 1 s, by its own clock: beside other tests that is not always enough.
+# The suite allows 0.6 or 1 s for a reply. This is not always enough while other tests run.
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas that share a Redis, and send the schemas of tools as they are written."""
+    """Three replicas that share a Redis and send tool schemas as written."""
     folder = tmp_path_factory.mktemp("fleet")
     with (
         RedisServer(folder / "redis.log") as redis,
@@ -34,7 +34,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def suite(fleet: Fleet, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The suite's run against replicas; it leaves a report of each scenario in a folder."""
+    """Run the suite against the replicas. The suite writes a report of each scenario into a folder."""
     return subprocess.run(
         [NODE, "--import", HERE / "fresh.mjs", SUITE, "server", "--url", f"{fleet.url}/mcp", "-o", folder, *arguments],
         env={**os.environ, "NO_COLOR": "1"},
@@ -47,7 +47,7 @@ def suite(fleet: Fleet, folder: Path, *arguments: str | Path) -> subprocess.Comp
 
 @pytest.mark.parametrize(("requirements", "scenarios"), [("2026-07-28", 40), ("2025-11-25", 30)])
 def test_requirements(fleet: Fleet, tmp_path: Path, requirements: str, scenarios: int) -> None:
-    """Every scored scenario passes, but for those whose reason stands in the list."""
+    """Every scored scenario passes, except the scenarios in the list of expected failures."""
     failures = HERE / f"expected-failures-{requirements}.yaml"
     done = suite(fleet, tmp_path, "--requirements", requirements, "--expected-failures", failures)
     checks = {report.parent.name: json.loads(report.read_text()) for report in tmp_path.glob("server-*/checks.json")}
@@ -64,13 +64,16 @@ def test_requirements(fleet: Fleet, tmp_path: Path, requirements: str, scenarios
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 def test_schemas_reach_clients_as_they_are_written(fleet: Fleet, tmp_path: Path, version: str) -> None:
-    """A scenario that both versions' requirements run and don't score; it fails where references are replaced."""
+    """Clients receive tool schemas as written.
+
+    Both versions' requirements run this scenario without a score. The scenario fails if references are replaced.
+    """
     done = suite(fleet, tmp_path, "--scenario", "json-schema-2020-12", "--spec-version", version)
     assert done.returncode == 0, done.stdout
     assert "Passed: 8/8, 0 failed, 0 warnings" in done.stdout
 
 
 def test_the_suite_reaches_every_replica(fleet: Fleet) -> None:
-    """Else it would show nothing about replicas."""
+    """Every replica has answered requests of the suite."""
     served = Counter(replica.output.count("POST /mcp") > 0 for replica in fleet.replicas)
     assert served == {True: 3}

@@ -1,4 +1,4 @@
-"""Connections whose servers' ends are given data by hand, in the test's own process."""
+"""Connections inside the test's own process. The test passes data to the server's protocols by hand."""
 
 import asyncio
 import socket
@@ -15,12 +15,15 @@ from mcp_swarm.settings import Settings
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Say which path was asked for."""
+    """Answer with the path of the request."""
     await PlainTextResponse(scope["path"])(scope, receive, send)
 
 
 class Connections:
-    """Both ends of a number of connections; the servers' protocols are given data by hand."""
+    """Both ends of several connections.
+
+    The test can pass data to the server's protocols by hand.
+    """
 
     def __init__(self, served: ASGIApp = app) -> None:
         self.config = uvicorn.Config(served, log_config=None)
@@ -30,7 +33,7 @@ class Connections:
         self.protocols: list[HttpProtocol] = []
 
     async def open(self) -> HttpProtocol:
-        """Connect one more."""
+        """Open a connection and return the server's protocol."""
         ours, theirs = socket.socketpair()
         theirs.settimeout(10)
         self.clients.append(theirs)
@@ -43,16 +46,16 @@ class Connections:
         return protocol
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close both ends of all connections."""
         for protocol in self.protocols:
             protocol.transport.abort()
         for client in self.clients:
             client.close()
-        await asyncio.sleep(0)  # for the transports, which close their sockets in the loop's next turn
+        await asyncio.sleep(0)  # Transports close their sockets in the loop's next iteration.
         await asyncio.sleep(0)
 
     async def heard(self, number: int, until: bytes = b"") -> bytes:
-        """What comes to a client next, up to these bytes or the connection's end."""
+        """Return the next data that a client receives, up to the bytes `until` or the end of the connection."""
         answer = part = await asyncio.to_thread(self.clients[number].recv, 65536)
         while part and until not in answer:
             part = await asyncio.to_thread(self.clients[number].recv, 65536)

@@ -1,4 +1,4 @@
-"""The access log: one line per request, and the request's id."""
+"""Tests of the access log and of the request ids."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ LINE = re.compile(
 
 
 def lines(server: Server) -> list[str]:
-    """The access log's lines, without time, id and duration."""
+    """Return the access log's entries without time, id and duration."""
     return [match["rest"] for line in server.output.splitlines() if (match := LINE.fullmatch(line))]
 
 
-def test_a_line_per_request(start_server: StartServer) -> None:
-    """What was asked, by which method and name, in both protocol families; health checks are quiet."""
+def test_one_entry_per_request(start_server: StartServer) -> None:
+    """The access log has one entry per request with its method and component, but no entries for health checks."""
     server = start_server()
     for family in (legacy, modern):
         family(server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
@@ -46,21 +46,21 @@ def test_a_line_per_request(start_server: StartServer) -> None:
 
 @pytest.mark.parametrize("given", ["abc-123_X.y", "a" * 64])
 def test_a_well_formed_id_is_kept(local_replicas: Server, given: str) -> None:
-    """In the response and in the log."""
+    """A valid request id from the client appears in the response and in the log."""
     assert httpx.get(f"{local_replicas.url}/version", headers={"X-Request-ID": given}).headers["X-Request-ID"] == given
     until(lambda: f"[{given}]" in local_replicas.output, "the line with the id")
 
 
 @pytest.mark.parametrize("given", ["", "a" * 65, "two words", "quote\"'", "[x] ✓ 200"])
-def test_another_id_is_replaced(local_url: str, given: str) -> None:
-    """A caller must not write what it likes into the log."""
+def test_an_invalid_id_is_replaced(local_url: str, given: str) -> None:
+    """A replica replaces an invalid request id, so that a client cannot write any text into the log."""
     reply = httpx.get(f"{local_url}/version", headers=[(b"X-Request-ID", given.encode())])
     made = reply.headers["X-Request-ID"]
     assert re.fullmatch(r"[0-9a-f]{8}", made)
 
 
 def test_json_lines(start_server: StartServer) -> None:
-    """LOG_FORMAT=json: one object a line, tracebacks too."""
+    """With LOG_FORMAT=json each log entry is one JSON object on one line, tracebacks included."""
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
     until(lambda: "mcp_swarm.access" in server.output, "the access log's line")
@@ -83,7 +83,7 @@ def test_json_lines(start_server: StartServer) -> None:
 
 
 def test_no_caller_writes_lines_of_its_own(start_server: StartServer) -> None:
-    """Line breaks and control characters of path and tool name are escaped, long ones cut."""
+    """A caller cannot write log lines: the log escapes control characters and cuts long names."""
     server = start_server()
     httpx.get(f"{server.url}/a%0Ab%1b[31m")
     legacy(server.url, "tools/call", {"name": "x\n2026 - forged\x1b[31m\u2028", "arguments": {}})
@@ -94,8 +94,8 @@ def test_no_caller_writes_lines_of_its_own(start_server: StartServer) -> None:
     assert lines(server)[2].endswith(" " + "y" * 200)
 
 
-def test_a_caller_that_goes_away_is_499(start_server: StartServer) -> None:
-    """It announced a body and hung up."""
+def test_a_client_that_disconnects_is_logged_as_499(start_server: StartServer) -> None:
+    """The access log records status 499 for a client that disconnects before it has sent its body."""
     server = start_server()
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(
@@ -106,7 +106,7 @@ def test_a_caller_that_goes_away_is_499(start_server: StartServer) -> None:
 
 
 def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever raises behind it."""
+    """An exception behind the access log causes a plain 500 reply and one log entry with a traceback."""
 
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError("secret")

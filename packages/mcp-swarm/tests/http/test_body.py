@@ -1,4 +1,4 @@
-"""Reading a body within a bound."""
+"""Tests of the reader of request bodies and its limits."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from mcp_swarm.http.refusal import ClientGone, Refused
 
 
 def sending(*messages: Message) -> Receive:
-    """A `receive` that gives these messages, and fails the test if asked for more."""
+    """Return a `receive` that gives these messages and fails the test if more are requested."""
     pending = iter(messages)
 
     async def receive() -> Message:
@@ -21,25 +21,25 @@ def sending(*messages: Message) -> Receive:
 
 
 def chunk(body: bytes, *, more: bool) -> Message:
-    """Part of a body."""
+    """Return the ASGI message of a part of a body."""
     return {"type": "http.request", "body": body, "more_body": more}
 
 
 def body(most: int = 5, seconds: float = 10, at_once: int = 2) -> Body:
-    """A reader of bodies."""
+    """Return a reader of bodies with small limits."""
     return Body(most, seconds, 100_000, InFlight(at_once), Memory(2**20))
 
 
 def test_chunks_are_joined_up_to_the_limit() -> None:
-    """A body of exactly the limit is taken."""
+    """The reader joins the chunks of a body whose size is exactly the limit."""
     receive = sending(chunk(b"abc", more=True), chunk(b"de", more=False))
     assert asyncio.run(body().read(receive, b"5")) == b"abcde"
     assert asyncio.run(body().read(sending(chunk(b"abcde", more=False)), b"5")) == b"abcde"
     assert asyncio.run(body().read(sending(chunk(b"", more=False)), None)) == b""
 
 
-def test_too_much_is_noticed_before_it_is_read() -> None:
-    """By what is announced, or with the chunk that goes over."""
+def test_a_body_beyond_the_limit_is_refused_early() -> None:
+    """The reader refuses a body by its declared length, or at the first chunk that exceeds the limit."""
     for receive, declared in (
         (sending(), b"6"),
         (sending(chunk(b"abcdef", more=True)), None),
@@ -51,7 +51,7 @@ def test_too_much_is_noticed_before_it_is_read() -> None:
 
 
 def test_a_body_that_takes_too_long() -> None:
-    """The rest of it never comes."""
+    """The reader refuses a body with 408 if the rest does not arrive in time."""
 
     async def receive() -> Message:
         if started:
@@ -67,8 +67,8 @@ def test_a_body_that_takes_too_long() -> None:
     assert reader.in_flight.count == 0
 
 
-def test_bodies_that_arrive_slowly_are_bounded_in_number() -> None:
-    """Those that are here at once are not."""
+def test_slow_bodies_are_limited_in_number() -> None:
+    """The reader refuses a slow body beyond the limit with 503, but accepts a body that is complete at once."""
 
     async def receive_part() -> Message:
         return chunk(b"a", more=True)
@@ -91,14 +91,17 @@ def test_bodies_that_arrive_slowly_are_bounded_in_number() -> None:
     asyncio.run(conversation())
 
 
-def test_a_caller_that_hangs_up() -> None:
-    """Before its body is complete."""
+def test_a_client_that_disconnects_early() -> None:
+    """The reader raises `ClientGone` if the client disconnects before its body is complete."""
     with pytest.raises(ClientGone):
         asyncio.run(body().read(sending(chunk(b"a", more=True), {"type": "http.disconnect"}), None))
 
 
-def test_a_replay_is_followed_by_what_comes_next() -> None:
-    """The SDK waits for the disconnect while a call runs."""
+def test_a_replay_is_followed_by_the_next_message() -> None:
+    """`replay` returns the body first and then the next message.
+
+    The SDK waits for the message of a disconnect during a call.
+    """
 
     async def scenario() -> list[Message]:
         receive = replay(b"abc", sending({"type": "http.disconnect"}))

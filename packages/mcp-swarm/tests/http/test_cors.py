@@ -1,4 +1,4 @@
-"""Pages of other origins."""
+"""Tests of calls from web pages of other origins (CORS)."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ APP = "https://app.example.com"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that wants a token, and lets pages of one origin in."""
+    """A replica that requires a token and allows the pages of two origins."""
     settings = {"AUTH_ENABLED": "true", "AUTH_TOKEN": "t" * 40, "CORS_ORIGINS": f"{APP},http://localhost:6274"}
     server = Server(tmp_path_factory.mktemp("cors") / "log", **settings)
     server.wait_ready()
@@ -23,14 +23,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def preflight(server: Server, origin: str) -> httpx.Response:
-    """A browser's question ahead of a call."""
+    """Send the request that a browser sends before a call."""
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,mcp-method"}
     with httpx.Client(verify=False) as client:
         return client.options(f"{server.url}/mcp", headers={"Origin": origin, **asked})
 
 
-def test_a_page_of_the_origin_may_call_and_read(server: Server) -> None:
-    """Asked first, without a token, as browsers do; refusals can be read as well."""
+def test_a_page_of_an_allowed_origin_may_call_and_read(server: Server) -> None:
+    """A page of an allowed origin passes the preflight without a token and can read every reply, refusals included."""
     first = preflight(server, APP)
     assert first.status_code == 200
     assert first.headers["Access-Control-Allow-Origin"] == APP
@@ -45,23 +45,23 @@ def test_a_page_of_the_origin_may_call_and_read(server: Server) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", f"{APP}.evil.com", "null", "http://app.example.com"])
-def test_others_may_not(server: Server, origin: str) -> None:
-    """Neither ask nor call."""
+def test_a_page_of_another_origin_is_refused(server: Server, origin: str) -> None:
+    """A page of another origin fails the preflight and gets 403 for a call."""
     assert preflight(server, origin).status_code == 400
     reply = legacy(server.url, "tools/list", Origin=origin, Authorization=f"Bearer {'t' * 40}")
     assert reply.status_code == 403
     assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_callers_that_are_no_browser_see_nothing_of_it(server: Server) -> None:
-    """Without an Origin."""
+def test_a_request_without_an_origin_gets_no_cors_headers(server: Server) -> None:
+    """A request without an Origin header gets a reply without CORS headers."""
     reply = legacy(server.url, "tools/list", Authorization=f"Bearer {'t' * 40}")
     assert reply.status_code == 200
     assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_it_is_off_by_default(local_url: str) -> None:
-    """A preflight gets no leave."""
+def test_cors_is_disabled_by_default(local_url: str) -> None:
+    """A replica without CORS_ORIGINS sends no CORS headers."""
     with httpx.Client(verify=False) as client:
         asked = {"Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST"}
         reply = client.options(f"{local_url}/mcp", headers=asked)
@@ -71,8 +71,8 @@ def test_it_is_off_by_default(local_url: str) -> None:
 
 
 @pytest.mark.parametrize("origins", ["*", "app.example.com", "https://app.example.com/", "https://*.example.com"])
-def test_what_is_no_origin_stops_the_start(origins: str) -> None:
-    """Above all the asterisk."""
+def test_an_invalid_origin_stops_the_start(origins: str) -> None:
+    """A value of CORS_ORIGINS that is not an origin stops the start, above all the asterisk."""
     done = run(sys.executable, "-m", "tests.sample", "check", CORS_ORIGINS=origins)
     assert done.returncode == 3
     assert done.stderr.startswith(f"CORS_ORIGINS={origins}: ")

@@ -1,4 +1,4 @@
-"""Calls at once are bounded, and one too many is told so at once."""
+"""Tests of the limit on calls in flight (MAX_IN_FLIGHT)."""
 
 import asyncio
 from typing import Any
@@ -13,14 +13,17 @@ WAITING = {"MCP_COMPONENTS": "tests.sample,tests.packs.waiting", "MAX_IN_FLIGHT"
 
 
 def message(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, Any]:
-    """A call of a tool."""
+    """Return the call of a tool."""
     return request("tools/call", {"name": tool, "arguments": arguments}, number)
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
 @pytest.mark.parametrize("tool", ["wait", "report_and_wait"])
-def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
-    """503 with Retry-After and the call's id at once, on both paths; as soon as one has ended, the next is served."""
+def test_a_call_beyond_the_limit_is_refused(start_server: StartServer, mode: str, tool: str) -> None:
+    """On both paths a replica refuses a call beyond the limit at once with 503, Retry-After and the call's id.
+
+    The replica accepts the next call as soon as another call has ended.
+    """
     server = start_server(JSON_RESPONSE=mode, **WAITING)
     both = {**HEADERS, "Accept": "application/json, text/event-stream"}
 
@@ -29,7 +32,10 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
         async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits, headers=both) as client:
 
             async def admitted(key: str) -> httpx.Response:
-                """A call's answer; one that is refused because somebody else asks just then comes again."""
+                """Return the answer to a call.
+
+                Send the call again if another call of this test has caused a refusal.
+                """
                 while (answer := await client.post("/mcp", json=message(tool, {"key": key}))).status_code == 503:
                     pass
                 return answer
@@ -44,7 +50,7 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
             error = refused.json()
             assert (error["id"], error["error"]["code"]) == (7, -32000)
             assert "3 requests in flight (MAX_IN_FLIGHT)" in error["error"]["message"]
-            sent.pop().cancel()  # its caller goes away
+            sent.pop().cancel()  # The client of this call disconnects.
             for key, answer in zip(("k0", "k1"), sent, strict=True):
                 while (await client.post("/mcp", json=message("release", {"key": key}))).status_code == 503:
                     pass
@@ -55,7 +61,10 @@ def test_one_too_many(start_server: StartServer, mode: str, tool: str) -> None:
 
 
 def test_subscriptions_do_not_count(start_server: StartServer) -> None:
-    """They wait for events, for days, and take nothing that a call needs."""
+    """A subscription does not count as a call in flight.
+
+    A subscription can stay open for days and uses nothing that a call needs.
+    """
     server = start_server(MAX_IN_FLIGHT="1")
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
     headers = {

@@ -1,4 +1,4 @@
-"""How connections end: when they are to, with a response that says so."""
+"""Tests of the limits on connections, request heads and request bodies."""
 
 import contextlib
 import re
@@ -22,18 +22,21 @@ CLOSE = b"\r\nconnection: close\r\n"
 
 @contextlib.contextmanager
 def connected(server: Server) -> Iterator[socket.socket]:
-    """A connection."""
+    """Open a connection to the server."""
     with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
         yield connection
 
 
 def rest(connection: socket.socket) -> bytes:
-    """What comes until the server closes the connection; fails if it resets it."""
+    """Return all data until the server closes the connection. Fail if the server resets the connection."""
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def replies_until_closed(server: Server) -> int:
-    """How many calls a connection carries."""
+    """Return the number of calls that the server answers before it closes a connection.
+
+    Returns 0 if the server does not close the connection within 999 calls.
+    """
     with connected(server) as connection:
         for number in range(1, 1000):
             connection.sendall(post(number, b"again"))
@@ -43,8 +46,8 @@ def replies_until_closed(server: Server) -> int:
     return 0
 
 
-def test_a_connection_carries_its_share_of_requests(start_server: StartServer) -> None:
-    """Give or take a quarter, and not the same for each; its client sees no failure."""
+def test_the_limit_on_requests_per_connection_varies(start_server: StartServer) -> None:
+    """The limit on requests per connection varies by 25 % between connections, and clients see no failure."""
     server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
     counts = [replies_until_closed(server) for _ in range(30)]
     assert all(15 <= count <= 25 for count in counts)
@@ -54,8 +57,8 @@ def test_a_connection_carries_its_share_of_requests(start_server: StartServer) -
         assert all(client.post("/mcp", json=call, headers=HEADERS).status_code == 200 for _ in range(100))
 
 
-def test_a_connection_lives_for_its_time(start_server: StartServer) -> None:
-    """Its first response after that ends it; while nothing is asked it stays."""
+def test_a_connection_ends_after_its_maximum_age(start_server: StartServer) -> None:
+    """A connection ends with its first response after MAX_CONNECTION_AGE_SECONDS."""
     server = start_server(MAX_CONNECTION_AGE_SECONDS="1", MAX_REQUESTS_PER_CONNECTION="0")
     with connected(server) as connection:
         began = time.monotonic()
@@ -69,14 +72,14 @@ def test_a_connection_lives_for_its_time(start_server: StartServer) -> None:
         assert number > 10
 
 
-def test_neither_is_asked_for(start_server: StartServer) -> None:
-    """0 means: for ever."""
+def test_connections_without_limits(start_server: StartServer) -> None:
+    """With both limits at 0 a connection stays open without a limit on requests or age."""
     server = start_server(MAX_CONNECTION_AGE_SECONDS="0", MAX_REQUESTS_PER_CONNECTION="0")
     assert replies_until_closed(server) == 0
 
 
-def test_a_share_of_requests_holds_for_a_pipeline(start_server: StartServer) -> None:
-    """The response that ends the connection says so, and nothing comes behind it."""
+def test_the_limit_on_requests_holds_for_a_pipeline(start_server: StartServer) -> None:
+    """In a pipeline, the last response has `Connection: close`, and no data follows it."""
     server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
     with connected(server) as connection:
         connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(50)))
@@ -89,7 +92,7 @@ def test_a_share_of_requests_holds_for_a_pipeline(start_server: StartServer) -> 
 
 
 def test_a_drain_ends_connections_with_their_next_response(start_server: StartServer) -> None:
-    """Old ones and new ones; all are served."""
+    """A draining replica answers the next request on each old or new connection and then closes the connection."""
     server = start_server(DRAIN_SECONDS="3")
     with connected(server) as connection, connected(server) as idle:
         connection.sendall(post(1, b"before"))
@@ -109,8 +112,11 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
     assert server.process.wait(10) == 0
 
 
-def test_a_process_with_few_files_asks_for_those_that_its_connections_take(start_server: StartServer) -> None:
-    """Or connections beyond them would wait for ever."""
+def test_a_replica_raises_its_limit_on_open_files(start_server: StartServer) -> None:
+    """A replica raises its limit on open files to match MAX_CONNECTIONS.
+
+    Otherwise further connections would wait forever.
+    """
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))
     try:
@@ -125,8 +131,8 @@ def test_a_process_with_few_files_asks_for_those_that_its_connections_take(start
             assert b"here" in read(connection, 1)
 
 
-def test_a_process_that_gets_too_few_files_says_so() -> None:
-    """It starts all the same: callers are fewer than may come, mostly."""
+def test_a_replica_warns_if_it_may_open_too_few_files() -> None:
+    """A replica starts and logs a warning if the hard limit on open files is too low for MAX_CONNECTIONS."""
     imports = "from mcp_swarm.http.uvicorn.connections import allow_files; import logging"
     program = f"{imports}; logging.basicConfig(); allow_files(1000)"
     done = run("sh", "-c", f"ulimit -n 500; exec {sys.executable} -c '{program}'")
@@ -136,8 +142,11 @@ def test_a_process_that_gets_too_few_files_says_so() -> None:
     )
 
 
-def test_one_connection_too_many_takes_the_place_of_an_idle_one(start_server: StartServer) -> None:
-    """Of the one that has been idle for longest; where all are busy it is told so."""
+def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartServer) -> None:
+    """A connection beyond the limit replaces the connection with the longest idle time.
+
+    If all are busy, it gets 503.
+    """
     server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="tests.sample,tests.packs.waiting")
 
     def wait(connection: socket.socket, key: str) -> None:
@@ -148,7 +157,7 @@ def test_one_connection_too_many_takes_the_place_of_an_idle_one(start_server: St
 
     with contextlib.ExitStack() as stack:
         first, second, third = (stack.enter_context(connected(server)) for _ in range(3))
-        for connection in (second, first, third):  # so second has waited for longest
+        for connection in (second, first, third):  # The connection `second` is idle for the longest time.
             connection.sendall(post(1, b"here"))
             read(connection, 1)
             later = time.monotonic() + 0.02
@@ -176,7 +185,7 @@ def test_one_connection_too_many_takes_the_place_of_an_idle_one(start_server: St
 
 @pytest.mark.parametrize("said", [b"P", b"POST /mcp HTTP/1.1\r\nHost: local"])
 def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> None:
-    """On a new connection and on one that has been used."""
+    """A replica refuses a head that does not arrive in time with 408, on a new connection and on a used one."""
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     with connected(server) as new, connected(server) as used:
         used.sendall(post(1, b"first"))
@@ -192,7 +201,10 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
 @pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
 @pytest.mark.parametrize("sent", [0, 20])
 def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
-    """A JSON-RPC error, also where nothing of the body has come; nothing else is said to be wrong."""
+    """A replica refuses a body that does not arrive in time with 408, even if no byte of the body has arrived.
+
+    The error names only the timeout.
+    """
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     head, body = post(1, b"slow").split(b"\r\n\r\n")
     with connected(server) as connection:
@@ -205,7 +217,10 @@ def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expect
 
 @pytest.mark.parametrize("step", [1, 100, 100_000])
 def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
-    """However it is cut, and before its end has come; one that is just short enough is fine, whatever its body."""
+    """A replica refuses a head beyond MAX_HEAD_BYTES before it is complete, however the client splits it.
+
+    The size of the body does not count.
+    """
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -224,7 +239,10 @@ def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
 
 @pytest.mark.parametrize("pipelined", [0, 1])
 def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int) -> None:
-    """It is no shorter for having come in one piece; requests before it are answered."""
+    """A replica refuses a head beyond MAX_HEAD_BYTES that arrives in one piece.
+
+    It answers the requests before that head.
+    """
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.sendall(post(1, b"fine") * pipelined + post(2, b"long", b"X-Fill: " + b"x" * 2048))
@@ -236,7 +254,7 @@ def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int
 
 
 def test_a_refusal_is_readable_while_the_body_is_still_sent(start_server: StartServer) -> None:
-    """A server that closed at once would reset the connection, and the caller never learn why."""
+    """A client can read a refusal while it still sends its body. An immediate close would reset the connection."""
     server = start_server(MAX_BODY_BYTES="100000")
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 itself: what comes out of the socket, and when it is closed."""
+"""Tests of HTTP/1.1 on the socket: the bytes of the replies and the end of connections."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo",
 
 
 def post(number: int, message: bytes, *headers: bytes, version: bytes = b"1.1") -> bytes:
-    """A tool call as it goes over the wire."""
+    """Return the bytes of a tool call."""
     body = CALL % (number, message)
     head = [
         b"POST /mcp HTTP/" + version,
@@ -32,7 +32,7 @@ def post(number: int, message: bytes, *headers: bytes, version: bytes = b"1.1") 
 
 
 def read(connection: socket.socket, count: int) -> bytes:
-    """What comes until `count` replies are there."""
+    """Read from the connection until `count` replies have arrived."""
     answer = b""
     while answer.count(b'"isError":false') < count:
         part = connection.recv(65536)
@@ -42,7 +42,7 @@ def read(connection: socket.socket, count: int) -> bytes:
 
 
 def test_pipelined_requests_are_answered_in_order(local_replicas: Server) -> None:
-    """Sent without waiting (RFC 9112, section 9.3.2)."""
+    """A replica answers pipelined requests in their order (RFC 9112, section 9.3.2)."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(20)))
         answer = read(connection, 20)
@@ -51,7 +51,7 @@ def test_pipelined_requests_are_answered_in_order(local_replicas: Server) -> Non
 
 
 def test_a_long_pipeline_is_answered(local_replicas: Server) -> None:
-    """As much as a buffer holds, in order, the last of it with the end of the connection."""
+    """A replica answers a pipeline of 701 requests in order and closes the connection after the last reply."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         requests = [post(number, b"m%d" % number) for number in range(700)]
         sending = threading.Thread(
@@ -64,7 +64,7 @@ def test_a_long_pipeline_is_answered(local_replicas: Server) -> None:
 
 
 def test_replies_of_all_kinds_keep_their_order(local_replicas: Server) -> None:
-    """Those that are written together with others', and those that aren't."""
+    """Replies of the fast path and of the other routes keep the order of their requests in a pipeline."""
     get = b"%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n\r\n"
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         asked = [
@@ -82,14 +82,17 @@ def test_replies_of_all_kinds_keep_their_order(local_replicas: Server) -> None:
     assert b'"paths"' in answer
 
 
-def test_what_comes_at_once_is_answered_apart(start_server: StartServer) -> None:
-    """More connections than are answered together; what isn't HTTP among them costs only its own."""
-    server = start_server(MAX_IN_FLIGHT="200")  # before Python 3.12 all begin before the first is answered
+def test_many_requests_at_once_are_answered_separately(start_server: StartServer) -> None:
+    """A replica answers many requests that arrive at once.
+
+    Invalid HTTP on one connection affects only that connection.
+    """
+    server = start_server(MAX_IN_FLIGHT="200")  # Before Python 3.12 all calls start before the first reply.
     with contextlib.ExitStack() as stack:
         connections = [
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(200)
         ]
-        os.kill(server.process.pid, signal.SIGSTOP)  # so that all of it is there when the process looks
+        os.kill(server.process.pid, signal.SIGSTOP)  # All requests arrive before the process reads.
         for number, connection in enumerate(connections):
             connection.sendall(post(number, b"m%d" % number) if number % 10 else b"no HTTP\r\n\r\n")
         os.kill(server.process.pid, signal.SIGCONT)
@@ -101,7 +104,7 @@ def test_what_comes_at_once_is_answered_apart(start_server: StartServer) -> None
 
 
 def test_a_request_may_come_byte_by_byte(local_replicas: Server) -> None:
-    """Its head and its body."""
+    """A replica answers a request whose head and body arrive byte by byte."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in post(1, b"slow"):
@@ -110,8 +113,8 @@ def test_a_request_may_come_byte_by_byte(local_replicas: Server) -> None:
 
 
 @pytest.mark.parametrize(("headers", "version"), [([b"Connection: close"], b"1.1"), ([], b"1.0")])
-def test_a_connection_that_is_to_be_closed_is(local_replicas: Server, headers: list[bytes], version: bytes) -> None:
-    """By the header, and by HTTP/1.0's default; and the reply says so."""
+def test_a_client_can_end_its_connection(local_replicas: Server, headers: list[bytes], version: bytes) -> None:
+    """A replica sends `Connection: close` and closes the connection if the client asks for it or uses HTTP/1.0."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         connection.sendall(post(1, b"bye", *headers, version=version))
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -120,15 +123,15 @@ def test_a_connection_that_is_to_be_closed_is(local_replicas: Server, headers: l
 
 
 def test_head_has_no_body(local_url: str) -> None:
-    """But the length that GET would have."""
+    """The reply to HEAD has no body, but has the Content-Length of the reply to GET."""
     got = httpx.get(f"{local_url}/healthz")
     head = httpx.head(f"{local_url}/healthz")
     assert head.headers["Content-Length"] == got.headers["Content-Length"]
     assert head.content == b""
 
 
-def test_a_connection_goes_on_after_a_body_that_nobody_read(start_server: StartServer) -> None:
-    """More than the server reads ahead, of a request that is refused by its head."""
+def test_a_connection_stays_usable_after_an_unread_body(start_server: StartServer) -> None:
+    """After a refusal by the head, a connection stays usable even if the body is larger than the read buffer."""
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="x" * 32)
     body = b" " * 100_000
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -141,7 +144,7 @@ def test_a_connection_goes_on_after_a_body_that_nobody_read(start_server: StartS
 
 
 def test_100_continue(local_replicas: Server) -> None:
-    """A caller who asks before sending a body; one too large is refused without it."""
+    """A replica answers `Expect: 100-continue` with 100, or with 413 if the declared body is too large."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         head, _, body = post(1, b"asked", b"Expect: 100-continue").partition(b"\r\n\r\n")
         connection.sendall(head + b"\r\n\r\n")
@@ -155,7 +158,7 @@ def test_100_continue(local_replicas: Server) -> None:
 
 
 def test_a_large_reply_arrives_whole(local_url: str) -> None:
-    """Larger than what a socket takes at once."""
+    """A client receives a whole reply that is larger than the socket's send buffer."""
     message = "x" * 3_000_000
     params = {"name": "echo", "arguments": {"message": message}}
     reply = httpx.post(f"{local_url}/mcp", json=request("tools/call", params), headers=HEADERS, timeout=30)
@@ -164,7 +167,7 @@ def test_a_large_reply_arrives_whole(local_url: str) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"POST /mcp HT", post(1, b"x")])
 def test_an_idle_connection_is_closed(start_server: StartServer, said: bytes) -> None:
-    """One that says nothing, one that never finishes its head, and one that has been answered."""
+    """A replica closes a connection that is silent, has an incomplete head, or is idle after a reply."""
     server = start_server(KEEP_ALIVE_SECONDS="1")
     with socket.create_connection(("127.0.0.1", server.port), 10) as connection:
         begun = time.monotonic()
@@ -175,8 +178,8 @@ def test_an_idle_connection_is_closed(start_server: StartServer, said: bytes) ->
         assert 0.5 < time.monotonic() - begun < 8
 
 
-def test_a_busy_connection_is_not(start_server: StartServer) -> None:
-    """A call takes longer than idle connections are kept."""
+def test_a_busy_connection_is_not_closed(start_server: StartServer) -> None:
+    """A replica does not close a connection during a call that takes longer than KEEP_ALIVE_SECONDS."""
     server = start_server(KEEP_ALIVE_SECONDS="1", MCP_COMPONENTS="tests.packs.hostile", CALL_TIMEOUT_SECONDS="3")
     params = {"name": "never_ends_by_default", "arguments": {}}
     with httpx.Client(base_url=server.url, timeout=30) as client:
@@ -186,7 +189,7 @@ def test_a_busy_connection_is_not(start_server: StartServer) -> None:
 
 
 def test_the_head_of_a_stream_does_not_wait_for_its_first_event(start_server: StartServer) -> None:
-    """A session's stream of its own says nothing for as long as nothing happens."""
+    """A replica sends the head of an event stream at once, because the first event may come much later."""
     server = start_server(STATELESS_HTTP="false", JSON_RESPONSE="false")
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     both = {**HEADERS, "Accept": "application/json, text/event-stream"}

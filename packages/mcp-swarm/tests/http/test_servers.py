@@ -1,4 +1,4 @@
-"""The app under ASGI servers, each run by its own command line."""
+"""Tests of the app under three ASGI servers, each started by its own command line."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
 
 
 def command(name: str, port: int) -> list[str]:
-    """How each server is told to serve the app."""
+    """Return the arguments of Python that start an ASGI server with the app."""
     if name == "uvicorn":
         return ["-m", "uvicorn", "--factory", APP, "--port", str(port)]
     if name == "hypercorn":
@@ -27,7 +27,7 @@ def command(name: str, port: int) -> list[str]:
 
 @pytest.fixture(scope="module", params=["uvicorn", "hypercorn", "granian"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica under each."""
+    """A replica under each ASGI server."""
     port = free_port()
     replica = Server(
         tmp_path_factory.mktemp(request.param) / "log", command=command(request.param, port), MCP_PORT=str(port)
@@ -41,8 +41,11 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("http2", [False, True])
-def test_calls_in_both_eras(server: Server, http2: bool) -> None:
-    """Over HTTP/1.1, and over HTTP/2 without TLS where the server speaks it."""
+def test_calls_in_both_protocols(server: Server, http2: bool) -> None:
+    """Each ASGI server serves both protocols over HTTP/1.1.
+
+    Hypercorn and Granian also serve them over HTTP/2 without TLS.
+    """
     if http2 and "uvicorn" in server.log.parent.name:
         return
     with httpx.Client(base_url=server.url, http1=not http2, http2=http2) as client:
@@ -60,16 +63,16 @@ def test_calls_in_both_eras(server: Server, http2: bool) -> None:
         assert client.get("/nowhere").status_code == 404
 
 
-def test_all_of_a_large_body_and_no_more(server: Server) -> None:
-    """In both directions."""
+def test_large_bodies(server: Server) -> None:
+    """Each ASGI server carries a large body in both directions and refuses a body beyond the limit."""
     with httpx.Client(base_url=server.url) as client:
         long = request("tools/call", {"name": "echo", "arguments": {"message": "ä" * 500_000}})
         assert client.post("/mcp", json=long, headers=HEADERS).json()["result"]["content"][0]["text"] == "ä" * 500_000
         assert client.post("/mcp", content=b"x" * 5_000_000, headers=HEADERS).status_code == 413
 
 
-def test_calls_side_by_side(server: Server) -> None:
-    """A hundred."""
+def test_concurrent_calls(server: Server) -> None:
+    """Each ASGI server answers a hundred concurrent calls."""
 
     async def calls() -> list[str]:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:

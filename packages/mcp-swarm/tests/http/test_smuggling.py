@@ -1,4 +1,4 @@
-"""Requests whose end a proxy and a replica might see in different places."""
+"""Tests against request smuggling: a proxy and a replica could disagree about the end of a request."""
 
 import socket
 from contextlib import suppress
@@ -17,11 +17,11 @@ PING = b'{"jsonrpc":"2.0","id":"first","method":"ping"}'
 
 
 def sent(server: Server, data: bytes) -> bytes:
-    """All that comes back on a connection that sends this and no more, until the server ends it."""
+    """Send these bytes on a new connection and return all data until the server closes it or 3 seconds pass."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=3) as connection:
         connection.sendall(data)
         said = b""
-        with suppress(ConnectionResetError, TimeoutError):  # it waits for more of the body
+        with suppress(ConnectionResetError, TimeoutError):  # The server may wait for more of the body.
             while part := connection.recv(65536):
                 said += part
         return said
@@ -49,9 +49,9 @@ def sent(server: Server, data: bytes) -> bytes:
     ],
 )
 def test_no_second_request_is_read_out_of_the_first(local_replicas: Server, framing: bytes) -> None:
-    """What could be framed in two ways is refused, and its connection ended: the rest of it is no request.
+    """A replica refuses a request with ambiguous framing and never reads a second request from its body.
 
-    RFC 9112, sections 6.3 and 11.2.
+    Source: RFC 9112, sections 6.3 and 11.2.
     """
     for body in (INNER, b"0\r\n\r\n" + INNER, b"5\r\nhello\r\n0\r\n\r\n" + INNER):
         said = sent(local_replicas, HEAD + framing + b"\r\n" + body)
@@ -61,8 +61,8 @@ def test_no_second_request_is_read_out_of_the_first(local_replicas: Server, fram
     assert legacy(local_replicas.url, "tools/list").status_code == 200
 
 
-def test_what_is_pipelined_rightly_is_read(local_replicas: Server) -> None:
-    """So the test above would see it."""
+def test_a_valid_pipelined_request_is_read(local_replicas: Server) -> None:
+    """A replica reads a valid pipelined request. This proves that the test above would notice a smuggled request."""
     said = sent(local_replicas, HEAD + b"Content-Length: %d\r\n\r\n" % len(PING) + PING + INNER)
     assert b'"id":"first"' in said
     assert b'"id":"smuggled"' in said

@@ -1,4 +1,4 @@
-"""Requests that the server can't parse at once, because others are answered first."""
+"""Tests of requests that the server cannot parse at once, because it answers earlier requests first."""
 
 import asyncio
 import re
@@ -23,8 +23,8 @@ async def _slow(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(scope["path"])(scope, receive, send)
 
 
-def test_a_pipeline_takes_longer_than_a_head_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time in which the server doesn't read isn't the client's."""
+def test_a_pipeline_may_take_longer_than_the_receive_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receive timeout does not count the time in which the server does not read."""
     monkeypatch.setenv("RECEIVE_TIMEOUT_SECONDS", "1")
 
     async def ask() -> list[bytes]:
@@ -41,8 +41,8 @@ def test_a_pipeline_takes_longer_than_a_head_may(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("size", [300, 3000])
-def test_what_has_come_before_a_shutdown_is_answered(size: int) -> None:
-    """Parsed or not."""
+def test_a_request_before_a_shutdown_is_answered(size: int) -> None:
+    """A server answers a request that has arrived before its shutdown, whether it has parsed the request or not."""
 
     async def ask() -> bytes:
         connections = Connections(app)
@@ -59,7 +59,10 @@ def test_what_has_come_before_a_shutdown_is_answered(size: int) -> None:
 
 
 def test_an_upgrade_whose_body_has_no_known_end(start_server: StartServer) -> None:
-    """The request before it is answered, the connection ends, and the log has no traceback."""
+    """A replica refuses an upgrade request whose body has no known end.
+
+    It answers the request before the upgrade and closes the connection. The log has no traceback.
+    """
     server = start_server()
     for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:

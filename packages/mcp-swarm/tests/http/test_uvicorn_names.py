@@ -1,4 +1,7 @@
-"""What this package uses of uvicorn beyond its documented interface. An upgrade that moves a name fails here."""
+"""Tests of the undocumented names of uvicorn that this package uses.
+
+An upgrade of uvicorn that moves a name fails here.
+"""
 
 import ast
 import inspect
@@ -24,11 +27,11 @@ _IMPORTED = {
     "uvicorn.server": {"ServerState"},
     "uvicorn.supervisors": {"Multiprocess"},
 }
-"""By module. All but the last are used in `mcp_swarm/http/uvicorn` only."""
+"""Imported names by module. Only `mcp_swarm/http/uvicorn` uses them, except those of the last module."""
 
 
 def test_nothing_else_is_imported() -> None:
-    """Each name that the package imports from uvicorn is in the list, and in the one folder."""
+    """Each name that the package imports from uvicorn is in the list, and only the one folder imports it."""
     found: dict[str, set[str]] = {}
     for file in SOURCE.rglob("*.py"):
         for module, name in _imports(file):
@@ -45,15 +48,15 @@ def _imports(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def test_a_cycle_has_the_attributes_of_uvicorns() -> None:
-    """`Cycle` sets them itself, since uvicorn's `__init__` would take longer; each of uvicorn's must be there."""
-    uvicorns = _assigned(RequestResponseCycle) - {"access_logger"}  # used with an access log only, which is off
+    """`Cycle` sets every attribute of uvicorn's cycle. It does not call uvicorn's slower `__init__`."""
+    uvicorns = _assigned(RequestResponseCycle) - {"access_logger"}  # for uvicorn's access log, which is off
     assert uvicorns <= _assigned(Cycle) | set(vars(Cycle))
     for name in ("run_asgi", "send", "receive"):
         assert callable(getattr(RequestResponseCycle, name))
 
 
 def _assigned(cls: type) -> set[str]:
-    """The attributes that `__init__` sets."""
+    """Return the attributes that `__init__` sets."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))  # type: ignore[misc]
     targets = [
         target
@@ -64,8 +67,11 @@ def _assigned(cls: type) -> set[str]:
     return {each.attr for each in targets if isinstance(each, ast.Attribute)}
 
 
-def test_what_a_connection_uses() -> None:
-    """Attributes of the server's state, the configuration and the flow control, and what the protocol is made with."""
+def test_the_names_that_a_connection_uses() -> None:
+    """uvicorn has the names of the state, configuration and flow control that a connection uses.
+
+    The constructor of uvicorn's protocol has the expected parameters.
+    """
     state = ServerState()
     for name in ("connections", "tasks", "default_headers", "total_requests"):
         assert hasattr(state, name)
@@ -79,7 +85,7 @@ def test_what_a_connection_uses() -> None:
     assert made_with == ["self", "config", "server_state", "app_state", "_loop"]
 
 
-def test_what_the_server_uses() -> None:
-    """`mcp_swarm.process.listening` listens with more handles than uvicorn."""
+def test_the_names_that_the_server_uses() -> None:
+    """uvicorn's server has the attributes that `mcp_swarm.process.listening` needs to listen on more handles."""
     assert "self.servers" in inspect.getsource(uvicorn.Server.startup)
     assert "app_state=self.lifespan.state" in inspect.getsource(uvicorn.Server.startup).replace(" ", "")

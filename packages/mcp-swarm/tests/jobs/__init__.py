@@ -1,1 +1,1 @@
-"""Long jobs."""
+"""Tests of long jobs."""

@@ -1,4 +1,4 @@
-"""The queue that all tests of jobs share which leave its processes as they were."""
+"""Fixtures with queues, replicas and workers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.replicas import RedisServer
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
-    """A Redis and two workers."""
+    """A Redis and two workers, for tests that do not stop processes."""
     folder = tmp_path_factory.mktemp("jobs")
     with (
         RedisServer(folder / "redis.log") as redis,
@@ -30,6 +30,6 @@ def replicas(shared: Queue) -> tuple[Jobs, Jobs]:
 
 @pytest.fixture
 def jobs_queue(tmp_path: Path, redis_server: RedisServer) -> Iterator[Queue]:
-    """A queue of a test's own, whose lost workers are noticed soon."""
+    """A queue for one test. It notices lost workers after 2 seconds."""
     with queue(tmp_path, redis_server, JOBS_REDELIVERY_SECONDS="2", SHUTDOWN_GRACE_SECONDS="1") as made:
         yield made

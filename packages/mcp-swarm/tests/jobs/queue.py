@@ -1,4 +1,4 @@
-"""Replicas and workers over one Redis, and jobs as a test asks for them."""
+"""Replicas and workers with one Redis, and helpers that submit jobs and read their status."""
 
 import contextlib
 import os
@@ -17,39 +17,42 @@ FINISHED = ("completed", "failed", "cancelled")
 
 
 class Jobs:
-    """The REST side of a replica."""
+    """A client of a replica's `/jobs` routes."""
 
     def __init__(self, url: str, token: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.client = httpx.Client(base_url=url, verify=False, timeout=30, headers=headers)
 
     def post(self, job: str, params: dict[str, Any] | None = None, key: str | None = None) -> httpx.Response:
-        """Submit, with an Idempotency-Key or without."""
+        """Submit a job, with or without an Idempotency-Key."""
         headers = {"Idempotency-Key": key} if key is not None else {}
         return self.client.post("/jobs", json={"job": job, "params": params or {}}, headers=headers)
 
     def submit(self, job: str, **params: Any) -> str:
-        """Submit; returns the id."""
+        """Submit a job and return its id."""
         reply = self.post(job, params)
         assert reply.status_code == 202, reply.text
         identity: str = reply.json()["id"]
         return identity
 
     def status(self, identity: str) -> dict[str, Any]:
-        """A job's status."""
+        """Return a job's status."""
         reply = self.client.get(f"/jobs/{identity}/status")
         assert reply.status_code == 200, reply.text
         status: dict[str, Any] = reply.json()
         return status
 
     def result(self, identity: str) -> Any:
-        """A completed job's result."""
+        """Return the result of a completed job."""
         reply = self.client.get(f"/jobs/{identity}/result")
         assert reply.status_code == 200, reply.text
         return reply.json()["result"]
 
     def wait(self, identity: str, *states: str, seconds: float = 30) -> dict[str, Any]:
-        """Its status when it is in one of these states, or has finished; asks again while Redis is away."""
+        """Wait until a job is in one of these states, or until it has finished. Return its status.
+
+        The function keeps asking while Redis is unavailable.
+        """
         wanted = states or FINISHED
 
         def arrived() -> bool:
@@ -62,7 +65,7 @@ class Jobs:
 
 
 class Queue:
-    """A Redis, replicas and workers, each a process of its own."""
+    """A Redis with replicas and workers. Each of them is a process."""
 
     def __init__(self, folder: Path, redis: RedisServer, **settings: str) -> None:
         self.folder = folder
@@ -78,24 +81,24 @@ class Queue:
         self.callers: list[Jobs] = []
 
     def replica(self, **settings: str) -> Jobs:
-        """One more replica."""
+        """Start a replica."""
         (made,) = self.replicas(1, **settings)
         return made
 
     def replicas(self, count: int, **settings: str) -> list[Jobs]:
-        """So many more replicas."""
+        """Start this number of replicas."""
         token = settings.get("AUTH_TOKEN", "")
         made = [Jobs(server.url, token) for server in self.start([()] * count, **settings)]
         self.callers += made
         return made
 
     def worker(self, **settings: str) -> Server:
-        """One more worker."""
+        """Start a worker."""
         (made,) = self.start([("worker",)], **settings)
         return made
 
     def start(self, each: list[tuple[str, ...]], ready: bool = True, /, **settings: str) -> list[Server]:
-        """Start processes at the same time, each with its arguments; and wait until they are ready, or don't."""
+        """Start processes at the same time, each with its arguments. If `ready` is true, wait until they are ready."""
         first = len(self.started)
         for number, arguments in enumerate(each, first):
             log = self.folder / f"server-{number}.log"
@@ -107,7 +110,7 @@ class Queue:
 
 @contextlib.contextmanager
 def queue(folder: Path, redis: RedisServer, **settings: str) -> Iterator[Queue]:
-    """A queue over a Redis; its processes end with the block."""
+    """Return a queue that uses a Redis. Its processes end with the block."""
     made = Queue(folder, redis, **settings)
     try:
         yield made
@@ -121,10 +124,10 @@ def queue(folder: Path, redis: RedisServer, **settings: str) -> Iterator[Queue]:
 
 
 def wait_for_death(server: Server) -> None:
-    """Until a process has ended."""
+    """Wait until a process has ended."""
     until(lambda: server.process.poll() is not None, "it is dead")
 
 
 def lines(path: Path) -> list[str]:
-    """What jobs have noted."""
+    """Return the words that jobs have written to a file."""
     return path.read_text().split() if path.exists() else []

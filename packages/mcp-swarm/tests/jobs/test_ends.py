@@ -1,4 +1,4 @@
-"""How jobs end: in time, by their caller, by what they raise or return."""
+"""Tests of the ways in which jobs end: time limit, cancellation, failure and expiry."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FAILED = "The job failed; the server's log has the reason."
 
 
 def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """Its code as well."""
+    """A job fails after its time limit, and the worker stops its code."""
     mark = tmp_path / "mark"
     jobs, _ = replicas
     status = jobs.wait(jobs.submit("overlong", mark=str(mark)))
@@ -23,7 +23,7 @@ def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], tmp_p
 
 
 def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """From another replica, and stops; cancelling it again changes nothing."""
+    """Another replica can cancel a running job, which stops its code. A second cancellation changes nothing."""
     mark = tmp_path / "mark"
     jobs, other = replicas
     identity = jobs.submit("nap", seconds=60, mark=str(mark))
@@ -35,8 +35,8 @@ def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path)
     assert (reply.status_code, reply.json()["status"]) == (409, "cancelled")
 
 
-def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Queue, tmp_path: Path) -> None:
-    """As often as its author allows; its text is in the log, and no caller's."""
+def test_a_job_that_raises_is_retried(replicas: tuple[Jobs, Jobs], shared: Queue, tmp_path: Path) -> None:
+    """A worker retries a job that raises, up to the job's limit. Only the log contains the exception's text."""
     jobs, _ = replicas
     status = jobs.wait(jobs.submit("fails_at_first", times=1, mark=str(tmp_path / "one")))
     assert (status["status"], status["attempts"]) == ("completed", 2)
@@ -56,18 +56,18 @@ def test_a_job_that_raises_is_begun_again(replicas: tuple[Jobs, Jobs], shared: Q
         ("text_of", {"length": 2000}, "Job result too large: 2002 bytes, the limit is 1000 (JOBS_MAX_RESULT_BYTES)."),
     ],
 )
-def test_a_job_that_fails_says_why(
+def test_a_failed_job_has_an_error(
     replicas: tuple[Jobs, Jobs], job: str, params: dict[str, object], error: str
 ) -> None:
-    """As far as its author wants callers to know; the worker goes on."""
+    """The status of a failed job contains the error that its author allows, and the worker continues."""
     jobs, _ = replicas
     status = jobs.wait(jobs.submit(job, **params))
     assert (status["status"], status["error"]) == ("failed", error)
     assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
 
 
-def test_a_finished_job_is_gone_after_its_time(replicas: tuple[Jobs, Jobs]) -> None:
-    """Its author's, here; also from the list."""
+def test_a_finished_job_expires(replicas: tuple[Jobs, Jobs]) -> None:
+    """A finished job disappears after the time that its author has set, also from the list."""
     jobs, _ = replicas
     identity = jobs.submit("briefly_kept")
     jobs.wait(identity)

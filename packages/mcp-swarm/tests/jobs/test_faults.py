@@ -1,4 +1,4 @@
-"""What may go wrong with jobs, and what becomes of them."""
+"""Tests of jobs when workers or Redis fail."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from tests.jobs.queue import Queue, lines, wait_for_death
 pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 
-def test_another_worker_takes_over_from_one_that_was_killed(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Within the redelivery time and a third of it; the attempts are counted, the result is right and there once."""
+def test_another_worker_takes_over_from_a_killed_worker(jobs_queue: Queue, tmp_path: Path) -> None:
+    """After a worker is killed, another worker runs its job. The attempts are counted and there is one result."""
     mark = tmp_path / "mark"
     jobs, first = jobs_queue.replica(), jobs_queue.worker()
     identity = jobs.submit("nap", seconds=3, mark=str(mark))
@@ -29,8 +29,8 @@ def test_another_worker_takes_over_from_one_that_was_killed(jobs_queue: Queue, t
     assert lines(mark) == ["begun", "begun", "ended"]
 
 
-def test_a_worker_that_was_taken_for_dead_reports_nothing(jobs_queue: Queue, tmp_path: Path) -> None:
-    """It stood still, another ran its job meanwhile: what it does when it goes on changes nothing."""
+def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A worker that was suspended changes nothing if another worker has run its job before it resumes."""
     mark = tmp_path / "mark"
     jobs, first = jobs_queue.replica(), jobs_queue.worker()
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
@@ -44,8 +44,8 @@ def test_a_worker_that_was_taken_for_dead_reports_nothing(jobs_queue: Queue, tmp
     assert (done["status"], done["attempts"]) == ("completed", 2)
 
 
-def test_a_worker_runs_so_many_at_once(jobs_queue: Queue, tmp_path: Path) -> None:
-    """As JOBS_CONCURRENCY says, and takes the next when one is done."""
+def test_a_worker_runs_as_many_jobs_as_its_limit(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A worker runs up to JOBS_CONCURRENCY jobs and starts the next job when one has ended."""
     jobs = jobs_queue.replica()
     jobs_queue.worker(JOBS_CONCURRENCY="2")
     made = [jobs.submit("nap", seconds=2, mark=str(tmp_path / "mark")) for _ in range(3)]
@@ -55,8 +55,8 @@ def test_a_worker_runs_so_many_at_once(jobs_queue: Queue, tmp_path: Path) -> Non
     assert jobs.wait(made[2])["status"] == "completed"
 
 
-def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_path: Path) -> None:
-    """After JOBS_MAX_ATTEMPTS, and says so."""
+def test_a_job_that_kills_each_of_its_workers_fails(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A job that kills each of its workers fails after JOBS_MAX_ATTEMPTS with an error that says so."""
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica()
     identity = jobs.submit("kills_its_worker", times=9, mark=str(mark))
@@ -70,8 +70,8 @@ def test_a_job_that_kills_each_of_its_workers_has_failed(jobs_queue: Queue, tmp_
     assert lines(mark) == ["begun"] * 3
 
 
-def test_a_job_outlives_workers_that_it_killed(jobs_queue: Queue, tmp_path: Path) -> None:
-    """If fewer of them than JOBS_MAX_ATTEMPTS."""
+def test_a_job_completes_after_it_has_killed_a_worker(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A job completes if it has killed fewer workers than JOBS_MAX_ATTEMPTS."""
     jobs = jobs_queue.replica()
     identity = jobs.submit("kills_its_worker", times=1, mark=str(tmp_path / "mark"))
     (worker,) = jobs_queue.start([("worker",)], False)
@@ -81,8 +81,8 @@ def test_a_job_outlives_workers_that_it_killed(jobs_queue: Queue, tmp_path: Path
     assert jobs.result(identity) == 2
 
 
-def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(jobs_queue: Queue, tmp_path: Path) -> None:
-    """And takes nothing new meanwhile; it exits with 0."""
+def test_a_stopping_worker_finishes_its_running_jobs(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A stopping worker finishes its running jobs, starts no new job and exits with 0."""
     jobs, worker = jobs_queue.replica(), jobs_queue.worker(SHUTDOWN_GRACE_SECONDS="20", DRAIN_SECONDS="0.1")
     running = jobs.submit("nap", seconds=3, mark=str(tmp_path / "mark"))
     jobs.wait(running, "running")
@@ -96,8 +96,11 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(jobs_queue: Queue, 
     assert jobs.wait(waiting)["status"] == "completed"
 
 
-def test_a_job_that_outlasts_the_grace_goes_to_another_worker_at_once(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Without a wait for redelivery, and without an attempt that would count against it."""
+def test_a_job_beyond_the_grace_period_moves_to_another_worker(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A job that runs beyond its worker's grace period moves to another worker at once.
+
+    It does not wait for redelivery, and the move does not count as an attempt.
+    """
     mark = tmp_path / "mark"
     jobs, worker = jobs_queue.replica(), jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
@@ -110,12 +113,15 @@ def test_a_job_that_outlasts_the_grace_goes_to_another_worker_at_once(jobs_queue
     assert lines(mark) == ["begun", "cancelled", "begun", "ended"]
 
 
-def test_redis_may_go_away_for_a_while(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Submissions are refused with 503, what runs finishes and its result arrives, tools never notice."""
+def test_an_outage_of_redis(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Without Redis, submissions get 503, running jobs finish, and tools answer as usual.
+
+    When Redis is back, the results of the finished jobs are available.
+    """
     jobs_queue.redis.keep()
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica(MCP_COMPONENTS="tests.sample,tests.packs.working")
-    jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")  # what isn't begun at once waits for longer than the test
+    jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")  # A redelivery would take longer than the test.
     running = jobs.submit("nap", seconds=2, mark=str(mark))
     jobs.wait(running, "running")
     jobs_queue.redis.kill()
@@ -133,8 +139,11 @@ def test_redis_may_go_away_for_a_while(jobs_queue: Queue, tmp_path: Path) -> Non
     assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
 
 
-def test_a_short_outage_disturbs_no_job_that_runs(jobs_queue: Queue, tmp_path: Path) -> None:
-    """It isn't taken for lost, though it runs for longer than that takes; and others are begun beside it."""
+def test_a_short_outage_does_not_disturb_a_running_job(jobs_queue: Queue, tmp_path: Path) -> None:
+    """After a short outage of Redis, a job that runs longer than the redelivery time is not started twice.
+
+    Workers start other jobs while it runs.
+    """
     jobs_queue.redis.keep()
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica()
@@ -152,8 +161,11 @@ def test_a_short_outage_disturbs_no_job_that_runs(jobs_queue: Queue, tmp_path: P
     assert lines(mark) == ["begun", "ended"]
 
 
-def test_a_job_is_stopped_whose_cancellation_nobody_heard(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Its worker looks at the record from time to time."""
+def test_a_worker_notices_a_cancellation_without_a_message(jobs_queue: Queue, tmp_path: Path) -> None:
+    """A worker stops a cancelled job even if it has missed the cancellation message.
+
+    The worker also reads the job's record from time to time.
+    """
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica()
     jobs_queue.worker()
@@ -163,15 +175,15 @@ def test_a_job_is_stopped_whose_cancellation_nobody_heard(jobs_queue: Queue, tmp
     until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
 
 
-def test_a_worker_ends_while_redis_is_away(jobs_queue: Queue) -> None:
-    """In time, and with 0."""
+def test_a_worker_stops_without_redis(jobs_queue: Queue) -> None:
+    """A worker stops in time and exits with 0 while Redis is unavailable."""
     worker = jobs_queue.worker()
     jobs_queue.redis.kill()
     assert worker.stop() == 0, worker.output
 
 
-def test_redis_may_hang(jobs_queue: Queue) -> None:
-    """Callers hear so in time, rather than waiting with it."""
+def test_a_hanging_redis(jobs_queue: Queue) -> None:
+    """A client gets 503 in time when Redis hangs."""
     jobs = jobs_queue.replica()
     jobs.submit("text_of", length=1)
     assert jobs_queue.redis.process is not None
@@ -184,7 +196,7 @@ def test_redis_may_hang(jobs_queue: Queue) -> None:
 
 
 def test_accepted_jobs_outlive_a_restart_of_redis(jobs_queue: Queue) -> None:
-    """Which keeps what it has on disk."""
+    """Accepted jobs run after a restart of a Redis that stores its data on disk."""
     jobs_queue.redis.keep()
     jobs = jobs_queue.replica()
     identities = [jobs.submit("text_of", length=number) for number in range(20)]
@@ -195,7 +207,7 @@ def test_accepted_jobs_outlive_a_restart_of_redis(jobs_queue: Queue) -> None:
 
 
 def test_a_waiting_job_is_cancelled(jobs_queue: Queue, tmp_path: Path) -> None:
-    """And never runs."""
+    """A job that is cancelled while it waits never runs."""
     mark = tmp_path / "mark"
     jobs = jobs_queue.replica()
     identity = jobs.submit("nap", seconds=1, mark=str(mark))
@@ -205,8 +217,8 @@ def test_a_waiting_job_is_cancelled(jobs_queue: Queue, tmp_path: Path) -> None:
     assert lines(mark) == []
 
 
-def test_no_more_jobs_are_taken_than_the_queue_has_room_for(jobs_queue: Queue) -> None:
-    """However many are submitted at the same time."""
+def test_concurrent_submissions_do_not_exceed_the_queue_limit(jobs_queue: Queue) -> None:
+    """The queue accepts no more than JOBS_MAX_PENDING jobs, even from many submissions at the same time."""
     jobs = jobs_queue.replica(JOBS_MAX_PENDING="3")
     with ThreadPoolExecutor(20) as callers:
         replies = list(callers.map(lambda _: jobs.post("text_of", {"length": 1}).status_code, range(60)))
@@ -214,7 +226,7 @@ def test_no_more_jobs_are_taken_than_the_queue_has_room_for(jobs_queue: Queue) -
 
 
 def test_nothing_piles_up_in_redis(jobs_queue: Queue) -> None:
-    """When jobs have finished and their time is over, also with keys, and without anybody who looks."""
+    """Redis keeps nothing of expired jobs and their idempotency keys, even if nobody reads them."""
     jobs = jobs_queue.replica()
     jobs_queue.worker()
     for number in range(30):
@@ -230,8 +242,8 @@ def test_nothing_piles_up_in_redis(jobs_queue: Queue) -> None:
     assert first.status_code == 202, "the key is free again"
 
 
-def test_a_full_queue_takes_no_more(jobs_queue: Queue) -> None:
-    """429, with a time after which to try again; a repeat of what it has is still answered."""
+def test_a_full_queue_refuses_jobs(jobs_queue: Queue) -> None:
+    """A full queue refuses a job with 429 and Retry-After, but still answers a repeat of an accepted submission."""
     jobs = jobs_queue.replica(JOBS_MAX_PENDING="3")
     replies = [jobs.post("text_of", {"length": 1}, key=f"key-{n}") for n in range(5)]
     assert [reply.status_code for reply in replies] == [202, 202, 202, 429, 429]
@@ -241,19 +253,22 @@ def test_a_full_queue_takes_no_more(jobs_queue: Queue) -> None:
     until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "there is room again")
 
 
-THE_QUEUE_ITSELF = ("stream", "queue", "workers", "task-workers:", "strikes")
-"""What Docket has one of, however many jobs there are and were."""
+QUEUE_KEYS = ("stream", "queue", "workers", "task-workers:", "strikes")
+"""Prefixes of the keys that Docket has once per queue, for any number of jobs."""
 
 
-def test_no_key_of_a_job_is_without_an_end(jobs_queue: Queue, tmp_path: Path) -> None:
-    """Waiting, running, finished, cancelled, given back: Redis forgets all of it in time."""
+def test_each_key_of_a_job_expires(jobs_queue: Queue, tmp_path: Path) -> None:
+    """Each Redis key of a job has an expiry time, in every state of the job.
+
+    The states are waiting, running, failed and cancelled.
+    """
     jobs = jobs_queue.replica()
     prefix = "template-mcp:jobs:"
 
     def eternal() -> list[str]:
         keys = jobs_queue.redis.ask("--scan").splitlines()
         assert all(key.startswith(prefix) for key in keys), keys
-        own = [key for key in keys if not key.removeprefix(prefix).startswith(THE_QUEUE_ITSELF)]
+        own = [key for key in keys if not key.removeprefix(prefix).startswith(QUEUE_KEYS)]
         assert len(own) > 3
         return [key for key in own if jobs_queue.redis.ask("ttl", key) == "-1"]
 

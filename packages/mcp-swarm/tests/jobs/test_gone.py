@@ -1,4 +1,4 @@
-"""Callers that close their connection while their job runs: nothing goes wrong, and the job goes on."""
+"""Tests of clients that close their connection while their job runs."""
 
 import json
 import socket
@@ -14,11 +14,11 @@ from tests.replicas import BOTH
 pytestmark = pytest.mark.slow
 
 RESET = struct.pack("ii", 1, 0)
-"""Ends a connection with RST rather than FIN."""
+"""Socket option that ends a connection with RST instead of FIN."""
 
 
 def http(method: str, path: str, body: object = None) -> bytes:
-    """A request as bytes."""
+    """Return the bytes of a request."""
     content = b"" if body is None else json.dumps(body).encode()
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Accept: {BOTH}", f"Content-Length: {len(content)}"]
     return "\r\n".join([*lines, "Content-Type: application/json", "", ""]).encode() + content
@@ -27,10 +27,13 @@ def http(method: str, path: str, body: object = None) -> bytes:
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("more", [b"", http("GET", "/version")], ids=["alone", "with another request behind it"])
 @pytest.mark.parametrize("way", ["tool", "submit_job", "POST /jobs"])
-def test_a_caller_that_goes_leaves_no_error_behind(
+def test_a_client_that_disconnects_causes_no_error(
     start_server: StartServer, tmp_path: Path, way: str, more: bytes, reset: bool
 ) -> None:
-    """In the log of a replica that does the job itself; its first job keeps a caller waiting for a second."""
+    """A client that disconnects causes no error in the log of a replica that runs the job itself.
+
+    With the tool, the job runs to its end.
+    """
     mark = tmp_path / "mark"
     arguments = {"seconds": 0.5, "mark": str(mark)}
     if way == "tool":
@@ -43,7 +46,7 @@ def test_a_caller_that_goes_leaves_no_error_behind(
     server = start_server(MCP_COMPONENTS="tests.packs.working")
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(asked + more)
-        if way == "tool":  # it waits for the job's end
+        if way == "tool":  # The call waits for the job's end.
             until(mark.exists, "the job has begun")
         if reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

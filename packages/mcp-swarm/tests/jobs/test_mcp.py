@@ -1,4 +1,4 @@
-"""Jobs for MCP clients: as the protocol's tasks, as tools of their own, and by four plain tools."""
+"""Tests of jobs for MCP clients: the protocol's tasks, a tool for each job, and four plain tools."""
 
 import asyncio
 from pathlib import Path
@@ -21,12 +21,12 @@ DECLARED = {
 
 
 def url_of(jobs: Jobs) -> str:
-    """Where a replica is."""
+    """Return the URL of a replica."""
     return str(jobs.client.base_url).rstrip("/")
 
 
 def tasked(jobs: Jobs, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
-    """A request of a client that declares the extension; returns the whole JSON-RPC response."""
+    """Send a request of a client that declares the tasks extension. Return the JSON-RPC response."""
     sent = {**params, "_meta": DECLARED}
     routing = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Accept": "application/json"}
     routing["Mcp-Name"] = params.get("name") or params["taskId"]
@@ -36,7 +36,7 @@ def tasked(jobs: Jobs, method: str, params: dict[str, Any], **headers: str) -> d
 
 
 def test_the_official_client_follows_a_task(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """Without knowing of it, or step by step; a job that fails is an error, one that is cancelled ends."""
+    """FastMCP's client can wait for a task, cancel a task and read the error of a failed task."""
 
     async def follow() -> None:
         async with Client(f"{url_of(replicas[0])}/mcp", mode="2026-07-28") as client:
@@ -54,8 +54,8 @@ def test_the_official_client_follows_a_task(replicas: tuple[Jobs, Jobs], tmp_pat
     asyncio.run(follow())
 
 
-def test_a_task_is_asked_for_on_another_replica(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """With its progress; its id is the job's, for REST as well."""
+def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Another replica answers requests for a task with its progress. The task's id is also the job's id in REST."""
     here, there = replicas
     made = tasked(here, "tools/call", {"name": "nap", "arguments": {"seconds": 60, "mark": str(tmp_path / "m")}})
     created = made["result"]
@@ -79,16 +79,20 @@ def test_a_task_is_asked_for_on_another_replica(replicas: tuple[Jobs, Jobs], tmp
     assert there.status(identity)["status"] == "completed", "what has finished stays so"
 
 
-def test_tasks_of_nobody_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:
-    """Invalid params, as the extension wants it."""
+def test_unknown_tasks_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:
+    """A request for an unknown task gets "invalid params" (-32602), as the tasks extension requires."""
     for method in ("tasks/get", "tasks/cancel"):
         assert tasked(replicas[0], method, {"taskId": "none"})["error"]["code"] == -32602
     wrong = tasked(replicas[0], "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})
     assert wrong["error"]["code"] == -32020
 
 
-def test_who_does_not_declare_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]) -> None:
-    """And is told what to declare when asking for one; the handshake protocol has no such method."""
+def test_a_client_without_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]) -> None:
+    """A client that does not declare the tasks extension gets a result, not a task.
+
+    A request for a task gets an error that names the missing capability. The handshake protocol does not have the
+    method.
+    """
     url = url_of(replicas[0])
     undeclared = modern(url, "tasks/get", {"taskId": "x"}).json()["error"]
     assert undeclared["code"] == -32021
@@ -99,8 +103,8 @@ def test_who_does_not_declare_the_extension_gets_no_task(replicas: tuple[Jobs, J
         assert text(reply.json()["result"]) == "xx"
 
 
-def test_arguments_are_checked_before_there_is_a_task(replicas: tuple[Jobs, Jobs]) -> None:
-    """By the schema that the tool has, in all ways to submit."""
+def test_arguments_are_checked_before_a_task_exists(replicas: tuple[Jobs, Jobs]) -> None:
+    """All ways to submit a job check the arguments by the tool's schema before a task exists."""
     url = url_of(replicas[0])
     wrong = {"count": "many", "names": []}
     answers = [
@@ -117,8 +121,8 @@ def test_arguments_are_checked_before_there_is_a_task(replicas: tuple[Jobs, Jobs
     assert tools.keys() >= PLAIN
 
 
-def test_a_job_s_own_tool_waits_a_moment(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """And then tells how to get the result."""
+def test_the_tool_of_a_job_waits_for_a_short_time(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """The tool of a job waits for JOBS_WAIT_SECONDS and then explains how to get the result."""
     here, there = replicas
     answer = call(url_of(here), "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
     identity = answer["structuredContent"]["id"]
@@ -130,8 +134,8 @@ def test_a_job_s_own_tool_waits_a_moment(replicas: tuple[Jobs, Jobs], tmp_path: 
     assert (failed["isError"], text(failed)) == (True, "tells: no such table")
 
 
-def test_four_plain_tools_do_for_any_client(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """Each step on another replica."""
+def test_four_plain_tools_work_for_any_client(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Any client can use a job with the four plain tools, each call on another replica."""
     here, there = map(url_of, replicas)
     arguments = {"seconds": 30, "mark": str(tmp_path / "mark")}
     submission = {"job": "nap", "arguments": arguments, "idempotency_key": "k"}
@@ -147,8 +151,8 @@ def test_four_plain_tools_do_for_any_client(replicas: tuple[Jobs, Jobs], tmp_pat
     assert "There is no such job" in text(call(here, "job_status", {"job_id": "none"}))
 
 
-def test_jobs_leave_other_tools_in_the_fast_lane(shared: Queue) -> None:
-    """And lists are remembered as before."""
+def test_jobs_leave_other_tools_on_the_fast_path(shared: Queue) -> None:
+    """Jobs do not move other tools off the fast path."""
     jobs = shared.replica(MCP_COMPONENTS="tests.sample,tests.packs.working")
     paths = jobs.client.get("/version").json()["paths"]
     assert paths["echo"] == "fast"

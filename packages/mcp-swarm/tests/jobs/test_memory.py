@@ -1,4 +1,4 @@
-"""Jobs without a Redis: in the one replica that there is."""
+"""Tests of jobs without Redis, in a single replica."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Path) -> None:
-    """All of it: progress, results, keys, lists, ends."""
+    """A single replica without Redis supports results, keys, lists, cancellation, retries and failures of jobs."""
     mark = tmp_path / "mark"
     server = start_server(MCP_COMPONENTS=PACK)
     jobs = Jobs(server.url)
@@ -38,7 +38,7 @@ def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Pa
 
 
 def test_a_replica_with_a_running_job_ends_in_time(start_server: StartServer, tmp_path: Path) -> None:
-    """The job is stopped, and lost with the memory that it was in."""
+    """A stopping replica stops its running job. The job is lost with the replica's memory."""
     server = start_server(MCP_COMPONENTS=PACK, SHUTDOWN_GRACE_SECONDS="1")
     jobs = Jobs(server.url)
     with jobs.client:
@@ -47,15 +47,15 @@ def test_a_replica_with_a_running_job_ends_in_time(start_server: StartServer, tm
     assert lines(tmp_path / "mark") == ["begun", "cancelled"]
 
 
-def test_a_call_that_ends_early_tells_the_jobs_id(start_server: StartServer, tmp_path: Path) -> None:
-    """With CALL_TIMEOUT_SECONDS below JOBS_WAIT_SECONDS."""
+def test_a_call_that_times_out_returns_the_jobs_id(start_server: StartServer, tmp_path: Path) -> None:
+    """With CALL_TIMEOUT_SECONDS below JOBS_WAIT_SECONDS a call returns the job's id."""
     server = start_server(MCP_COMPONENTS=PACK, CALL_TIMEOUT_SECONDS="1", SHUTDOWN_GRACE_SECONDS="1")
     result = call(server.url, "nap", {"seconds": 60, "mark": str(tmp_path / "mark")})
     assert result["structuredContent"]["id"] in text(result)
 
 
-def test_several_replicas_need_a_redis(local_url: str, local_replicas: object) -> None:
-    """They say which variable to set, at the start and to callers; and offer no tools that would fail."""
+def test_several_replicas_need_redis_for_jobs(local_url: str, local_replicas: object) -> None:
+    """Several replicas without Redis refuse jobs with 503, name the variable to set, and offer no tools of jobs."""
     reply = httpx.post(f"{local_url}/jobs", json={"job": "generate_report"}, verify=False)
     assert reply.status_code == 503
     assert "JOBS_URL" in reply.json()["message"]
@@ -65,7 +65,7 @@ def test_several_replicas_need_a_redis(local_url: str, local_replicas: object) -
 
 
 def test_the_shipped_jobs_work(start_server: StartServer) -> None:
-    """With one replica and no settings."""
+    """The jobs of the sample work in a single replica without settings."""
     server = start_server()
     report = call(server.url, "generate_report", {"rows": 24_000})["structuredContent"]
     assert [region["region"] for region in report["regions"]] == ["east", "north", "south", "west"]
@@ -84,10 +84,8 @@ def test_the_shipped_jobs_work(start_server: StartServer) -> None:
         (("worker",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: not a Redis URL"),
     ],
 )
-def test_what_cannot_work_is_refused_at_the_start(
-    arguments: tuple[str, ...], settings: dict[str, str], said: str
-) -> None:
-    """In one line, with exit code 3."""
+def test_unusable_settings_stop_the_start(arguments: tuple[str, ...], settings: dict[str, str], said: str) -> None:
+    """Settings that cannot work for jobs stop the start with one line and exit code 3."""
     done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
     assert (done.returncode, said in done.stderr) == (3, True), done.stderr
     assert done.stderr.count("\n") == 1
@@ -113,8 +111,8 @@ def test_what_cannot_work_is_refused_at_the_start(
         ("@job\nasync def odd(*args: int) -> int:\n    return 1", "odd: "),
     ],
 )
-def test_what_cannot_be_a_job_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
-    """With file, line and reason."""
+def test_an_invalid_job_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+    """An invalid job stops the start with its file, line and reason."""
     (tmp_path / "odd_jobs.py").write_text(f"from fastmcp.tools import tool; from mcp_swarm import job\n\n\n{source}\n")
     done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="odd_jobs", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3

@@ -1,4 +1,4 @@
-"""The queue of long jobs, as `/metrics` tells it."""
+"""Tests of the job queue's metrics."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ def _has_ended(url: str) -> bool:
 
 
 def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
-    """Jobs that wait without a worker; then run; then how they ended, from any replica."""
+    """Every replica's metrics show the waiting, completed and failed jobs of the shared queue."""
     one, other = jobs_queue.replicas(2)
     assert Scrape(_url(one)).series(DEPTH) == [0]
     done, failing = one.submit("text_of", length=3), other.submit("tells", why="no")
@@ -39,8 +39,8 @@ def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
         assert Scrape(_url(jobs)).value(RUNNING) == 0
 
 
-def test_a_queue_that_is_away(jobs_queue: Queue) -> None:
-    """Everything else is told."""
+def test_metrics_without_redis(jobs_queue: Queue) -> None:
+    """Without Redis the queue's metrics disappear, and all other metrics remain."""
     (one,) = jobs_queue.replicas(1)
     assert Scrape(_url(one)).series(DEPTH) == [0]
     jobs_queue.redis.kill()
@@ -48,8 +48,8 @@ def test_a_queue_that_is_away(jobs_queue: Queue) -> None:
     assert Scrape(_url(one)).series("mcp_requests_in_flight")
 
 
-def test_a_queue_in_the_replica_is_not_started_by_a_look(start_server: StartServer) -> None:
-    """A replica without jobs pays nothing for them."""
+def test_a_scrape_does_not_start_the_queue(start_server: StartServer) -> None:
+    """A scrape of the metrics does not start the queue in the replica. The first request to `/jobs` starts it."""
     server = start_server()
     assert not Scrape(server.url).series(DEPTH)
     reply = get(f"{server.url}/jobs")

@@ -1,4 +1,4 @@
-"""`/jobs`: any replica answers, and only for the caller's own jobs."""
+"""Tests of `/jobs`."""
 
 import json
 from datetime import datetime
@@ -25,13 +25,13 @@ JSON = st.recursive(
 
 @pytest.fixture(scope="module")
 def tenants(shared: Queue) -> tuple[Jobs, Jobs]:
-    """Two callers, each at a replica that knows that caller only."""
+    """Two callers, each at a replica that accepts only that caller."""
     one, other = (shared.replica(AUTH_ENABLED="true", AUTH_TOKEN=token) for token in ("one", "other"))
     return one, other
 
 
-def test_a_job_is_submitted_here_and_asked_for_there(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
-    """With progress, times and an estimate meanwhile."""
+def test_another_replica_answers_requests_for_a_job(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Another replica shows a job's progress, times, estimated end and result."""
     here, there = replicas
     reply = here.post("nap", {"seconds": 2, "mark": str(tmp_path / "mark")})
     assert reply.status_code == 202
@@ -53,18 +53,18 @@ def test_a_job_is_submitted_here_and_asked_for_there(replicas: tuple[Jobs, Jobs]
     assert there.result(identity) == "slept"
 
 
-def test_the_first_look_up_waits_for_no_import(start_server: StartServer, redis_server: RedisServer) -> None:
-    """The queue's modules take seconds on a busy node: they are there when the replica is ready."""
+def test_a_ready_replica_has_imported_the_queue(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A ready replica has imported the queue's modules, which takes seconds on a busy node."""
     server = start_server(
-        within=["env"],  # a process of its own: others are forked from one that has imported everything
+        within=["env"],  # This server must not be forked from a process that has imported everything.
         JOBS_URL=redis_server.url,
         MCP_COMPONENTS="tests.sample,tests.packs.imported",
     )
     assert text(call(server.url, "imported", {"name": "mcp_swarm.jobs.worker"})) == "true"
 
 
-def test_results_are_what_json_carries(replicas: tuple[Jobs, Jobs]) -> None:
-    """Arguments become the types that the job declares."""
+def test_arguments_get_the_declared_types(replicas: tuple[Jobs, Jobs]) -> None:
+    """A job's arguments get the types that the job declares, and its result is JSON."""
     jobs, _ = replicas
     identity = jobs.submit("typed", count=3, names=["ä", "b"])
     jobs.wait(identity)
@@ -86,8 +86,8 @@ def test_results_are_what_json_carries(replicas: tuple[Jobs, Jobs]) -> None:
         ("{", 400, "body: Invalid JSON"),
     ],
 )
-def test_what_does_not_fit_is_refused(replicas: tuple[Jobs, Jobs], body: str, status: int, said: str) -> None:
-    """With what is wrong, and nothing is kept of it."""
+def test_an_invalid_submission_is_refused(replicas: tuple[Jobs, Jobs], body: str, status: int, said: str) -> None:
+    """A replica refuses an invalid submission with the reason."""
     reply = replicas[0].client.post("/jobs", content=body)
     assert reply.status_code == status, reply.text
     assert said in reply.json()["message"]
@@ -95,21 +95,21 @@ def test_what_does_not_fit_is_refused(replicas: tuple[Jobs, Jobs], body: str, st
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arguments=JSON, key=st.none() | st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126)))
-def test_no_submission_is_a_fault(replicas: tuple[Jobs, Jobs], arguments: Any, key: str | None) -> None:
-    """Whatever is sent."""
+def test_no_submission_causes_a_server_error(replicas: tuple[Jobs, Jobs], arguments: Any, key: str | None) -> None:
+    """No submission causes a reply with a 5xx status."""
     headers = {} if key is None else {"Idempotency-Key": key}
-    body = json.dumps({"job": "typed", "params": arguments})  # with NaN and Infinity, as careless clients write them
+    body = json.dumps({"job": "typed", "params": arguments})  # json.dumps writes NaN and Infinity, as some clients do.
     assert replicas[0].client.post("/jobs", content=body, headers=headers).status_code in (202, 400, 409, 422)
 
 
 def test_a_body_beyond_the_limit_is_refused(shared: Queue) -> None:
-    """Before it is read."""
+    """A replica refuses a submission beyond MAX_BODY_BYTES with 413."""
     jobs = shared.replica(MAX_BODY_BYTES="1024")
     assert jobs.post("tells", {"why": "x" * 2000}).status_code == 413
 
 
-def test_a_repeat_with_its_key_makes_no_second_job(replicas: tuple[Jobs, Jobs]) -> None:
-    """On whichever replica, and whatever has become of the first; another submission with that key is a conflict."""
+def test_a_repeat_with_the_same_key_makes_no_second_job(replicas: tuple[Jobs, Jobs]) -> None:
+    """A repeat with the same key returns the first job on any replica. Another submission with that key gets 409."""
     here, there = replicas
     first = here.post("text_of", {"length": 2}, key="once")
     again = there.post("text_of", {"length": 2}, key="once")
@@ -121,7 +121,7 @@ def test_a_repeat_with_its_key_makes_no_second_job(replicas: tuple[Jobs, Jobs]) 
 
 
 def test_a_job_is_its_owners_only(tenants: tuple[Jobs, Jobs]) -> None:
-    """To others it isn't there: not its status, result or end, nor in their list; and keys are each owner's own."""
+    """For all callers except its owner a job does not exist, and each owner has separate idempotency keys."""
     one, other = tenants
     identity = one.post("text_of", {"length": 1}, key="mine").json()["id"]
     one.wait(identity)
@@ -138,8 +138,8 @@ def test_a_job_is_its_owners_only(tenants: tuple[Jobs, Jobs]) -> None:
     assert one.status(identity)["status"] == "completed"
 
 
-def test_nobody_gets_in_without_a_token(tenants: tuple[Jobs, Jobs]) -> None:
-    """As for /mcp."""
+def test_a_wrong_token_is_refused(tenants: tuple[Jobs, Jobs]) -> None:
+    """The `/jobs` routes refuse a wrong token with 401, like `/mcp`."""
     for method, path in (("GET", "/jobs"), ("POST", "/jobs"), ("GET", "/jobs/x/status"), ("DELETE", "/jobs/x")):
         reply = tenants[0].client.request(method, path, headers={"Authorization": "Bearer wrong"})
         assert reply.status_code == 401
@@ -149,13 +149,13 @@ def test_nobody_gets_in_without_a_token(tenants: tuple[Jobs, Jobs]) -> None:
     ("headers", "status"), [({"Origin": "https://elsewhere.example"}, 403), ({"Host": "elsewhere.example"}, 421)]
 )
 def test_a_page_in_a_browser_submits_no_jobs(replicas: tuple[Jobs, Jobs], headers: dict[str, str], status: int) -> None:
-    """Of another origin, or under another name; nor does it read them."""
+    """A web page of another origin or host can neither submit nor read jobs."""
     for method in ("POST", "GET"):
         assert replicas[0].client.request(method, "/jobs", headers=headers).status_code == status
 
 
-def test_an_owner_s_jobs_are_listed_by_page(shared: Queue) -> None:
-    """Newest first, each once, also while new ones come."""
+def test_an_owners_jobs_are_listed_by_page(shared: Queue) -> None:
+    """The list shows an owner's jobs from new to old, each once, even if new jobs arrive between two pages."""
     jobs = shared.replica(AUTH_ENABLED="true", AUTH_TOKEN="lister")
     made = [jobs.submit("text_of", length=number) for number in range(7)]
     found, cursor = [], None
@@ -171,12 +171,12 @@ def test_an_owner_s_jobs_are_listed_by_page(shared: Queue) -> None:
 
 @pytest.mark.parametrize("limit", ["0", "501", "-1", "x", "1.5", "", "٣", "9" * 5000])
 def test_a_page_has_1_to_500_jobs(replicas: tuple[Jobs, Jobs], limit: str) -> None:
-    """Anything else is refused."""
+    """A page of the list has 1 to 500 jobs. A replica refuses every other limit."""
     assert replicas[0].client.get("/jobs", params={"limit": limit}).status_code == 422
 
 
 def test_ids_are_long_and_random(replicas: tuple[Jobs, Jobs]) -> None:
-    """192 bits of them."""
+    """A job's id has 32 characters with 192 random bits."""
     identities = {replicas[0].submit("text_of", length=1) for _ in range(5)}
     assert len(identities) == 5
     assert {len(identity) for identity in identities} == {32}

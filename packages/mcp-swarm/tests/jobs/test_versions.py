@@ -1,4 +1,4 @@
-"""Jobs while an update goes on, and messages that nobody can read."""
+"""Tests of jobs during an update, and of queue messages that cannot be read."""
 
 import pytest
 from redis import Redis
@@ -13,7 +13,7 @@ STREAM = "template-mcp:jobs:stream"
 
 
 def test_a_new_versions_job_waits_for_a_new_worker(jobs_queue: Queue) -> None:
-    """The old worker hands it back, and it counts as no attempt."""
+    """An old worker returns a new version's job to the queue. This does not count as an attempt."""
     jobs, old = jobs_queue.replica(MCP_COMPONENTS=NEXT), jobs_queue.worker()
     identity = jobs.submit("brand_new")
     until(lambda: not is_queued(jobs_queue, identity), "the old worker has seen it")
@@ -24,7 +24,7 @@ def test_a_new_versions_job_waits_for_a_new_worker(jobs_queue: Queue) -> None:
 
 
 def test_an_old_versions_job_is_run_by_an_old_worker(jobs_queue: Queue) -> None:
-    """While there is one, and a replica of either version tells of it."""
+    """An old worker runs an old version's job, and a replica of either version shows its result."""
     old, new = jobs_queue.replica(), jobs_queue.replica(MCP_COMPONENTS=NEXT)
     jobs_queue.worker(MCP_COMPONENTS=NEXT)
     identity = old.submit("text_of", length=2)
@@ -34,8 +34,8 @@ def test_an_old_versions_job_is_run_by_an_old_worker(jobs_queue: Queue) -> None:
     assert new.result(identity) == "xx"
 
 
-def test_a_job_that_no_worker_knows_has_failed_in_the_end(jobs_queue: Queue) -> None:
-    """After JOBS_UNKNOWN_SECONDS, and says so."""
+def test_a_job_that_no_worker_knows_fails(jobs_queue: Queue) -> None:
+    """A job that no worker knows fails after JOBS_UNKNOWN_SECONDS with an error that says so."""
     jobs = jobs_queue.replica()
     jobs_queue.worker(MCP_COMPONENTS=NEXT, JOBS_UNKNOWN_SECONDS="1")
     status = jobs.wait(jobs.submit("text_of", length=1))
@@ -43,7 +43,7 @@ def test_a_job_that_no_worker_knows_has_failed_in_the_end(jobs_queue: Queue) -> 
 
 
 def is_queued(jobs_queue: Queue, identity: str) -> bool:
-    """Whether a job's message is in the stream, rather than put back for later."""
+    """Return whether a job's message is in the stream, not postponed."""
     with Redis(port=jobs_queue.redis.port) as redis:
         return any(message[b"key"].decode() == identity for _, message in redis.xrange(STREAM))
 
@@ -59,7 +59,7 @@ POISON = [
 
 
 def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
-    """Their jobs fail, all others are run, and the worker lives."""
+    """A worker drops queue messages that it cannot read, fails their jobs and runs all other jobs."""
     jobs = jobs_queue.replica()
     spoilt = [jobs.submit("text_of", length=1) for _ in POISON]
     other = jobs.submit("text_of", length=2)
@@ -81,7 +81,7 @@ def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
 
 
 def test_arguments_that_cannot_be_read_fail_their_job(jobs_queue: Queue) -> None:
-    """As when an update has changed what a job takes."""
+    """A job fails if its arguments cannot be read, for example after an update that has changed its parameters."""
     jobs = jobs_queue.replica()
     broken, misfit = jobs.submit("text_of", length=1), jobs.submit("text_of", length=1)
     with Redis(port=jobs_queue.redis.port) as redis:

@@ -1,4 +1,4 @@
-"""Lists that are remembered."""
+"""Tests of cached lists."""
 
 import asyncio
 from typing import Any, cast
@@ -10,22 +10,22 @@ from mcp_swarm.mcp.protocol_version import Envelopes
 
 
 class _Slow:
-    """Stands for the FastMCP path: its answer takes as long as the test wants."""
+    """A replacement for the FastMCP path that answers when the test allows it."""
 
     def __init__(self) -> None:
         self.names = ["old"]
         self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def result(self, _: Call) -> dict[str, Any]:
-        """Return the list as it was when the request came."""
+        """Return the list that existed when the request arrived."""
         names = list(self.names)
         self.asked.set()
         await self.go_on.wait()
         return {"tools": names}
 
 
-def test_a_list_that_was_asked_for_before_a_change_is_not_remembered() -> None:
-    """The components change while the FastMCP path answers."""
+def test_a_list_from_before_a_change_is_not_cached() -> None:
+    """A list is not cached if the components change while the FastMCP path prepares it."""
     bodies = asyncio.run(_change_meanwhile())
     assert b"new" in bodies
     assert b"old" not in bodies

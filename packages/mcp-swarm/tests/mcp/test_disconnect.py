@@ -1,4 +1,4 @@
-"""A caller that goes away takes its call with it."""
+"""Tests that a call is cancelled when its client disconnects."""
 
 import asyncio
 import json
@@ -19,11 +19,14 @@ pytestmark = pytest.mark.slow
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 MANY = 10_000
 AT_ONCE = 250
-"""Connections that are open at a time."""
-AT_THE_CLOSE_RESET = struct.pack("ii", 1, 0)
-"""As of a process that was killed: the connection ends with RST rather than FIN."""
-FORGIVEN_KIB = 5 * 1024
-"""What the allocator may keep of ten thousand calls; 500 bytes that each left behind would be as much."""
+"""Number of connections that are open at the same time."""
+RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+"""Socket option that ends the connection with RST instead of FIN, like the end of a killed process."""
+ALLOWED_GROWTH_KIB = 5 * 1024
+"""Memory in KiB that the allocator may keep after 10,000 calls.
+
+A leak of 500 bytes per call would use about as much.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,16 @@ class Way:
     tool: str
     family: Family = "handshake"
     stream: bool = False
-    """Whether the reply has begun, as an event stream, before the caller goes."""
+    """Whether the reply has started as an event stream before the client disconnects."""
     full: bool = False
-    """Whether it takes the FastMCP path."""
+    """Whether the call takes the FastMCP path."""
 
     def __str__(self) -> str:
         path = "FastMCP path" if self.full else "fast path"
         return f"{self.tool}, {self.family} family, {path}, {'stream' if self.stream else 'JSON'}"
 
     def request(self, key: str) -> bytes:
-        """The HTTP request."""
+        """Return the bytes of the HTTP request."""
         meta: dict[str, Any] = dict(FULL) if self.full else {}
         if self.tool == "report_and_wait":
             meta["progressToken"] = key
@@ -81,7 +84,7 @@ WAYS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One replica, whose calls would wait for a minute."""
+    """One replica whose waiting tools would wait for a minute."""
     settings = {"MCP_COMPONENTS": PACKS, "LOG_LEVEL": "WARNING", "MAX_IN_FLIGHT": str(2 * AT_ONCE)}
     found = Server(tmp_path_factory.mktemp("disconnect") / "log", **settings)
     found.wait_ready()
@@ -90,12 +93,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def fate(server: Server, key: str) -> str:
-    """What became of a call."""
+    """Return the state of a call: waiting, cancelled or unknown."""
     return text(call(server.url, "fate", {"key": key}))
 
 
-def goes_away(port: int, way: Way, key: str, server: Server) -> None:
-    """Call, see the call wait, and close the connection; the call must end by that."""
+def disconnect(port: int, way: Way, key: str, server: Server) -> None:
+    """Call a tool, wait until it runs, and close the connection. The replica must then cancel the call."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(way.request(key))
         if way.stream:
@@ -106,13 +109,13 @@ def goes_away(port: int, way: Way, key: str, server: Server) -> None:
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_the_call_is_cancelled(server: Server, way: Way) -> None:
-    """At once, not when its time is over: nobody is there for whom to go on."""
-    goes_away(server.port, way, str(way), server)
+    """A replica cancels a call at once when its client disconnects."""
+    disconnect(server.port, way, str(way), server)
 
 
 @pytest.mark.parametrize("way", [WAYS[0], WAYS[9]], ids=str)
-def test_it_is_behind_a_balancer_too(fleet: Fleet, way: Way) -> None:
-    """Which closes its own connection to the replica."""
+def test_the_call_is_cancelled_behind_a_proxy(fleet: Fleet, way: Way) -> None:
+    """A replica cancels a call when the proxy between client and replica closes its connection."""
     key = f"balancer {way}"
     with socket.create_connection(("127.0.0.1", int(fleet.url.rpartition(":")[2])), timeout=30) as connection:
         connection.sendall(way.request(key))
@@ -124,15 +127,15 @@ def test_it_is_behind_a_balancer_too(fleet: Fleet, way: Way) -> None:
     until(lambda: fates() == {"cancelled"}, "the tool is cancelled")
 
 
-def test_json_always_makes_no_difference(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=true there is no stream that could break, and what the tool says goes nowhere."""
+def test_the_call_is_cancelled_with_json_replies(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=true a replica cancels a call at once, although no stream breaks."""
     server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE="true")
     for way in WAYS:
-        goes_away(server.port, replace(way, stream=False), f"JSON {way}", server)
+        disconnect(server.port, replace(way, stream=False), f"JSON {way}", server)
 
 
-def test_the_sdks_own_mode_makes_none_either(start_server: StartServer) -> None:
-    """JSON_RESPONSE=false, where the SDK reads the connection."""
+def test_the_call_is_cancelled_in_sdk_mode(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=false, where the SDK reads the connection, a disconnect also cancels the call."""
     server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE="false")
     for family in get_args(Family):
         way = Way("report_and_wait", family, stream=True, full=True)
@@ -143,20 +146,23 @@ def test_the_sdks_own_mode_makes_none_either(start_server: StartServer) -> None:
 
 
 def fate_in_stream(server: Server, key: str) -> str:
-    """What became of a call, of a server whose replies are streams."""
+    """Return the state of a call at a server whose replies are event streams."""
     asked = asking("handshake", "tools/call", {"name": "fate", "arguments": {"key": key}})
     with streaming(server.url, asked) as (_, events):
         return text(next(events)["result"])
 
 
 def load(server: Server) -> dict[str, int]:
-    """What the replica holds."""
+    """Return the replica's tasks, memory, and waiting and cancelled calls."""
     found: dict[str, int] = call(server.url, "load")["structuredContent"]
     return found
 
 
 async def flood(server: Server, count: int) -> None:
-    """Make `count` calls in all ways, in groups; when all of a group wait, their callers go, half of them rudely."""
+    """Make `count` calls of all kinds in groups.
+
+    When a whole group waits, close its connections, half of them with RST.
+    """
 
     async def begin(number: int) -> asyncio.StreamWriter:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -171,28 +177,28 @@ async def flood(server: Server, count: int) -> None:
         until(lambda: load(server)["waiting"] == AT_ONCE, f"{AT_ONCE} calls wait")
         for number, writer in enumerate(writers):
             if number % 2:
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_THE_CLOSE_RESET)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
             writer.close()
             await writer.wait_closed()
         until(lambda: load(server)["waiting"] == 0, "they are cancelled")
 
 
 def test_ten_thousand_disconnects_leave_nothing(server: Server) -> None:
-    """No task, no memory; and the server answers as before."""
-    asyncio.run(flood(server, 2 * AT_ONCE))  # what grows once has grown
+    """After 10,000 disconnects a replica has no more tasks and nearly the same memory, and answers as before."""
+    asyncio.run(flood(server, 2 * AT_ONCE))  # The first flood lets pools and caches grow to their size.
     before = load(server)
     asyncio.run(flood(server, MANY))
     until(lambda: load(server)["tasks"] <= before["tasks"], f"no more than {before['tasks']} tasks")
     after = load(server)
     assert after["cancelled"] - before["cancelled"] == MANY
-    assert after["kib"] - before["kib"] < FORGIVEN_KIB
+    assert after["kib"] - before["kib"] < ALLOWED_GROWTH_KIB
     assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
     assert "Traceback" not in server.output
     assert "never retrieved" not in server.output
 
 
-def test_a_caller_that_goes_before_its_call_begins(server: Server) -> None:
-    """In the middle of the head, of the body, or right after: nothing is left of it."""
+def test_a_client_that_disconnects_before_its_call_begins(server: Server) -> None:
+    """A client that disconnects during or right after its request leaves no call and no task on the replica."""
     before = load(server)
     for number in range(50):
         whole = Way("wait").request(f"-early-{number}")
@@ -204,8 +210,8 @@ def test_a_caller_that_goes_before_its_call_begins(server: Server) -> None:
     assert "Traceback" not in server.output
 
 
-def test_listeners_that_go_leave_nothing(server: Server) -> None:
-    """A subscription ends with its connection; there is room for 1024 at once."""
+def test_listeners_that_disconnect_leave_nothing(server: Server) -> None:
+    """A subscription ends with its connection and leaves no task. The limit is 1024 subscriptions at the same time."""
 
     def body() -> bytes:
         asked = asking("stateless", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})

@@ -1,4 +1,4 @@
-"""POST /mcp: both families, stateless, and what a bad request is told."""
+"""Tests of POST /mcp with both protocols, and of the errors for invalid requests."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from tests.calls import ENVELOPE, HEADERS, VERSION, call, legacy, modern, post, 
 
 
 def error(reply: httpx.Response) -> dict[str, Any]:
-    """A reply's JSON-RPC error."""
+    """Return the JSON-RPC error of a reply."""
     assert reply.headers["content-type"] == "application/json"
     body = reply.json()
     assert body["jsonrpc"] == "2.0"
@@ -24,7 +24,7 @@ def error(reply: httpx.Response) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 def test_a_bare_call_needs_no_handshake(local_url: str, path: str) -> None:
-    """As curl sends it; no session is issued."""
+    """A call without a handshake succeeds, and the replica issues no session."""
     reply = httpx.post(local_url + path, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=HEADERS)
     assert reply.status_code == 200
     assert reply.headers["content-type"] == "application/json"
@@ -34,7 +34,7 @@ def test_a_bare_call_needs_no_handshake(local_url: str, path: str) -> None:
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_the_handshake_negotiates_and_issues_no_session(local_url: str, version: str) -> None:
-    """`initialize` on one replica, the rest anywhere."""
+    """After `initialize` on one replica, any replica serves the client, and none issues a session."""
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     reply = legacy(local_url, "initialize", params)
     assert reply.json()["result"]["protocolVersion"] == version
@@ -46,8 +46,8 @@ def test_the_handshake_negotiates_and_issues_no_session(local_url: str, version:
     assert reply.status_code == 200
 
 
-def test_the_stateless_era(local_url: str) -> None:
-    """Discovery instead of a handshake, an envelope on each request."""
+def test_the_stateless_protocol(local_url: str) -> None:
+    """The stateless protocol needs discovery instead of a handshake, and an envelope in each request."""
     discovered = modern(local_url, "server/discover").json()["result"]
     assert discovered["supportedVersions"] == [VERSION]
     result = modern(local_url, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}).json()["result"]
@@ -58,8 +58,8 @@ def test_the_stateless_era(local_url: str) -> None:
 @pytest.mark.parametrize(
     "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"]
 )
-def test_a_wrong_content_type_is_told_the_right_one(local_url: str, content_type: str | None) -> None:
-    """curl -d sends a form unless told otherwise."""
+def test_a_wrong_content_type_is_refused(local_url: str, content_type: str | None) -> None:
+    """A replica refuses a wrong Content-Type with 415 and names the right one. `curl -d` sends a form by default."""
     headers = {"Accept": "application/json"} | ({} if content_type is None else {"Content-Type": content_type})
     reply = post(local_url, content=json.dumps(request("tools/list")), headers=headers)
     assert reply.status_code == 415
@@ -67,13 +67,13 @@ def test_a_wrong_content_type_is_told_the_right_one(local_url: str, content_type
 
 
 def test_a_charset_is_fine(local_url: str) -> None:
-    """Parameters of the media type don't matter."""
+    """A replica accepts parameters of the media type in Content-Type."""
     assert legacy(local_url, "tools/list", {}, **{"Content-Type": "application/json; charset=utf-8"}).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"])
 def test_only_post(local_url: str, method: str) -> None:
-    """There is no stream to open and no session to end."""
+    """A replica answers every method except POST with 405, because there is no stream to open and no session to end."""
     reply = httpx.request(method, f"{local_url}/mcp")
     assert reply.status_code == 405
     assert reply.headers["Allow"] == "POST"
@@ -81,15 +81,15 @@ def test_only_post(local_url: str, method: str) -> None:
 
 
 def test_an_accept_without_json_is_406(local_url: str) -> None:
-    """The SDK checks it."""
+    """The SDK refuses an Accept header without JSON with 406."""
     reply = legacy(local_url, "tools/list", Accept="text/html")
     assert reply.status_code == 406
     assert "application/json" in error(reply)["message"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"jsonrpc":'])
-def test_what_is_no_json_is_a_parse_error(local_url: str, body: bytes) -> None:
-    """-32700, JSON-RPC 2.0 section 5.1."""
+def test_invalid_json_is_a_parse_error(local_url: str, body: bytes) -> None:
+    """A body that is not valid JSON gets the error -32700 (JSON-RPC 2.0, section 5.1)."""
     reply = post(local_url, content=body, headers=HEADERS)
     assert reply.status_code == 400
     assert error(reply)["code"] == -32700
@@ -97,7 +97,7 @@ def test_what_is_no_json_is_a_parse_error(local_url: str, body: bytes) -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_too_large_is_413(start_server: StartServer, chunked: bool) -> None:
-    """By its announced length before it is read, or as soon as it grows too large."""
+    """A replica refuses a large body by its declared length or as soon as the body exceeds the limit."""
     server = start_server(MAX_BODY_BYTES="2000")
     ballast = json.dumps(request("tools/call", {"name": "echo", "arguments": {"message": "x" * 3000}})).encode()
     content: Any = iter([ballast[:1000], ballast[1000:]]) if chunked else ballast
@@ -107,8 +107,8 @@ def test_a_body_too_large_is_413(start_server: StartServer, chunked: bool) -> No
     assert text(call(server.url, "echo", {"message": "x" * 1000})) == "x" * 1000
 
 
-def test_a_caller_that_stops_half_way_harms_nobody(local_url: str, local_replicas: Server) -> None:
-    """Others are served while it waits, and after it is gone."""
+def test_an_incomplete_request_does_not_affect_other_clients(local_url: str, local_replicas: Server) -> None:
+    """A replica serves other clients while one client's request is incomplete, and after that client has gone."""
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     with socket.create_connection(("127.0.0.1", local_replicas.port)) as connection:
         connection.sendall(head)
@@ -118,28 +118,31 @@ def test_a_caller_that_stops_half_way_harms_nobody(local_url: str, local_replica
 
 
 def test_an_unknown_method_and_an_unknown_tool(local_url: str) -> None:
-    """-32601 for the first; a tool error for the second."""
+    """An unknown method gets the error -32601, and an unknown tool gets a tool error."""
     assert error(legacy(local_url, "no/such"))["code"] == -32601
     assert call(local_url, "no_such")["isError"]
 
 
 def test_a_mismatch_of_header_and_body_is_refused(local_url: str) -> None:
-    """2026-07-28: a balancer may route by header, so the body must agree."""
+    """With the stateless protocol, headers and body must agree, because a balancer may route by header."""
     headers = {**HEADERS, "MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
     reply = post(local_url, json=request("tools/call", {"name": "echo", "_meta": ENVELOPE}), headers=headers)
     assert reply.status_code == 400
     assert error(reply)["code"] == -32020
 
 
-def test_a_prompt_without_an_argument_is_told_which(local_url: str) -> None:
-    """-32602, and nothing in the log that looks like a fault of the server."""
+def test_a_missing_prompt_argument_is_named(local_url: str) -> None:
+    """A prompt request without a required argument gets the error -32602 with the name of the argument."""
     missing = error(legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"sentences": "2"}}))
     assert missing == {"code": -32602, "message": "Missing required arguments: text"}
 
 
 @pytest.mark.parametrize("number", [None, 1.5, True, [1], {"a": 1}])
-def test_an_id_that_is_none_is_refused(local_url: str, number: Any) -> None:
-    """The SDK takes it for a notification and says 202, and the caller waits for ever."""
+def test_an_invalid_id_is_refused(local_url: str, number: Any) -> None:
+    """A replica refuses an invalid request id with 400.
+
+    The SDK would take the request for a notification and answer 202. The client would then wait forever.
+    """
     for method in ("ping", "tools/list"):
         reply = post(local_url, json=request(method, number=number), headers=HEADERS)
         assert reply.status_code == 400
@@ -149,8 +152,11 @@ def test_an_id_that_is_none_is_refused(local_url: str, number: Any) -> None:
         }
 
 
-def test_a_prompt_with_an_argument_of_a_wrong_type_is_told_which(local_url: str, local_replicas: Server) -> None:
-    """Without pydantic's words, and nothing a caller sends begins a line of the log."""
+def test_a_prompt_argument_of_a_wrong_type_is_named(local_url: str, local_replicas: Server) -> None:
+    """The error for a prompt argument of a wrong type names the argument, without pydantic's text.
+
+    The argument's value cannot start a line of the log.
+    """
     forged = "x\n2026-01-02 06:33:03,969 - mcp_swarm.access - INFO - [c565931a] forged"
     reply = legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"text": "x", "sentences": forged}})
     assert error(reply) == {"code": -32602, "message": "Arguments of a wrong type: sentences"}
@@ -159,14 +165,14 @@ def test_a_prompt_with_an_argument_of_a_wrong_type_is_told_which(local_url: str,
 
 
 def test_a_foreign_origin_is_refused(local_url: str) -> None:
-    """A page in a browser must not reach a server on loopback (DNS rebinding)."""
+    """A replica refuses foreign origins and hosts, so that a web page cannot reach a local server (DNS rebinding)."""
     assert legacy(local_url, "tools/list", Origin="https://evil.example").status_code == 403
     assert legacy(local_url, "tools/list", Host="evil.example").status_code == 421
     assert legacy(local_url, "tools/list", Origin=local_url).status_code == 200
 
 
 def test_allowed_hosts_and_origins(start_server: StartServer) -> None:
-    """What the settings name passes, too."""
+    """A replica accepts the hosts and origins that ALLOWED_HOSTS and ALLOWED_ORIGINS name."""
     server = start_server(ALLOWED_HOSTS="mcp.example.com", ALLOWED_ORIGINS="https://app.example.com")
     assert legacy(server.url, "tools/list", Host="mcp.example.com").status_code == 200
     assert legacy(server.url, "tools/list", Host="other.example.com").status_code == 421
@@ -174,16 +180,16 @@ def test_allowed_hosts_and_origins(start_server: StartServer) -> None:
     assert legacy(server.url, "tools/list", Origin="https://other.example.com").status_code == 403
 
 
-def test_an_event_stream_on_request(start_server: StartServer) -> None:
-    """JSON_RESPONSE=false: the SDK's own behaviour."""
+def test_json_response_false_sends_an_event_stream(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=false a replica answers with an event stream, like the SDK."""
     server = start_server(JSON_RESPONSE="false")
     reply = legacy(server.url, "tools/list", Accept="application/json, text/event-stream")
     assert reply.status_code == 200
     assert reply.headers["content-type"].startswith("text/event-stream")
 
 
-def test_sessions_on_request(start_server: StartServer) -> None:
-    """STATELESS_HTTP=false: the handshake issues a session, which the next request needs."""
+def test_stateless_http_false_issues_sessions(start_server: StartServer) -> None:
+    """With STATELESS_HTTP=false the handshake issues a session, and the next request must name the session."""
     server = start_server(STATELESS_HTTP="false")
     assert legacy(server.url, "tools/list").status_code == 400
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -212,7 +218,7 @@ ALMOST = st.fixed_dictionaries(
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(message=ALMOST | JSON, new=st.booleans())
 def test_no_message_breaks_the_server(local_url: str, message: Any, new: bool) -> None:
-    """Whatever JSON comes, the reply is no 5xx, and the replica that gave it serves on."""
+    """Any JSON body gets a reply below 500, and the replica continues to serve."""
     body = json.dumps(message).encode("utf-8", "replace")
     with httpx.Client(base_url=local_url, verify=False) as client:
         routing = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call"} if new else {}

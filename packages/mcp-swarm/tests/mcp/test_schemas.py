@@ -1,4 +1,4 @@
-"""How the schemas of tools are sent: without references, or as they are written."""
+"""Tests of the two forms of tool schemas: with references replaced, or as written."""
 
 import json
 
@@ -10,7 +10,10 @@ from tests.calls import call, get, legacy, modern
 
 @pytest.mark.parametrize(("dereference", "references"), [("true", False), ("false", True)])
 def test_references_are_replaced_or_sent(start_server: StartServer, dereference: str, references: bool) -> None:
-    """In both protocols, in the list that is remembered, too; the tool takes the same path, and the same arguments."""
+    """DEREFERENCE_SCHEMAS decides if tool lists contain references, in both protocols.
+
+    The path and the accepted arguments of the tool stay the same.
+    """
     server = start_server(MCP_COMPONENTS="tests.packs.results", DEREFERENCE_SCHEMAS=dereference)
     for ask in (legacy, modern):
         lists = [ask(server.url, "tools/list").json()["result"]["tools"] for _ in range(2)]

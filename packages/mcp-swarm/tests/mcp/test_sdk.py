@@ -1,6 +1,7 @@
-"""The private names of FastMCP and the SDK that `mcp/_sdk.py` touches are where it expects them.
+"""Tests of the private names of FastMCP and the SDK that `mcp/_sdk.py` uses.
 
-When an upgrade moves one, the test of that name fails, and its text says where it was and what for.
+If an upgrade moves a name, the test of that name fails. The failure says where the name was and why the package needs
+it.
 """
 
 import ast
@@ -52,7 +53,7 @@ ATTRIBUTES = {
 
 @pytest.mark.parametrize(("where", "name"), [(where, name) for where, names in NAMES.items() for name in names])
 def test_a_name_is_where_it_was(where: str, name: str) -> None:
-    """In its module or class."""
+    """The module or class still has the name."""
     try:
         home: Any = importlib.import_module(where)
     except ModuleNotFoundError:
@@ -63,12 +64,12 @@ def test_a_name_is_where_it_was(where: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_an_attribute_of_the_server_is_there(name: str) -> None:
-    """On an instance, since FastMCP makes them when it is constructed."""
+    """An instance of FastMCP's server has the attribute, which its constructor creates."""
     assert hasattr(FastMCP("test"), name), f"FastMCP.{name} has moved: {ATTRIBUTES[name]} (mcp/_sdk.py)"
 
 
-def test_a_method_of_the_sdks_server_can_be_withdrawn() -> None:
-    """The SDK looks into this dictionary for each request, and for the capabilities that it tells of."""
+def test_a_handler_of_the_sdks_server_can_be_removed() -> None:
+    """A handler that is deleted from the SDK's dictionary is neither called nor listed in the capabilities."""
     server = FastMCP("test")._mcp_server
     assert server.get_request_handler("tools/list") is not None
     del server._request_handlers["tools/list"]
@@ -77,7 +78,7 @@ def test_a_method_of_the_sdks_server_can_be_withdrawn() -> None:
 
 
 def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() -> None:
-    """`Components` counts no other kind of change."""
+    """FastMCP changes its registry of components item by item, which is the only change that `Components` counts."""
     provider = FastMCP("test").local_provider
     assert type(provider._components) is dict
     source = inspect.getsource(type(provider))
@@ -86,27 +87,27 @@ def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() ->
     assert not any(f"_components.{way}(" in source for way in ("pop", "update", "clear", "setdefault", "popitem"))
 
 
-def test_a_context_has_the_parts_that_ours_makes_on_demand() -> None:
-    """A part more would be missing from `CallContext`."""
+def test_a_context_has_the_attributes_that_call_context_creates() -> None:
+    """FastMCP's Context has exactly the attributes that `CallContext` creates on demand."""
     ours = {"_fastmcp", "_session", "_tokens", "_task_id", "_origin_request_id", "_request_state"}
     ours |= {"_task_input_responses", "_task_request_state"}
     assert set(vars(Context(FastMCP("test")))) == ours
 
 
-def test_a_request_context_has_the_fields_that_ours_has() -> None:
-    """A field more would be missing from `LazyRequestContext`."""
+def test_a_request_context_has_the_fields_of_lazy_request_context() -> None:
+    """FastMCP's request context has exactly the fields of `LazyRequestContext`."""
     fields = {"session", "request_id", "meta", "request", "protocol_version", "close_sse_stream", "lifespan_context"}
     assert set(FastMCPRequestContext.__dataclass_fields__) == fields | {"_srctx"}
     assert all(name in vars(_sdk.LazyRequestContext) for name in (*fields, "_srctx"))
 
 
-def test_an_exit_stack_tells_whether_it_is_empty() -> None:
-    """By a private name of the standard library's."""
+def test_an_exit_stack_has_the_private_list_of_callbacks() -> None:
+    """`AsyncExitStack` has the private attribute that shows if the stack is empty."""
     assert not AsyncExitStack()._exit_callbacks  # type: ignore[attr-defined]
 
 
-def test_the_driver_takes_what_ours_gives() -> None:
-    """By position."""
+def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
+    """The methods of the SDK's runner take the positional arguments that `mcp/_sdk.py` passes."""
     assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == [
         "dctx",
         "method",
@@ -118,7 +119,7 @@ def test_the_driver_takes_what_ours_gives() -> None:
 
 
 def test_no_other_module_touches_a_private_name() -> None:
-    """Imports of `_names`, and `_attributes` of FastMCP's and the SDK's objects."""
+    """Only `mcp/_sdk.py` imports private names or uses private attributes of FastMCP and the SDK."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         if path == Path(_sdk.__file__):
@@ -135,8 +136,8 @@ def test_no_other_module_touches_a_private_name() -> None:
     assert not found, f"private names of FastMCP or the SDK: {found}"
 
 
-def test_every_private_name_that_is_touched_is_tested_here() -> None:
-    """Or an upgrade would break it unnamed."""
+def test_every_private_name_in_use_is_tested_here() -> None:
+    """Each private name that `mcp/_sdk.py` uses has a test here, so that a failure after an upgrade shows the name."""
     tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
     tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
     used = {

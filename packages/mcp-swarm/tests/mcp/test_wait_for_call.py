@@ -1,4 +1,4 @@
-"""Waiting for a call as long as its caller does."""
+"""Test of the end of a wait for a call when the client disconnects."""
 
 import asyncio
 
@@ -10,8 +10,11 @@ from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Request
 
 
-def test_a_connection_that_is_closed_already_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop's transport refuses to write before anybody is told of its end; the call is cancelled, as with any end."""
+def test_a_closed_connection_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replica cancels the call if the transport refuses a write because the connection is closed.
+
+    uvloop's transport refuses the write before it reports the end of the connection.
+    """
     monkeypatch.setattr("mcp_swarm.mcp.call.PING_SECONDS", 0.01)
     closed = False
 

@@ -1,4 +1,4 @@
-"""`/metrics` as Prometheus would read it."""
+"""A helper that reads `/metrics` like Prometheus."""
 
 from typing import Any
 
@@ -18,15 +18,15 @@ class Scrape:
         self.samples = [sample for family in families for sample in family.samples]
 
     def series(self, name: str, **labels: str) -> list[float]:
-        """The values of all series of a name that have these labels among theirs."""
+        """Return the values of all series with this name and these labels."""
         return [
             sample.value for sample in self.samples if sample.name == name and labels.items() <= sample.labels.items()
         ]
 
     def value(self, name: str, **labels: str) -> float:
-        """The sum of these series; 0 without any."""
+        """Return the sum of the series with this name and these labels, or 0 if there are none."""
         return sum(self.series(name, **labels))
 
     def labels(self, name: str, label: str) -> set[Any]:
-        """All values of a label."""
+        """Return all values of a label."""
         return {sample.labels[label] for sample in self.samples if sample.name == name}

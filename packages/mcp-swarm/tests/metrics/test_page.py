@@ -1,4 +1,4 @@
-"""The page at `/metrics`, and who may see it."""
+"""Tests of the page `/metrics` and of its access control."""
 
 import httpx
 import pytest
@@ -8,8 +8,8 @@ from tests.calls import get
 from tests.metrics.page import Scrape
 
 
-def test_the_page_s_forms(local_url: str) -> None:
-    """Prometheus asks for OpenMetrics; people get the classic one."""
+def test_the_formats_of_the_page(local_url: str) -> None:
+    """The page has the OpenMetrics format if the client requests it, and the classic text format otherwise."""
     assert get(f"{local_url}/metrics").headers["Content-Type"].startswith("text/plain")
     asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
     reply = get(f"{local_url}/metrics", headers=asked)
@@ -20,7 +20,7 @@ def test_the_page_s_forms(local_url: str) -> None:
 
 @pytest.mark.parametrize("shown", ["", "Bearer wrong", "Basic " + "m" * 20, "Bearer " + "k" * 40])
 def test_a_token_for_the_page(start_server: StartServer, shown: str) -> None:
-    """Its own: neither nothing nor a caller's key will do, and no caller's key is needed."""
+    """With METRICS_TOKEN only this token opens the page. A caller's key does not open it and is not needed."""
     settings = {"AUTH_ENABLED": "true", "AUTH_TOKEN": "k" * 40, "METRICS_TOKEN": "m" * 20}
     server = start_server(**settings)
     reply = get(f"{server.url}/metrics", headers={"Authorization": shown} if shown else {})
@@ -30,8 +30,8 @@ def test_a_token_for_the_page(start_server: StartServer, shown: str) -> None:
     assert Scrape(server.url, Authorization="Bearer " + "m" * 20).value("mcp_requests_in_flight_max") > 0
 
 
-def test_without_a_token_of_its_own_the_page_is_for_callers(start_server: StartServer) -> None:
-    """As everything else is, where callers have to say who they are."""
+def test_without_a_metrics_token_the_page_needs_a_callers_key(start_server: StartServer) -> None:
+    """Without METRICS_TOKEN the page requires a caller's key if authentication is enabled."""
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="k" * 40)
     assert get(f"{server.url}/metrics").status_code == 401
     assert Scrape(server.url, Authorization="Bearer " + "k" * 40).samples

@@ -1,4 +1,4 @@
-"""The state of a replica, as `/metrics` tells it."""
+"""Tests of the metrics of a replica's state."""
 
 import signal
 import socket
@@ -11,16 +11,19 @@ from tests.metrics.page import Scrape
 from tests.replicas import KEYS, RedisServer
 
 
-def test_who_it_is(start_server: StartServer) -> None:
-    """Its name and its versions."""
+def test_the_replicas_name_and_versions(start_server: StartServer) -> None:
+    """The metrics contain the replica's name and versions."""
     server = start_server(REPLICA_NAME="one")
     (info,) = [sample for sample in Scrape(server.url).samples if sample.name == "mcp_replica_info"]
     assert (info.value, info.labels["replica"]) == (1, "one")
     assert info.labels.keys() == {"replica", "version", "python", "fastmcp"}
 
 
-def test_connections_and_what_they_carried(start_server: StartServer) -> None:
-    """Each scrape has one of its own, which ends with it."""
+def test_connections_and_their_requests(start_server: StartServer) -> None:
+    """The metrics count open connections, opened connections and the requests per connection.
+
+    Each scrape uses a connection of its own, which ends with the scrape.
+    """
     server = start_server(MAX_REQUESTS_PER_CONNECTION="0")
     before = Scrape(server.url)
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(3)]
@@ -36,8 +39,8 @@ def test_connections_and_what_they_carried(start_server: StartServer) -> None:
     assert carried == ended - 3
 
 
-def test_a_loop_that_stalls(start_server: StartServer) -> None:
-    """By a tool that blocks it, which none should."""
+def test_a_blocked_event_loop(start_server: StartServer) -> None:
+    """The metrics show the delay of an event loop that a tool blocks."""
     server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="0")
 
     def late() -> float:
@@ -52,7 +55,7 @@ def test_a_loop_that_stalls(start_server: StartServer) -> None:
 
 
 def test_a_drain(start_server: StartServer) -> None:
-    """Is told by whoever drains."""
+    """The metrics show that a replica drains."""
     server = start_server(DRAIN_SECONDS="20")
     assert Scrape(server.url).value("mcp_replica_draining") == 0
     server.process.send_signal(signal.SIGTERM)
@@ -61,7 +64,7 @@ def test_a_drain(start_server: StartServer) -> None:
 
 @pytest.mark.needs("redis")
 def test_rates_without_redis(start_server: StartServer, redis_server: RedisServer) -> None:
-    """A replica that goes by its share says so, until Redis is back."""
+    """The metrics show that a replica limits rates alone, until Redis is back."""
     settings = {"REDIS_URL": redis_server.url, "RATE_LIMIT": "1000/s", "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
     server = start_server(**settings)
     found = Scrape(server.url)

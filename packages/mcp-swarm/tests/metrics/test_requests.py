@@ -1,4 +1,4 @@
-"""What was asked of a replica, as `/metrics` tells it."""
+"""Tests of the metrics of requests."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ TOTAL = "mcp_requests_total"
 
 
 def test_each_kind_of_request_is_counted(start_server: StartServer) -> None:
-    """By method, tool, family, path and outcome; probes and scrapes aren't."""
+    """Requests are counted by method, tool, protocol, path and outcome. Probes and scrapes are not counted."""
     server = start_server(MAX_BODY_BYTES="4096")
     for family in (legacy, modern):
         family(server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
@@ -59,8 +59,8 @@ def test_each_kind_of_request_is_counted(start_server: StartServer) -> None:
     assert found.labels("mcp_refused_total", "reason") == {"auth", "draining", "overload", "rate", "size", "slow"}
 
 
-def test_the_sdk_s_own_way_is_counted_too(start_server: StartServer) -> None:
-    """Its path has a name of its own."""
+def test_requests_to_the_sdk_are_counted(start_server: StartServer) -> None:
+    """Requests that the SDK answers are counted under a path of their own."""
     server = start_server(JSON_RESPONSE="false")
     asked = request("tools/call", {"name": "echo", "arguments": {"message": "x"}})
     post(server.url, json=asked, headers={**HEADERS, "Accept": "application/json, text/event-stream"})
@@ -71,8 +71,8 @@ def test_the_sdk_s_own_way_is_counted_too(start_server: StartServer) -> None:
     until(lambda: counted() == 1, "it is counted, a moment after the end of its stream")
 
 
-def test_who_is_refused_is_counted(start_server: StartServer) -> None:
-    """Strangers, and callers beyond their rate."""
+def test_refused_requests_are_counted(start_server: StartServer) -> None:
+    """Refused requests are counted: unknown callers and callers beyond their rate."""
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="t" * 40, RATE_LIMIT="1/h", RATE_BURST="1")
     known: dict[str, Any] = {"Authorization": f"Bearer {'t' * 40}"}
     legacy(server.url, "tools/list")
@@ -84,8 +84,8 @@ def test_who_is_refused_is_counted(start_server: StartServer) -> None:
     assert found.value(TOTAL, method="tools/list", outcome="refused") == 2
 
 
-def test_a_caller_that_hangs_up(start_server: StartServer) -> None:
-    """Is neither a success nor a fault."""
+def test_a_client_that_disconnects_has_its_own_outcome(start_server: StartServer) -> None:
+    """A call whose client disconnects counts as "gone", neither as a success nor as an error."""
     server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.waiting")
     body = json.dumps(request("tools/call", {"name": "wait", "arguments": {"key": "k"}})).encode()
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
@@ -108,7 +108,7 @@ def test_a_caller_that_hangs_up(start_server: StartServer) -> None:
     )
 )
 def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int, str | None]]) -> None:
-    """Whatever callers make up, labels are those that there are."""
+    """Every request is counted, and labels have only known values, whatever clients send."""
     requests = RequestMetrics(lambda: {"echo": ""}, lambda: False)
     count = requests.counting(lambda *_: None)
     for method, name, status, failed in asked:
@@ -122,8 +122,11 @@ def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int,
     assert len(requests._known) <= 200
 
 
-def test_a_progress_token_is_nothing_unusual(start_server: StartServer) -> None:
-    """FastMCP's client gives a new one with each call. What no client would make takes the FastMCP path."""
+def test_usual_progress_tokens_stay_on_the_fast_path(start_server: StartServer) -> None:
+    """Calls with usual progress tokens stay on the fast path, and unusual tokens take the FastMCP path.
+
+    FastMCP's client sends a new token with each call.
+    """
     server = start_server()
     usual: tuple[Any, ...] = (1, 2, "token")
     unusual: tuple[Any, ...] = (-1, 1.5, True, "ä", None, [], 2**60)

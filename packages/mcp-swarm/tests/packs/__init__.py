@@ -1,1 +1,1 @@
-"""Component packages that the tests serve."""
+"""Component packs that the tests serve."""

@@ -1,4 +1,4 @@
-"""A tool that tells which modules a replica has imported."""
+"""A tool that shows if a replica has imported a module."""
 
 import sys
 
@@ -7,5 +7,5 @@ from fastmcp.tools import tool
 
 @tool
 def imported(name: str) -> bool:
-    """Say whether a module was imported."""
+    """Return whether this replica has imported a module."""
     return name in sys.modules

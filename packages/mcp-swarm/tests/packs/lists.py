@@ -5,5 +5,5 @@ from fastmcp.tools import tool
 
 @tool
 async def total(numbers: list[int]) -> int:
-    """Add numbers."""
+    """Return the sum of some numbers."""
     return sum(numbers)

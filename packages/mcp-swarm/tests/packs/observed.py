@@ -1,4 +1,4 @@
-"""Tools whose calls are to be seen in metrics for more than themselves."""
+"""Tools whose calls also appear in the metrics of the cache and of downstream requests."""
 
 from fastmcp.tools import tool
 
@@ -7,11 +7,11 @@ from mcp_swarm import downstream
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def remembered(number: int) -> int:
-    """Give a number back, from the cache if it was asked for before."""
+    """Return a number. The result is cached."""
     return number
 
 
 @tool
 async def unreachable() -> str:
-    """Ask an API that isn't there."""
+    """Send a request to an API that does not exist."""
     return (await downstream.get("http://127.0.0.1:9/")).text

@@ -1,4 +1,4 @@
-"""Tools that remember something: for a caller, for a session, between rounds; and one that says what changed."""
+"""Tools that store state for a session or between rounds, and a tool that publishes a change."""
 
 from fastmcp import Context
 from fastmcp.tools import tool
@@ -9,20 +9,20 @@ from mcp_swarm.shared.publish import ResourceUpdated, publish
 
 @tool
 async def remember(value: str, ctx: Context) -> str:
-    """Keep a value for this session, and say what is kept."""
+    """Store a value for this session and return the stored value."""
     await ctx.set_state("value", value)
     return str(await ctx.get_state("value"))
 
 
 @tool
 async def recall(ctx: Context) -> str:
-    """Say what is kept for this session."""
+    """Return the value that is stored for this session."""
     return str(await ctx.get_state("value"))
 
 
 @tool
 async def transfer(amount: int, ctx: Context) -> str | InputRequiredResult:
-    """Ask whether an amount is right, and say what was answered."""
+    """Ask if an amount is right and return the answer."""
     answer = (ctx.input_responses or {}).get("sure")
     if isinstance(answer, ElicitResult) and ctx.request_state == f"asked about {amount}":
         return f"{answer.action}: {amount}"
@@ -35,6 +35,6 @@ async def transfer(amount: int, ctx: Context) -> str | InputRequiredResult:
 
 @tool
 async def touch(uri: str) -> str:
-    """Tell all subscribers that a resource changed."""
+    """Notify all subscribers that a resource has changed."""
     await publish(ResourceUpdated(uri=uri))
     return "Told."

@@ -1,4 +1,4 @@
-"""Tools that tell something of the trace that they are called in."""
+"""Tools that send requests, log lines or errors inside the trace of their call."""
 
 import logging
 
@@ -12,24 +12,24 @@ logger = logging.getLogger(__name__)
 
 @tool
 async def ask(url: str) -> str:
-    """Ask another server."""
+    """Send a request to another server."""
     return (await downstream.get(url)).text
 
 
 @tool
 async def say(words: str) -> str:
-    """Write a line of log."""
+    """Write a log line."""
     logger.info("said: %s", words)
     return words
 
 
 @tool
 async def break_down() -> None:
-    """Raise what isn't meant for a caller."""
+    """Raise an error whose text the caller must not see."""
     raise LookupError("the shelf is empty")
 
 
 @tool
 async def name_oddly() -> None:
-    """Raise what UTF-8 can't carry."""
+    """Raise an error with text that UTF-8 cannot encode."""
     raise ToolError("no file \udcff")

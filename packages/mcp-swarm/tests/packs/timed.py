@@ -1,4 +1,4 @@
-"""Tools that take as long as they are told to, and one that ends the process."""
+"""Tools that take a given time, and a tool that ends the process."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ def _begin() -> None:
 
 @tool
 async def begun() -> int:
-    """Count the calls that this replica has begun."""
+    """Return the number of calls that this replica has started."""
     return _begun
 
 
 @tool
 async def take(seconds: float) -> str:
-    """Take some time."""
+    """Take the given time."""
     _begin()
     await asyncio.sleep(seconds)
     return f"took {seconds:g} s"
@@ -30,7 +30,7 @@ async def take(seconds: float) -> str:
 
 @tool
 async def report_and_take(seconds: float, ctx: Context) -> str:
-    """Report progress, then take some time."""
+    """Report progress, then take the given time."""
     _begin()
     await ctx.report_progress(1, 2, "half of it")
     await asyncio.sleep(seconds)
@@ -39,5 +39,5 @@ async def report_and_take(seconds: float, ctx: Context) -> str:
 
 @tool
 async def end(code: int) -> str:
-    """End the process at once, as a crash or a signal does that can't be caught."""
+    """End the process at once, like a crash or a signal that cannot be caught."""
     os._exit(code)

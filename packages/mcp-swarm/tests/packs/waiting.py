@@ -20,7 +20,7 @@ async def _wait(key: str) -> str:
         await event.wait()
     except asyncio.CancelledError:
         _cancelled += 1
-        if not key.startswith("-"):  # else one of thousands, which nobody asks for
+        if not key.startswith("-"):  # No test asks for keys that start with "-".
             _ended[key] = "cancelled"
         raise
     finally:
@@ -31,13 +31,13 @@ async def _wait(key: str) -> str:
 
 @tool
 async def wait(key: str) -> str:
-    """Wait."""
+    """Wait until another call releases this key."""
     return await _wait(key)
 
 
 @tool
 async def wait_with_context(key: str, ctx: Context) -> str:
-    """Wait, with a context that says nothing."""
+    """Wait with a context that sends no message."""
     assert ctx.request_id
     return await _wait(key)
 
@@ -58,7 +58,7 @@ async def report_and_wait(key: str, ctx: Context) -> str:
 
 @resource("waiting://{key}")
 async def waiting_resource(key: str) -> str:
-    """Wait."""
+    """Wait until another call releases this key."""
     return await _wait(key)
 
 
@@ -71,15 +71,15 @@ async def release(key: str) -> str:
 
 @tool
 async def fate(key: str) -> str:
-    """Say what became of a wait."""
+    """Return the state of a wait: waiting, released, cancelled or unknown."""
     return "waiting" if key in _waiting else _ended.get(key, "unknown")
 
 
 @tool
 async def load() -> dict[str, int]:
-    """Count what this replica holds: waits, cancelled ones so far, asyncio's tasks, and its memory in KiB."""
+    """Return the number of waiting calls, cancelled calls and asyncio tasks, and the memory in KiB."""
     gc.collect()
-    status = Path("/proc/self/status").read_text()  # noqa: ASYNC240  # no disk is asked
+    status = Path("/proc/self/status").read_text()  # noqa: ASYNC240  # /proc is in memory.
     (resident,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
     return {
         "waiting": len(_waiting),

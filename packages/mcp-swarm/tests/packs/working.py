@@ -1,4 +1,7 @@
-"""Jobs that take their time, fail, or end their worker. `mark` names a file that gets a line whenever a body runs."""
+"""Jobs that take time, fail or end their worker.
+
+The argument `mark` names a file to which a job adds a line for each event of its body.
+"""
 
 import asyncio
 import os
@@ -11,7 +14,7 @@ from mcp_swarm import Progress, job
 
 
 def _note(mark: str, word: str) -> int:
-    """Write a line; returns how many of this word there are by now."""
+    """Write a line and return the number of lines with this word."""
     path = Path(mark)
     with path.open("a") as lines:
         lines.write(f"{word}\n")
@@ -20,7 +23,7 @@ def _note(mark: str, word: str) -> int:
 
 @job
 async def nap(seconds: float, mark: str, progress: Progress) -> str:
-    """Sleep, in a hundred steps."""
+    """Sleep in a hundred steps and report the progress."""
     _note(mark, "begun")
     try:
         for step in range(100):
@@ -35,7 +38,7 @@ async def nap(seconds: float, mark: str, progress: Progress) -> str:
 
 @job
 async def silent_nap(mark: str) -> None:
-    """Sleep, and report nothing."""
+    """Sleep without a progress report."""
     _note(mark, "begun")
     try:
         await asyncio.sleep(60)
@@ -45,13 +48,13 @@ async def silent_nap(mark: str) -> None:
 
 @job
 async def unsayable() -> None:
-    """Fail, and say why in what UTF-8 can't carry, at length."""
+    """Fail with a long message that UTF-8 cannot encode."""
     raise ToolError("no file \udcff" + 2000 * "x")
 
 
 @job(timeout=0.5)
 async def overlong(mark: str) -> str:
-    """Take more than its time."""
+    """Take longer than the job's timeout."""
     try:
         await asyncio.sleep(60)
     finally:
@@ -61,7 +64,7 @@ async def overlong(mark: str) -> str:
 
 @job(retries=2)
 async def fails_at_first(times: int, mark: str) -> int:
-    """Raise so many times."""
+    """Raise an error in the first `times` runs."""
     begun = _note(mark, "begun")
     if begun <= times:
         raise ValueError("the secret is hunter2")
@@ -70,13 +73,13 @@ async def fails_at_first(times: int, mark: str) -> int:
 
 @job
 async def tells(why: str) -> str:
-    """Fail, and say why."""
+    """Fail with the given message."""
     raise ToolError(why)
 
 
 @job
 async def kills_its_worker(times: int, mark: str) -> int:
-    """End the worker's process so many times, as a crash does."""
+    """Kill the worker's process in the first `times` runs, like a crash."""
     begun = _note(mark, "begun")
     if begun <= times:
         os._exit(137)
@@ -85,35 +88,35 @@ async def kills_its_worker(times: int, mark: str) -> int:
 
 @job
 async def exits() -> str:
-    """Raise what would end the worker."""
+    """Try to exit the worker's process."""
     sys.exit(3)
 
 
 @job
 async def cancels_itself() -> str:
-    """Raise what a cancelled task raises."""
+    """Raise CancelledError."""
     raise asyncio.CancelledError
 
 
 @job(retention=1)
 async def briefly_kept() -> int:
-    """Be gone soon."""
+    """Return a result that expires after one second."""
     return 1
 
 
 @job
 async def text_of(length: int) -> str:
-    """Return a text."""
+    """Return a text of the given length."""
     return "x" * length
 
 
 @job
 async def infinity() -> float:
-    """Return no JSON number."""
+    """Return a number that JSON cannot represent."""
     return float("inf")
 
 
 @job
 async def typed(count: int, names: list[str], factor: float = 2.0) -> dict[str, float]:
-    """Multiply."""
+    """Multiply a number by a factor for each name."""
     return dict.fromkeys(names, count * factor)

@@ -1,9 +1,9 @@
-"""As the next version of `tests.packs.working` might be: one job more, and all of the others gone."""
+"""A next version of `tests.packs.working`: it has one new job and none of the old jobs."""
 
 from mcp_swarm import job
 
 
 @job
 async def brand_new() -> str:
-    """Do what only the next version does."""
+    """Run a job that exists only in the next version."""
     return "new"

@@ -1,1 +1,1 @@
-"""A replica as a process."""
+"""Tests of a replica as a process."""

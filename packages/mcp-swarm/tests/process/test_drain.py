@@ -1,4 +1,4 @@
-"""A replica that is told to stop: what is in flight is finished, what comes is served, and it exits with 0."""
+"""Tests of a replica that stops: it finishes the calls in flight and exits with 0."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ STREAMS = "application/json, text/event-stream"
 
 
 def sent(tool: str, seconds: float, family: str) -> dict[str, Any]:
-    """What a client posts to call a tool that takes some time."""
+    """Return the body and headers of a call of a tool that takes some time."""
     params: dict[str, Any] = {"name": tool, "arguments": {"seconds": seconds}}
     headers = {**HEADERS, "Accept": STREAMS if tool == "report_and_take" else HEADERS["Accept"]}
     if tool == "report_and_take":
@@ -32,7 +32,7 @@ def sent(tool: str, seconds: float, family: str) -> dict[str, Any]:
 
 
 async def finish(server: Server, seconds: float) -> list[httpx.Response]:
-    """Calls of all kinds that are in flight when the replica is told to stop."""
+    """Make calls of all kinds, stop the replica while the calls are in flight, and return the answers."""
     calls = [sent(tool, seconds, family) for tool in ("take", "report_and_take") for family in ("legacy", "modern")]
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         answers = [asyncio.create_task(client.post("/mcp", **call)) for call in calls]
@@ -42,7 +42,7 @@ async def finish(server: Server, seconds: float) -> list[httpx.Response]:
 
 
 async def in_flight(client: httpx.AsyncClient, count: int) -> None:
-    """Until so many calls have begun."""
+    """Wait until this number of calls has begun."""
     call = request("tools/call", {"name": "begun", "arguments": {}})
     while (await client.post("/mcp", json=call, headers=HEADERS)).json()["result"]["structuredContent"][
         "result"
@@ -51,7 +51,10 @@ async def in_flight(client: httpx.AsyncClient, count: int) -> None:
 
 
 def test_calls_in_flight_are_finished(start_server: StartServer) -> None:
-    """In both families, as JSON and as event streams; longer than the drain lasts."""
+    """A replica finishes its calls in flight, even if they take longer than the drain.
+
+    This holds in both protocols, for JSON replies and for event streams.
+    """
     server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED)
     began = time.monotonic()
     answers = asyncio.run(finish(server, 3))
@@ -65,7 +68,7 @@ def test_calls_in_flight_are_finished(start_server: StartServer) -> None:
 
 @pytest.mark.parametrize("mode", [{"JSON_RESPONSE": "false"}, {"STATELESS_HTTP": "false", "JSON_RESPONSE": "false"}])
 def test_the_sdks_own_streams_are_finished(start_server: StartServer, mode: dict[str, str]) -> None:
-    """Which its library would cut at SIGTERM."""
+    """A replica finishes the SDK's event streams, although the library sse-starlette would cut them at SIGTERM."""
     server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED, **mode)
 
     async def conversation() -> httpx.Response:
@@ -93,21 +96,21 @@ def test_the_sdks_own_streams_are_finished(start_server: StartServer, mode: dict
     assert server.process.wait(15) == 0
 
 
-def test_what_takes_longer_than_the_grace_is_told_so(start_server: StartServer) -> None:
-    """503 with Retry-After, or an error as the last event; the process exits with 0."""
+def test_a_call_beyond_the_grace_period_gets_an_error(start_server: StartServer) -> None:
+    """A call that takes longer than the grace period gets 503 with Retry-After, or an error as the last event."""
     server = start_server(DRAIN_SECONDS="0", SHUTDOWN_GRACE_SECONDS="1", **TIMED)
     answers = asyncio.run(finish(server, 30))
     assert [answer.status_code for answer in answers] == [503] * 2 + [200] * 2
     for answer in answers[:2]:
         assert answer.headers["Retry-After"] == "1"
         assert (answer.json()["id"], answer.json()["error"]["code"]) == (1, -32000)
-    for answer in answers[2:]:  # which had begun
+    for answer in answers[2:]:  # These streams had already started.
         assert '"error":{"code":-32000,"message":"The server is stopping' in answer.text
     assert server.process.wait(10) == 0
 
 
 def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
-    """Whatever is in flight, and however long a drain was asked for."""
+    """A second signal stops a replica at once, despite calls in flight and a long drain."""
     server = start_server(DRAIN_SECONDS="600", SHUTDOWN_GRACE_SECONDS="600", **TIMED)
 
     async def conversation() -> None:
@@ -118,7 +121,7 @@ def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
             await asyncio.to_thread(until, lambda: "draining for 600 s" in server.output, "the drain begins")
             os.kill(server.process.pid, signal.SIGTERM)
             began = time.monotonic()
-            with contextlib.suppress(httpx.HTTPError):  # it may be told so, if there is time
+            with contextlib.suppress(httpx.HTTPError):  # The client gets 503 only if there is time.
                 assert (await answer).status_code == 503
             assert await asyncio.to_thread(server.process.wait, 10) == 0
             assert time.monotonic() - began < 5
@@ -127,8 +130,8 @@ def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
     until(lambda: "received again: stopping at once" in server.output, "the log says so")
 
 
-def test_a_sessions_own_stream_ends(start_server: StartServer) -> None:
-    """Properly, and without holding up the shutdown: it would go on for ever."""
+def test_the_stream_of_a_session_ends(start_server: StartServer) -> None:
+    """The stream of a session ends properly and does not delay the shutdown."""
     server = start_server(DRAIN_SECONDS="0", SHUTDOWN_GRACE_SECONDS="60", STATELESS_HTTP="false")
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     with httpx.Client(base_url=server.url, timeout=30, headers={"Accept": STREAMS}) as client:

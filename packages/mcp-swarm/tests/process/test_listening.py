@@ -1,4 +1,4 @@
-"""Where a replica listens, and where it doesn't."""
+"""Tests of the ports and Unix sockets on which a replica listens."""
 
 import socket
 import sys
@@ -19,7 +19,7 @@ PROBE = str(SOURCE / "process" / "probe.py")
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a Unix socket may be."""
+    """The path of a Unix socket."""
     return tmp_path / "mcp.sock"
 
 
@@ -29,7 +29,7 @@ def _start(*arguments: str, **settings: str) -> tuple[int, str]:
 
 
 def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Path) -> None:
-    """Everything is as over TCP, and the container's health check finds it."""
+    """A replica on a Unix socket serves as over TCP, and the container's health check reaches it."""
     server = start_server(ready=False, MCP_UDS=str(path))
     until(lambda: alive(0, str(path)), "it serves")
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as client:
@@ -45,8 +45,8 @@ def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Pa
     assert not path.exists()
 
 
-def test_a_socket_in_use_is_left_alone(start_server: StartServer, path: Path) -> None:
-    """The second replica says so; the first serves on."""
+def test_a_socket_in_use_is_not_replaced(start_server: StartServer, path: Path) -> None:
+    """A replica refuses to start on a Unix socket in use, and the other replica continues to serve."""
     start_server(ready=False, MCP_UDS=str(path))
     until(lambda: alive(0, str(path)), "it serves")
     second = start_server(ready=False, MCP_UDS=str(path))
@@ -57,8 +57,8 @@ def test_a_socket_in_use_is_left_alone(start_server: StartServer, path: Path) ->
         assert client.get("/healthz").status_code == 200
 
 
-def test_a_socket_that_was_left_behind_is_replaced(start_server: StartServer, path: Path) -> None:
-    """By a process that was killed, say."""
+def test_a_stale_socket_is_replaced(start_server: StartServer, path: Path) -> None:
+    """A replica replaces the socket file of a process that has ended without removing it."""
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
     replica = start_server(ready=False, MCP_UDS=str(path))
@@ -68,8 +68,8 @@ def test_a_socket_that_was_left_behind_is_replaced(start_server: StartServer, pa
     assert not path.exists()
 
 
-def test_paths_that_can_not_be(tmp_path: Path) -> None:
-    """One line with the variable's name."""
+def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
+    """An invalid socket path stops the start with one line that names the variable."""
     file = tmp_path / "file"
     file.write_text("precious")
     for path, reason in (
@@ -85,14 +85,14 @@ def test_paths_that_can_not_be(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
-def test_replicas_need_a_port() -> None:
-    """A Unix socket can't be shared by hash, as ports can."""
+def test_several_replicas_need_a_port() -> None:
+    """Several replicas cannot share a Unix socket, because the kernel spreads connections only over ports."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
     assert (code, said) == (3, "MCP_UDS=mcp.sock: only one replica can use it; unset it, or remove --replicas\n")
 
 
-def test_of_two_servers_that_start_on_one_port_one_gives_up(tmp_path: Path) -> None:
-    """Although neither listens when the other looks whether the port is free."""
+def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
+    """Only one of two servers starts on one port, although the port was free when each of them checked."""
     port = str(free_port())
     servers = [Server(tmp_path / f"{number}.log", MCP_PORT=port) for number in range(2)]
     try:

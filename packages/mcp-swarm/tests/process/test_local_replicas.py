@@ -1,4 +1,4 @@
-"""Local replicas: real processes that share a port."""
+"""Tests of local replicas: processes that share a port."""
 
 import os
 import re
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.slow
 
 
 def served_by(url: str) -> str:
-    """Which replica answers a new connection."""
+    """Return the name of the replica that answers a new connection."""
     return get(f"{url}/version").headers["X-Served-By"]
 
 
 def pids(server: Server) -> list[int]:
-    """The replicas' processes, oldest first."""
+    """Return the process ids of the replicas, the oldest first."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return [pid for pid in map(int, children) if b"spawn_main" in command_of(pid)]
 
 
 def command_of(pid: int) -> bytes:
-    """A process's command line; empty if it has ended meanwhile."""
+    """Return a process's command line, or an empty value if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -38,7 +38,7 @@ def command_of(pid: int) -> bytes:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs (and is not only waiting to be collected)."""
+    """Return whether a process runs. A zombie process does not count."""
     try:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
@@ -46,10 +46,10 @@ def alive(pid: int) -> bool:
 
 
 def test_three_names_and_an_even_spread(local_url: str) -> None:
-    """New connections go to each of three replicas, as even as a hash is.
+    """The kernel spreads new connections evenly by hash over three replicas.
 
-    1,500 connections rather than 300: the kernel spreads by hash, and of 300 a share outside of ±20 % would come
-    up once in 25 runs by chance alone; of 1,500 once in 2 million.
+    The test makes 1500 connections. With 300 connections, a share beyond ±20 % would happen by chance once in 25 runs.
+    With 1500 connections it happens once in 2 million runs.
     """
     connections = 1500
     served = Counter(served_by(local_url) for _ in range(connections))
@@ -58,8 +58,8 @@ def test_three_names_and_an_even_spread(local_url: str) -> None:
     assert all(abs(requests - connections / 3) <= 0.2 * connections / 3 for requests in served.values()), served
 
 
-def test_both_eras_from_every_replica(local_url: str) -> None:
-    """No handshake before, no session after, whichever replica it is."""
+def test_every_replica_serves_both_protocols(local_url: str) -> None:
+    """Every replica serves both protocols without a handshake and without a session."""
     for family in (legacy, modern):
         seen = set()
         for _ in range(60):
@@ -70,8 +70,8 @@ def test_both_eras_from_every_replica(local_url: str) -> None:
         assert len(seen) == 3
 
 
-def test_it_tells_how_to_connect(local_replicas: Server) -> None:
-    """The address, the JSON snippet, what was found."""
+def test_the_supervisor_prints_how_to_connect(local_replicas: Server) -> None:
+    """The supervisor prints the address, a JSON snippet for clients and the discovered components."""
     output = local_replicas.output
     assert f"3 replicas on http://localhost:{local_replicas.port}/mcp" in output
     snippet = (
@@ -81,8 +81,8 @@ def test_it_tells_how_to_connect(local_replicas: Server) -> None:
     assert re.search(r"tools      .*echo.*server_info", output)
 
 
-def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start_server: StartServer) -> None:
-    """Under load from eight callers, `kill -9` of one of three."""
+def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
+    """When one of three replicas is killed under load, only its calls in flight fail, and a new replica replaces it."""
     server = start_server("--replicas", "3")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     stop = threading.Event()
@@ -114,13 +114,13 @@ def test_a_killed_replica_costs_only_calls_in_flight_on_it_and_is_replaced(start
         stop.set()
         for thread in callers:
             thread.join()
-    assert failures.total() <= 8, failures  # one in flight per caller, at most
+    assert failures.total() <= 8, failures  # At most one call in flight per client failed.
     until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
     assert "ended with exit code -9; started a new replica" in server.output
 
 
 def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
-    """The whole group gets SIGINT, as from a terminal; every process ends and the port is free."""
+    """After Ctrl-C every process ends and the port is free."""
     server = start_server("--replicas", "3")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     replicas = pids(server)
@@ -132,8 +132,8 @@ def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
     start_server("--replicas", "1", MCP_PORT=str(server.port))
 
 
-def test_replicas_end_with_a_supervisor_that_was_killed(start_server: StartServer) -> None:
-    """Orphans would hold the port for ever."""
+def test_replicas_end_with_their_supervisor(start_server: StartServer) -> None:
+    """Replicas end when their supervisor is killed. Otherwise they would hold the port forever."""
     server = start_server("--replicas", "2")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     replicas = pids(server)
@@ -141,8 +141,8 @@ def test_replicas_end_with_a_supervisor_that_was_killed(start_server: StartServe
     until(lambda: not any(map(alive, replicas)), "all replicas are gone", 10)
 
 
-def test_it_starts_again_at_once_beside_old_connections(start_server: StartServer) -> None:
-    """Those that the last run closed linger in the kernel for a minute."""
+def test_a_restart_does_not_wait_for_old_connections(start_server: StartServer) -> None:
+    """A server can restart at once, although the kernel keeps its closed connections for a minute."""
     server = start_server("--replicas", "1")
     with httpx.Client(base_url=server.url, verify=False) as client:
         assert client.get("/healthz").status_code == 200
@@ -151,7 +151,7 @@ def test_it_starts_again_at_once_beside_old_connections(start_server: StartServe
 
 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
-    """Rather than two servers that share its connections."""
+    """A port in use stops the start with one line. Otherwise two servers would share its connections."""
     done = run(sys.executable, "-m", "tests.sample", "--replicas", "3", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr == (
@@ -160,15 +160,15 @@ def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
     )
 
 
-def test_one_replica_refuses_a_taken_port_too(local_replicas: Server) -> None:
-    """`python -m server`, as a container runs it."""
+def test_a_single_replica_refuses_a_taken_port(local_replicas: Server) -> None:
+    """A single replica, started as in a container, also refuses a port in use."""
     done = run(sys.executable, "-m", "tests.sample", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr.startswith(f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
 
-def test_a_tool_that_breaks_while_replicas_start_stops_them_all(tmp_path: Path) -> None:
-    """Refuse at start: one line, no restarts."""
+def test_a_broken_module_stops_the_start_of_all_replicas(tmp_path: Path) -> None:
+    """A module that cannot be imported stops the start with one line, without restarts."""
     pack = tmp_path / "broken_pack.py"
     pack.write_text("import no_such_module\n")
     done = run(

@@ -1,4 +1,4 @@
-"""Log lines are written together, in order, and none is lost."""
+"""Tests of the log buffer, which writes lines together, in order and without loss."""
 
 import asyncio
 import io
@@ -14,22 +14,22 @@ from mcp_swarm.process.log_buffer import LogBuffer
 
 
 def redirected(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What stands for stderr from now on."""
+    """Replace stderr and return the replacement."""
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     return stream
 
 
 def test_without_an_event_loop_lines_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command line's messages, and threads'."""
+    """Without an event loop, as on the command line and in threads, the buffer writes a line at once."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
     buffer.add("one")
     assert stream.getvalue() == "one\n"
 
 
-def test_within_one_they_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And keep their order, formatted early or late."""
+def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within an event loop the buffer writes lines together and in order, whether formatted early or late."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
 
@@ -38,7 +38,7 @@ def test_within_one_they_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) ->
         buffer.add((str.upper, "two"))
         buffer.add("three")
         early = stream.getvalue()
-        while not stream.getvalue():  # noqa: ASYNC110  # nothing tells of it
+        while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
             await asyncio.sleep(0.001)
         return early
 
@@ -47,7 +47,7 @@ def test_within_one_they_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do the lines ahead of it: what led to a crash must be in the log."""
+    """The buffer writes a warning and all lines before it at once, because the process may crash next."""
     stream = redirected(monkeypatch)
     handler = LogBuffer()
 
@@ -60,7 +60,7 @@ def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the event loop that flushes."""
+    """The buffer loses no line of a thread while the event loop flushes."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
 
@@ -84,8 +84,8 @@ def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [line for line in lines if line.startswith(f"{name} ")] == [f"{name} {number}" for number in range(1000)]
 
 
-def test_what_waits_is_written_at_exit() -> None:
-    """The process ends within the 50 ms."""
+def test_the_buffer_is_written_at_exit() -> None:
+    """The buffer writes its lines at exit if the process ends before the next flush (50 ms)."""
     code = (
         "import asyncio\n"
         "from mcp_swarm.process.log_buffer import LogBuffer\n"
@@ -97,8 +97,8 @@ def test_what_waits_is_written_at_exit() -> None:
     assert done.stderr == "last words\n"
 
 
-def test_a_stream_that_takes_nothing_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed terminal, a full disk."""
+def test_a_closed_stream_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer ignores a stream that it cannot write, such as a closed terminal or a full disk."""
     stream = redirected(monkeypatch)
     stream.close()
     LogBuffer().add("lost")

@@ -1,4 +1,4 @@
-"""A start that fails: told in one line, and found by `check`."""
+"""Tests of a start that fails: `check` finds the same error, and the error is one line."""
 
 import asyncio
 import logging
@@ -42,19 +42,22 @@ closed = Closed(name="closed", description="Never starts.", parameters={"type": 
 
 
 def fail(error: BaseException) -> None:
-    """Raise it."""
+    """Raise the error."""
     raise error
 
 
 def written(folder: Path, source: str) -> dict[str, str]:
-    """Settings for a server of one module, on a free port."""
+    """Write a module and return the settings of a server that serves it on a free port."""
     (folder / "failing_pack.py").write_text(source)
     return {"MCP_COMPONENTS": "tests.sample,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
 
 
 @pytest.mark.parametrize("arguments", [*WAYS, ["--replicas", "2"], ["worker"]])
 def test_a_tool_that_is_a_task_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    """By name, with what to use instead: FastMCP's tasks need an extension that this server has not."""
+    """A tool with task=True stops the start, and the error suggests a job.
+
+    FastMCP's tasks need an extension that this server does not have.
+    """
     done = serve(*arguments, **written(tmp_path, TASK))
     assert done.returncode == 3
     assert done.stderr == (
@@ -64,8 +67,8 @@ def test_a_tool_that_is_a_task_is_refused(tmp_path: Path, arguments: list[str]) 
 
 
 @pytest.mark.parametrize("arguments", WAYS)
-def test_whatever_fails_is_told_in_one_line(tmp_path: Path, arguments: list[str]) -> None:
-    """While the app starts, after all has been discovered."""
+def test_an_exception_during_the_start_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    """An exception during the app's start, after discovery, is printed in one line."""
     done = serve(*arguments, **written(tmp_path, FAILING))
     assert done.returncode == 3
     assert "fine" not in done.stdout
@@ -84,7 +87,7 @@ def test_whatever_fails_is_told_in_one_line(tmp_path: Path, arguments: list[str]
     ],
 )
 def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error: BaseException, told: str) -> None:
-    """Of the first cause, whatever it is, without what a terminal would act on."""
+    """The line contains the type and text of the first cause, without control characters."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -107,8 +110,8 @@ def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error:
 
 
 @pytest.mark.parametrize("arguments", WAYS)
-def test_the_traceback_is_there_for_who_asks(tmp_path: Path, arguments: list[str]) -> None:
-    """Before the line."""
+def test_the_debug_level_shows_the_traceback(tmp_path: Path, arguments: list[str]) -> None:
+    """With LOG_LEVEL=DEBUG the traceback precedes the line."""
     done = serve(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
     assert done.returncode == 3
     traceback, _, line = done.stderr.rstrip("\n").rpartition("\n")
@@ -118,7 +121,7 @@ def test_the_traceback_is_there_for_who_asks(tmp_path: Path, arguments: list[str
 
 
 def test_a_check_needs_nothing_that_a_start_does_not() -> None:
-    """Redis, the queue, a collector of traces and an issuer of tokens may be away, as when a replica starts."""
+    """`check` succeeds without Redis, the queue, the trace collector and the token issuer, like a start."""
     nowhere = f"127.0.0.1:{free_port()}"
     done = serve(
         "check",
@@ -138,7 +141,7 @@ def test_a_check_needs_nothing_that_a_start_does_not() -> None:
 
 
 def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) -> None:
-    """Of the same settings, on the same port, with the same audit log."""
+    """`check` does not affect a running replica with the same settings, port and audit log."""
     file = tmp_path / "audit.jsonl"
     server = start_server(AUDIT_LOG=str(file))
     until(lambda: '"begun"' in file.read_text(), "the audit log has begun")
@@ -152,14 +155,14 @@ def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) 
 
 
 def test_a_check_of_a_worker_runs_no_job() -> None:
-    """It looks at the settings and the jobs; the queue may be away."""
+    """`check --worker` checks the settings and jobs without the queue and runs no job."""
     done = serve("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == ("template-mcp 0.2.0: settings and jobs are fine.\njobs       export_data, generate_report\n")
     assert serve("check", "--worker").returncode == 3
 
 
-def test_a_refusal_stays_as_it_is() -> None:
-    """Whose words are made for an operator."""
+def test_a_startup_error_is_not_changed() -> None:
+    """`refusing` does not change the text of a `StartupError`, which is already written for operators."""
     with pytest.raises(StartupError, match=r"^MCP_PORT: no$"), refusing():
         raise StartupError("MCP_PORT: no")

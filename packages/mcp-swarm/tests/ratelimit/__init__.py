@@ -1,1 +1,1 @@
-"""Rates of callers."""
+"""Tests of rate limits."""

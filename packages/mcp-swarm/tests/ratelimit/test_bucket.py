@@ -1,4 +1,4 @@
-"""Token buckets."""
+"""Tests of token buckets."""
 
 import pytest
 from hypothesis import given
@@ -16,12 +16,12 @@ RATES = st.builds(
 
 
 class Clock:
-    """Goes on when it is told to."""
+    """A clock that the test moves."""
 
     now = 1000.0
 
     def __call__(self) -> float:
-        """Seconds."""
+        """Return the time in seconds."""
         return self.now
 
 
@@ -36,20 +36,23 @@ class Clock:
     ],
 )
 def test_rates_are_read(text: str, expected: Rate) -> None:
-    """In the field's notation."""
+    """`parse` reads rates in the usual notation."""
     assert parse(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0/s", "-1/s", "1/y", "1 / s", "1e9/s", "nan", "inf/s", "1/s/s", "١/s"])
-def test_what_is_no_rate_is_refused(text: str) -> None:
-    """With an example of one."""
+def test_an_invalid_rate_is_refused(text: str) -> None:
+    """`parse` refuses an invalid rate with an example of a valid rate."""
     with pytest.raises(ValueError, match=r"is not a rate; write it like 100/s"):
         parse(text)
 
 
 @given(RATES, st.lists(st.tuples(st.floats(0, 10), st.integers(1, 20)), max_size=60))
 def test_no_more_is_granted_than_the_rate_allows(rate: Rate, calls: list[tuple[float, int]]) -> None:
-    """In any span of time: its burst, and what came back in it. And who waits as told is let in."""
+    """In any time span a bucket grants no more than its burst and its rate.
+
+    A caller that waits for the time that the refusal names gets its call granted.
+    """
     clock = Clock()
     buckets = Buckets(clock)
     granted: list[tuple[float, float]] = []
@@ -70,8 +73,8 @@ def test_no_more_is_granted_than_the_rate_allows(rate: Rate, calls: list[tuple[f
             assert spent <= rate.burst + (at - begin) * rate.per_second + 1e-3
 
 
-def test_callers_have_buckets_of_their_own() -> None:
-    """And a call that costs more than a bucket holds takes all of it."""
+def test_each_caller_has_its_own_bucket() -> None:
+    """Each caller has its own bucket, and a call that costs more than a full bucket empties it."""
     buckets = Buckets(Clock())
     rate = Rate(1, 60, 2)
     assert [buckets.take(name, rate, 1).granted for name in "aabab"] == [True, True, True, False, True]
@@ -79,8 +82,8 @@ def test_callers_have_buckets_of_their_own() -> None:
     assert not buckets.take("c", rate, 1).granted
 
 
-def test_calls_at_once_are_bounded() -> None:
-    """Whatever comes back meanwhile."""
+def test_concurrent_calls_are_limited() -> None:
+    """A rate limits the calls in flight of a caller."""
     buckets = Buckets(Clock())
     rate = NO_RATE.but(concurrent=2)
     assert [buckets.take("a", rate, 1).granted for _ in range(3)] == [True, True, False]
@@ -91,8 +94,8 @@ def test_calls_at_once_are_bounded() -> None:
     assert buckets.running == {}
 
 
-def test_no_end_of_callers_takes_no_end_of_memory() -> None:
-    """Whose buckets are full again are forgotten first; then the oldest."""
+def test_many_callers_use_limited_memory() -> None:
+    """The buckets of many callers use limited memory. Full buckets are dropped first, then the oldest buckets."""
     clock = Clock()
     buckets = Buckets(clock)
     rate = Rate(1, 1, 1)
@@ -106,8 +109,8 @@ def test_no_end_of_callers_takes_no_end_of_memory() -> None:
 
 
 @given(RATES, st.integers(1, 50))
-def test_shares_are_a_rate_together(rate: Rate, replicas: int) -> None:
-    """And let everybody in now and then."""
+def test_the_shares_of_all_replicas_are_the_rate(rate: Rate, replicas: int) -> None:
+    """The shares of all replicas add up to the rate, and each share still grants some calls."""
     share = rate.but(concurrent=3).share(replicas)
     assert share.per_second * replicas == pytest.approx(rate.per_second)
     assert share.burst >= 1

@@ -1,4 +1,4 @@
-"""Rates that replicas hold together."""
+"""Tests of rate limits that several replicas share."""
 
 import asyncio
 import json
@@ -26,12 +26,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("redis")]
 
 KEY = "k" * 40
 _SECONDS = 10.0
-"""Seconds that Redis has to answer here. A replica gives it a quarter of one, too little on a busy machine."""
+"""Time limit in seconds for an answer from Redis.
+
+A replica allows a quarter of a second, which is too little on a busy machine.
+"""
 
 
 @asynccontextmanager
 async def fleets(redis: RedisServer, count: int = 3) -> AsyncIterator[list[SharedBuckets]]:
-    """The rate limiters of `count` replicas that share a Redis."""
+    """Yield the rate limiters of `count` replicas that share a Redis."""
     clients = [Redis.from_url(redis.url, socket_timeout=_SECONDS) for _ in range(count)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcp_swarm.ratelimit.shared_buckets._ANSWER_SECONDS", _SECONDS)
@@ -43,7 +46,7 @@ async def fleets(redis: RedisServer, count: int = 3) -> AsyncIterator[list[Share
 def within(
     test: Callable[[list[SharedBuckets]], Coroutine[Any, Any, None]], redis: RedisServer, count: int = 3
 ) -> None:
-    """Run a test with fleets."""
+    """Run a test with the rate limiters of several replicas."""
 
     async def go() -> None:
         async with fleets(redis, count) as found:
@@ -53,7 +56,7 @@ def within(
 
 
 def test_replicas_share_a_bucket(redis_server: RedisServer) -> None:
-    """Ten tokens are ten calls, wherever they come."""
+    """Ten tokens are ten calls, whichever replicas receive them."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = Rate(1, 3600, 10)
@@ -68,8 +71,8 @@ def test_replicas_share_a_bucket(redis_server: RedisServer) -> None:
     within(take, redis_server)
 
 
-def test_calls_at_once_are_counted_together(redis_server: RedisServer) -> None:
-    """In whichever replica they run; what ends makes room at once."""
+def test_replicas_share_the_limit_on_concurrent_calls(redis_server: RedisServer) -> None:
+    """The limit on calls in flight holds over all replicas, and an ended call frees its place at once."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = NO_RATE.but(concurrent=4)
@@ -88,8 +91,8 @@ def test_calls_at_once_are_counted_together(redis_server: RedisServer) -> None:
     within(take, redis_server)
 
 
-def test_a_replica_that_died_holds_no_place(redis_server: RedisServer) -> None:
-    """For longer than it is believed without a word."""
+def test_the_calls_of_a_dead_replica_expire(redis_server: RedisServer) -> None:
+    """The calls of a dead replica stop counting after its last report has expired."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         dead, alive = replicas
@@ -104,8 +107,8 @@ def test_a_replica_that_died_holds_no_place(redis_server: RedisServer) -> None:
     within(take, redis_server, 2)
 
 
-def test_a_call_that_goes_on_keeps_its_place(redis_server: RedisServer) -> None:
-    """For as long as its replica says so."""
+def test_a_long_call_keeps_its_place(redis_server: RedisServer) -> None:
+    """A long call keeps its place while its replica renews it."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         busy, other = replicas
@@ -120,8 +123,8 @@ def test_a_call_that_goes_on_keeps_its_place(redis_server: RedisServer) -> None:
     within(take, redis_server, 2)
 
 
-def test_who_goes_away_while_it_waits_takes_no_place(redis_server: RedisServer) -> None:
-    """Cancelled before and after the answer is there."""
+def test_a_cancelled_request_takes_no_place(redis_server: RedisServer) -> None:
+    """A request that is cancelled before or after the answer of Redis takes no place."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = NO_RATE.but(concurrent=5)
@@ -139,8 +142,8 @@ def test_who_goes_away_while_it_waits_takes_no_place(redis_server: RedisServer) 
     within(take, redis_server, 1)
 
 
-def test_nothing_stays_in_redis(redis_server: RedisServer) -> None:
-    """Each key has an end."""
+def test_each_key_expires(redis_server: RedisServer) -> None:
+    """Each key in Redis has an expiry time."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         for rate in (Rate(100, 1, 10), NO_RATE.but(concurrent=1), Rate(5, 86400, 10, concurrent=3)):
@@ -153,7 +156,10 @@ def test_nothing_stays_in_redis(redis_server: RedisServer) -> None:
 
 
 def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> None:
-    """Nobody waits for what isn't there, no door is opened or shut; and it ends when Redis is back."""
+    """Without Redis each replica grants its share of the rate without a wait.
+
+    When Redis is back, the replicas share the rate again.
+    """
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = Rate(1, 3600, 30)
@@ -177,7 +183,7 @@ def test_without_redis_each_replica_has_its_share(redis_server: RedisServer) -> 
 
 @pytest.mark.alone
 def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer) -> None:
-    """One key at 100/s: of 300 offered per second 100 are served, give or take 5 %, over 10 s."""
+    """With a limit of 100/s, three replicas serve 100 of 300 calls per second over 10 s, within 5 %."""
     keys = tmp_path / "keys"
     keys.write_text(json.dumps({"id": "busy", "hash": hash_of(KEY), "rate": "100/s"}) + "\n")
     known = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(keys)}
@@ -191,15 +197,18 @@ def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer)
 
 
 def load(url: str, file: Path) -> Any:
-    """What ten seconds of load were answered with."""
+    """Run ten seconds of load and return the report."""
     command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--token", KEY, "--json", str(file)]
     command += ["--rate", "300", "--duration", "10s", "--concurrent", "32"]
     subprocess.run(command, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, check=False, timeout=60)
     return json.loads(file.read_text())
 
 
-def test_a_refusal_says_when_to_try_again(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
-    """429, the usual headers, and a JSON-RPC error with the request's id; a job's cost over REST as well."""
+def test_a_refusal_says_when_to_retry(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
+    """A refused call gets 429, the rate-limit headers and a JSON-RPC error with the request's id.
+
+    The cost of a job also counts over REST.
+    """
     server = start_server(REDIS_URL=redis_server.url, RATE_LIMIT="2/m", RATE_BURST="3", TOOL_COSTS="add=2,export_*=3")
     arguments = {"name": "add", "arguments": {"a": 1, "b": 2}}
     assert legacy(server.url, "tools/call", arguments).status_code == 200
@@ -220,8 +229,8 @@ def test_a_refusal_says_when_to_try_again(start_server: Callable[..., Server], r
         assert (reply.status_code, reply.json()["error"]) == (429, "refused")
 
 
-def test_an_outage_is_told_and_calls_go_on(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
-    """By a share of the rate, of as many replicas as there are."""
+def test_an_outage_is_logged_and_calls_continue(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
+    """Without Redis each of three replicas serves a third of the rate and logs the outage."""
     server, *_ = [start_server(REDIS_URL=redis_server.url, RATE_LIMIT="1/h", RATE_BURST="9") for _ in range(3)]
     until(lambda: "mcp_replicas_seen 3.0" in httpx.get(f"{server.url}/metrics").text, "it knows of all three", 10)
     redis_server.kill()

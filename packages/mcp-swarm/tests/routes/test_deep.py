@@ -1,4 +1,4 @@
-"""What tools need: is it there."""
+"""Tests of `/health/deep`, which runs the checks of the services that tools need."""
 
 from pathlib import Path
 
@@ -31,19 +31,22 @@ async def secret():
 
 
 def pack(folder: Path, source: str) -> dict[str, str]:
-    """Settings that serve a module."""
+    """Write a module and return the settings that serve it."""
     (folder / "needing.py").write_text(source)
     return {"MCP_COMPONENTS": "tests.sample,needing", "PYTHONPATH": str(folder)}
 
 
-def test_nothing_is_needed(local_url: str) -> None:
-    """Then nothing is missing."""
+def test_no_checks(local_url: str) -> None:
+    """Without checks `/health/deep` is ok."""
     reply = get(f"{local_url}/health/deep")
     assert (reply.status_code, reply.json()) == (200, {"status": "ok", "checks": {}})
 
 
-def test_what_tools_need(start_server: StartServer, tmp_path: Path) -> None:
-    """Each with its outcome and its time; what went wrong is for the log. Probes don't mind."""
+def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Path) -> None:
+    """`/health/deep` shows each check's outcome and time. Only the log contains the reason of a failure.
+
+    A failing check does not affect the readiness probe.
+    """
     server = start_server(**pack(tmp_path, PACK))
     reply = get(f"{server.url}/health/deep")
     assert reply.status_code == 503
@@ -62,7 +65,7 @@ def test_what_tools_need(start_server: StartServer, tmp_path: Path) -> None:
 
 @pytest.mark.needs("redis")
 def test_redis(start_server: StartServer, redis_server: RedisServer) -> None:
-    """Where there is one; and the queue of jobs."""
+    """`/health/deep` checks Redis and the job queue if they are configured."""
     server = start_server(REDIS_URL=redis_server.url, JOBS_URL=redis_server.url)
     until(lambda: get(f"{server.url}/health/deep").status_code == 200, "both are there")
     assert get(f"{server.url}/health/deep").json()["checks"].keys() == {"redis", "jobs"}
@@ -72,8 +75,8 @@ def test_redis(start_server: StartServer, redis_server: RedisServer) -> None:
         assert get(server.url + path).status_code == 200
 
 
-def test_it_is_not_for_everybody(start_server: StartServer) -> None:
-    """Where callers have to say who they are."""
+def test_deep_health_needs_a_token(start_server: StartServer) -> None:
+    """`/health/deep` requires a token if authentication is enabled."""
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="t" * 40)
     assert get(f"{server.url}/health/deep").status_code == 401
     assert get(f"{server.url}/health/deep", headers={"Authorization": "Bearer " + "t" * 40}).status_code == 200
@@ -90,8 +93,8 @@ def test_it_is_not_for_everybody(start_server: StartServer) -> None:
         ),
     ],
 )
-def test_a_check_that_is_none_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
-    """In one line."""
+def test_an_invalid_check_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+    """An invalid check stops the start with one line."""
     import sys
 
     settings = pack(tmp_path, f"from mcp_swarm.components.checks import check\n\n{source}\n")

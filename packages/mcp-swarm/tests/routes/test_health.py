@@ -1,4 +1,4 @@
-"""Probes: alive, ready, draining."""
+"""Tests of the probes: alive, ready, draining."""
 
 import httpx
 import pytest
@@ -12,19 +12,19 @@ from mcp_swarm.routes.health import health_routes
 
 @pytest.mark.parametrize("path", ["/healthz", "/health"])
 def test_alive(local_url: str, path: str) -> None:
-    """Whatever else is the matter."""
+    """`/healthz` and `/health` answer "alive" in every state of the replica."""
     reply = httpx.get(local_url + path)
     assert (reply.status_code, reply.json()) == (200, {"status": "alive"})
 
 
 def test_ready(local_url: str) -> None:
-    """Serving."""
+    """`/readyz` answers "ready" while the replica serves."""
     reply = httpx.get(f"{local_url}/readyz")
     assert (reply.status_code, reply.json()) == (200, {"status": "ready"})
 
 
 def test_not_ready_while_starting() -> None:
-    """Alive, but not to be sent traffic."""
+    """A starting replica is alive but not ready."""
     client = TestClient(Starlette(routes=health_routes(Lifecycle(0))))
     reply = client.get("/readyz")
     assert (reply.status_code, reply.json(), reply.headers["Retry-After"]) == (503, {"status": "starting"}, "1")
@@ -32,12 +32,12 @@ def test_not_ready_while_starting() -> None:
 
 
 def status(server: Server) -> int:
-    """What /readyz says."""
+    """Return the HTTP status of `/readyz`."""
     return httpx.get(f"{server.url}/readyz").status_code
 
 
-def test_a_drain_says_so_and_serves_on(start_server: StartServer) -> None:
-    """After SIGTERM: not ready, still answering on new connections; then the process exits 0."""
+def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -> None:
+    """After SIGTERM a replica is not ready, still answers new connections, and then exits with 0."""
     server = start_server(DRAIN_SECONDS="2")
     server.process.terminate()
     until(lambda: status(server) == 503, "the drain shows")
@@ -49,7 +49,7 @@ def test_a_drain_says_so_and_serves_on(start_server: StartServer) -> None:
 
 
 def test_a_second_signal_ends_the_drain(start_server: StartServer) -> None:
-    """An impatient operator."""
+    """A second signal ends the drain at once."""
     server = start_server(DRAIN_SECONDS="600")
     server.process.terminate()
     until(lambda: status(server) == 503, "the drain shows")

@@ -1,4 +1,4 @@
-"""The page for people."""
+"""Tests of the home page."""
 
 import subprocess
 from pathlib import Path
@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 
-def test_the_page_says_how_to_connect_and_what_there_is(local_url: str) -> None:
-    """Each client, each component with its description, and the replica."""
+def test_the_page_shows_clients_and_components(local_url: str) -> None:
+    """The page shows a command for each client, each component with its description, and the replica's name."""
     reply = httpx.get(local_url)
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
     page = reply.text
@@ -24,13 +24,13 @@ def test_the_page_says_how_to_connect_and_what_there_is(local_url: str) -> None:
         "summarize",
     ):
         assert f"<code>{name}</code>" in page
-    assert "Give a message back, as often as asked." in page
+    assert "Return a message one or more times." in page
     assert f"served by <strong>{reply.headers['X-Served-By']}</strong>" in page
 
 
 @pytest.mark.parametrize("host", ['x"><script>alert(1)</script>', "evil.example/path", "a b", ""])
-def test_a_host_that_is_no_host_is_not_repeated(local_url: str, host: str) -> None:
-    """It would stand in a command that people copy."""
+def test_an_invalid_host_is_not_shown(local_url: str, host: str) -> None:
+    """The page does not show an invalid Host header, because people copy the page's commands."""
     page = httpx.get(local_url, headers={"Host": host}).text
     assert "http://localhost/mcp" in page
     assert "<script" not in page
@@ -38,7 +38,7 @@ def test_a_host_that_is_no_host_is_not_repeated(local_url: str, host: str) -> No
 
 
 def test_nothing_is_loaded_from_elsewhere(local_url: str) -> None:
-    """One self-contained page, and a policy that holds it to that."""
+    """The page loads nothing from other hosts, and its Content-Security-Policy forbids it."""
     reply = httpx.get(local_url)
     assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
     assert "src=" not in reply.text
@@ -47,8 +47,8 @@ def test_nothing_is_loaded_from_elsewhere(local_url: str) -> None:
 
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_browser_shows_it(local_url: str, tmp_path: Path, width: int) -> None:
-    """It renders, narrow and wide, and its style is not what the policy blocks."""
+def test_a_browser_renders_the_page(local_url: str, tmp_path: Path, width: int) -> None:
+    """A browser renders the page, narrow and wide, and the Content-Security-Policy does not block its style."""
     shot = tmp_path / "page.png"
     done = subprocess.run(
         [
@@ -74,4 +74,4 @@ def test_a_browser_shows_it(local_url: str, tmp_path: Path, width: int) -> None:
     )
     assert shot.exists(), done.stderr
     assert "Content Security Policy" not in done.stderr
-    assert shot.stat().st_size > 20_000  # a blank page is a few kB
+    assert shot.stat().st_size > 20_000  # A blank page has only a few kilobytes.

@@ -1,4 +1,4 @@
-"""`GET /version`."""
+"""Tests of `GET /version`."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.calls import get
 
 
 def test_version(local_url: str) -> None:
-    """What runs, and who answers."""
+    """`/version` names the server, its versions, the replica, its status and the paths of its tools."""
     reply = httpx.get(f"{local_url}/version")
     assert reply.json() == {
         "name": "template-mcp",
@@ -21,8 +21,11 @@ def test_version(local_url: str) -> None:
     }
 
 
-def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
-    """By `/version` and by the log; to those who may call the tools."""
+def test_paths_are_shown_with_their_reason(start_server: StartServer) -> None:
+    """`/version` and the log show the path of each tool with its reason.
+
+    `/version` shows paths only to valid callers.
+    """
     server = start_server(
         MCP_COMPONENTS="tests.sample,tests.packs.hostile", AUTH_ENABLED="true", AUTH_TOKEN="let-me-in"
     )
@@ -35,12 +38,12 @@ def test_lanes_are_told_with_their_reason(start_server: StartServer) -> None:
     until(lambda: line.search(server.output) is not None, "the log has it")
 
 
-def test_the_sdk_answers_where_the_settings_ask_for_it(start_server: StartServer) -> None:
-    """And `/version` says so."""
+def test_version_shows_that_the_sdk_answers(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=false `/version` shows that the SDK answers."""
     server = start_server(JSON_RESPONSE="false")
     assert get(f"{server.url}/version").json()["paths"]["echo"] == "SDK endpoint: JSON_RESPONSE=false"
 
 
 def test_new_connections_reach_every_replica(local_url: str) -> None:
-    """What README's curl loop shows."""
+    """New connections reach every replica, as the README's curl loop shows."""
     assert len({get(f"{local_url}/version").json()["hostname"] for _ in range(60)}) == 3

@@ -1,1 +1,1 @@
-"""A server as an author writes it, which most tests call."""
+"""A server as an author writes it. Most tests call it."""

@@ -1,4 +1,4 @@
-"""`python -m tests.sample`: the sample server's command line."""
+"""The command line of the sample server: `python -m tests.sample`."""
 
 import sys
 

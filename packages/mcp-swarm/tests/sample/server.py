@@ -1,4 +1,4 @@
-"""The sample server's app."""
+"""The app of the sample server."""
 
 from fastmcp import FastMCP
 
@@ -8,13 +8,13 @@ from mcp_swarm.settings.words import WordList
 
 
 class SampleSettings(Settings):
-    """The settings, but for one default."""
+    """The settings with one other default."""
 
     mcp_components: WordList = ("tests.sample",)
 
 
 @app_factory
 def create_app() -> App:
-    """The app of one replica."""
+    """Create the app of one replica."""
     settings = SampleSettings.load()
     return create(FastMCP(settings.mcp_name, version="0.1.0"), settings)

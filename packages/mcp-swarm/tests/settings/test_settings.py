@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is refused."""
+"""Tests of the sources of settings and of invalid values."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ from mcp_swarm.settings.errors import StartupError
 
 @pytest.fixture(autouse=True)
 def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No setting of this machine counts; secrets come from a folder of the test's own."""
+    """Remove the machine's settings and use the test's own folder for secrets."""
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     (tmp_path / "secrets").mkdir()
@@ -24,7 +24,7 @@ def only_these_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def test_every_setting_is_described() -> None:
-    """A variable without a meaning can't be operated."""
+    """Each setting has a description."""
     assert all(field.description for field in Settings.model_fields.values())
 
 
@@ -43,7 +43,7 @@ def test_every_setting_is_described() -> None:
 def test_a_variable_sets_its_setting(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, field: str, expected: object
 ) -> None:
-    """By name in capitals; lists by commas; empty is as good as unset."""
+    """A variable in capitals sets its setting. Commas separate lists, and an empty value counts as unset."""
     monkeypatch.setenv(name, value)
     assert getattr(Settings.load(), field) == expected
 
@@ -64,7 +64,7 @@ def test_a_variable_sets_its_setting(
     ],
 )
 def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
-    """One line: the variable, what it was, what it should be."""
+    """An invalid value causes one line with the variable, its value and the expected value."""
     monkeypatch.setenv(name, value)
     with pytest.raises(StartupError) as refusal:
         Settings.load()
@@ -72,8 +72,8 @@ def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name:
     assert "\n" not in str(refusal.value)
 
 
-def test_every_refusal_begins_with_a_variable_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own or, where it needs another beside it, that one's."""
+def test_every_refusal_begins_with_a_variables_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each refusal begins with the variable's name, or with the name of another variable that it needs."""
     variables = {name.upper() for name in Settings.model_fields}
     named = {}
     for name in variables:
@@ -89,7 +89,7 @@ def test_every_refusal_begins_with_a_variable_as_it_is_written(monkeypatch: pyte
 
 
 def test_no_text_of_the_server_misspells_a_setting() -> None:
-    """Each word in capitals is a variable's name, or nowhere near one."""
+    """Each word in capitals in the server's texts is a setting, or is not similar to a setting."""
     words = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -98,11 +98,11 @@ def test_no_text_of_the_server_misspells_a_setting() -> None:
     assert words > {"AUDIT_KEY", "MCP_PORT"}
     assert (
         misspelt(dict.fromkeys(words - {"AUTH_ENABLE"}, ""), Settings.model_construct()) == []
-    )  # that one is an example of it
+    )  # AUTH_ENABLE is the example of a misspelt setting.
 
 
 def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator fixes them in one go."""
+    """Each invalid value gets a line, so that an operator can correct all of them at once."""
     monkeypatch.setenv("MCP_PORT", "x")
     monkeypatch.setenv("LOG_FORMAT", "y")
     with pytest.raises(StartupError) as refusal:
@@ -111,8 +111,8 @@ def test_every_wrong_value_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["AUTH_TOKEN", "auth_token"])
-def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    """As Docker mounts secrets; the newline at its end isn't part of it."""
+def test_a_secret_file_sets_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    """A secret file, as Docker mounts it, sets a setting. The newline at its end does not count."""
     (tmp_path / "secrets" / name).write_text("s3cret\n")
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("AUTH_ENABLED", "true")
@@ -124,15 +124,15 @@ def test_a_secret_file_stands_in_for_a_variable(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_environment_wins_over_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So that one can be overridden at once."""
+    """The environment overrides a secret file."""
     (tmp_path / "secrets" / "mcp_port").write_text("9000")
     monkeypatch.setenv("MCP_PORT", "9001")
     assert Settings.load().mcp_port == 9001
 
 
 @pytest.mark.parametrize("token", ["two words", "ümlaut", "tab\there"])
-def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
-    """Nobody could ever send it; and it stays out of the log."""
+def test_a_token_that_no_header_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    """A token that no header can carry is refused, and the refusal does not show it."""
     monkeypatch.setenv("AUTH_TOKEN", token)
     with pytest.raises(StartupError) as refusal:
         Settings.load()
@@ -142,7 +142,7 @@ def test_a_token_that_no_header_carries_is_refused_unseen(monkeypatch: pytest.Mo
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40))
 def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
-    """Never a traceback, whatever stands there."""
+    """Any text in MCP_PORT is a valid number or is refused with one line."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_PORT", text)
         try:
@@ -153,8 +153,8 @@ def test_any_port_is_a_number_or_refused_in_one_line(text: str) -> None:
         assert len(said.splitlines()) == 1
 
 
-def test_a_secret_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """By folder and reason, not by traceback."""
+def test_a_binary_secret_file_is_refused(tmp_path: Path) -> None:
+    """A secret file that is not text is refused with its folder and the reason."""
     (tmp_path / "secrets" / "auth_token").write_bytes(b"\xff\xfe")
     with pytest.raises(StartupError) as refusal:
         Settings.load()
@@ -167,7 +167,10 @@ class _More(Settings):
 
 
 def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pydantic's input of a missing one is all that was given, secrets as well. One may have an alias."""
+    """A missing setting is named, and the refusal shows no other setting.
+
+    Pydantic's error for a missing setting contains all given settings, secrets included. A setting may have an alias.
+    """
     monkeypatch.setenv("AUTH_TOKEN", "super-secret-token-of-forty-characters..")
     monkeypatch.setenv("ANOTHER_NAME", "x")
     with pytest.raises(StartupError) as refused:
@@ -177,23 +180,23 @@ def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.Mo
     assert second.startswith("ANOTHER_NAME: input should be a valid integer")
 
 
-def test_a_folder_of_secrets_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Named, so meant."""
+def test_a_missing_folder_of_secrets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SECRETS_DIR must name an existing folder."""
     monkeypatch.setenv("SECRETS_DIR", "/no/such/folder")
     with pytest.raises(StartupError, match="SECRETS_DIR=/no/such/folder: no such folder"):
         Settings.load()
 
 
 @pytest.mark.parametrize("value", ["inf", "nan"])
-def test_a_time_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """A drain has to end."""
+def test_an_infinite_time_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """An infinite time is refused, because a drain must end."""
     monkeypatch.setenv("DRAIN_SECONDS", value)
     with pytest.raises(StartupError, match="DRAIN_SECONDS"):
         Settings.load()
 
 
-def test_doubtful_combinations_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may be meant; they are seldom."""
+def test_doubtful_combinations_cause_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Combinations of settings that are probably wrong cause warnings."""
     assert doubts(Settings(), 3) == []
     assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")), 1)[0]
     assert "STATELESS_HTTP=false" in doubts(Settings(stateless_http=False), 3)[0]
@@ -201,7 +204,7 @@ def test_doubtful_combinations_are_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_misspelt_variable_is_noticed() -> None:
-    """AUTH_ENABLE=true would silently leave the door open."""
+    """A misspelt variable causes a warning. AUTH_ENABLE=true, for example, would not enable authentication."""
     names = environment(AUTH_ENABLE="true", MCP_POORT="1", HOME="/", MCP_PORT="1")
     assert misspelt(names, Settings.model_construct()) == [
         "AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?",

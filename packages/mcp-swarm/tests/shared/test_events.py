@@ -1,4 +1,4 @@
-"""Change events between replicas, over a real Redis."""
+"""Tests of change events between replicas with a real Redis."""
 
 import asyncio
 import contextlib
@@ -31,14 +31,14 @@ ALMOST = st.fixed_dictionaries({"kind": KINDS}, optional={"uri": JSON, "other": 
 
 
 @given(EVENTS)
-def test_an_event_arrives_as_it_was_sent(event: ServerEvent) -> None:
-    """Whatever the URI."""
+def test_a_decoded_event_equals_the_encoded_event(event: ServerEvent) -> None:
+    """A decoded event equals the encoded event, with any URI."""
     assert decode(encode(event)) == event
 
 
 @given(EVENTS, EVENTS)
 def test_different_events_are_written_differently(one: ServerEvent, other: ServerEvent) -> None:
-    """And the same ones alike."""
+    """Different events have different encodings, and equal events have the same encoding."""
     assert (encode(one) == encode(other)) == (one == other)
 
 
@@ -46,8 +46,11 @@ def test_different_events_are_written_differently(one: ServerEvent, other: Serve
 @example(b'{"kind": "resource", "uri": null}')
 @example(b'{"kind": ["tools"]}')
 @example(b"[" * 100_000)
-def test_what_is_no_event_is_none(data: bytes) -> None:
-    """Another version of this server may publish more; whatever is taken for an event says what the data says."""
+def test_data_that_is_not_an_event_is_ignored(data: bytes) -> None:
+    """`decode` accepts data only if its event contains the same values.
+
+    Another version of this server may publish other data on the channel.
+    """
     event = decode(data)
     if event is not None:
         said, written = orjson.loads(data), orjson.loads(encode(event))
@@ -56,7 +59,7 @@ def test_what_is_no_event_is_none(data: bytes) -> None:
 
 @contextlib.asynccontextmanager
 async def bus(server: RedisServer, channel: str = "test:events", seconds: float = 5) -> AsyncIterator[RedisBus]:
-    """A replica's bus, while it runs."""
+    """Run the event bus of a replica."""
     redis = Redis.from_url(server.url, socket_connect_timeout=2, socket_timeout=seconds)
     found = RedisBus(redis, channel)
     try:
@@ -67,7 +70,7 @@ async def bus(server: RedisServer, channel: str = "test:events", seconds: float 
 
 
 async def eventually(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Wait, without holding up the event loop, until a condition holds."""
+    """Wait until a condition holds, without blocking the event loop."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -76,13 +79,13 @@ async def eventually(condition: Callable[[], bool], what: str, seconds: float = 
 
 
 def event(number: int) -> ResourceUpdated:
-    """One of many."""
+    """Return an event with a number."""
     return ResourceUpdated(uri=f"orders://{number}")
 
 
 @pytest.mark.needs("redis")
 def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisServer) -> None:
-    """The one that publishes, too."""
+    """Each replica receives each event once and in order, including the replica that publishes."""
 
     async def scenario() -> None:
         async with bus(redis_server) as one, bus(redis_server) as other, bus(redis_server, "another") as stranger:
@@ -103,7 +106,7 @@ def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisSer
 
 @pytest.mark.needs("redis")
 def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> None:
-    """And one that fails disturbs no other."""
+    """A listener receives events until it unsubscribes. A listener that fails does not affect other listeners."""
 
     async def scenario() -> None:
         async with bus(redis_server) as one:
@@ -129,7 +132,7 @@ def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> No
 
 @pytest.mark.needs("redis")
 def test_junk_on_the_channel_is_logged_and_skipped(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """What somebody else publishes there ends nothing."""
+    """A replica logs and skips invalid data on the channel."""
 
     async def scenario() -> None:
         async with bus(redis_server) as one, Redis.from_url(redis_server.url) as stranger:
@@ -148,8 +151,10 @@ def test_junk_on_the_channel_is_logged_and_skipped(redis_server: RedisServer, ca
 
 
 @pytest.mark.needs("redis")
-def test_silence_is_no_failure(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """A channel on which nothing happens for longer than an answer may take keeps its connection."""
+def test_silence_on_the_channel_keeps_the_connection(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A channel without events keeps its connection for longer than the time limit for answers."""
 
     async def scenario() -> None:
         async with bus(redis_server, seconds=0.05) as one:
@@ -169,10 +174,13 @@ def test_silence_is_no_failure(redis_server: RedisServer, caplog: pytest.LogCapt
 
 
 @pytest.mark.needs("redis")
-def test_while_redis_is_gone_a_replica_tells_its_own_listeners(
+def test_without_redis_a_replica_notifies_its_own_listeners(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, and says in the log that the others miss it; later all hear all again."""
+    """Without Redis a replica notifies its own listeners once and logs that other replicas miss the event.
+
+    When Redis is back, all listeners receive all events again.
+    """
 
     async def scenario() -> None:
         async with bus(redis_server) as one, bus(redis_server) as other:
@@ -204,7 +212,7 @@ def test_while_redis_is_gone_a_replica_tells_its_own_listeners(
 
 
 def test_a_replica_starts_without_redis() -> None:
-    """It waits a moment, not for ever, and stops at once."""
+    """A replica starts without Redis after a short wait and stops at once."""
 
     async def scenario() -> float:
         started = time.monotonic()

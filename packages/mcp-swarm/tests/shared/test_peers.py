@@ -1,4 +1,4 @@
-"""A replica that isn't alone any more stops offering what other replicas don't know of."""
+"""Tests that a replica stops offering features that need shared storage when other replicas appear."""
 
 import asyncio
 import shutil
@@ -22,7 +22,7 @@ JOBS = {"submit_job", "generate_report", "export_data"}
 
 
 def offered(server: Server) -> set[str]:
-    """What a replica offers of all that several have to share; by its lists, and by what it answers."""
+    """Return the features of the replica that several replicas would have to share."""
     tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
     told = modern(server.url, "server/discover").json()["result"]["capabilities"]
     found = {
@@ -40,7 +40,10 @@ EVERYTHING = {"all tools of jobs", "a tool of jobs", "/jobs", "tasks", "subscrip
 
 @pytest.mark.needs("redis")
 def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_server: RedisServer) -> None:
-    """Jobs wait in each replica's memory; subscriptions go through Redis."""
+    """Two replicas that find each other in Redis offer no jobs, because each keeps its jobs in memory.
+
+    They still offer subscriptions, which go through Redis.
+    """
     settings = {"REDIS_URL": redis_server.url}
     one = start_server(REPLICA_NAME="one", **settings)
     assert offered(one) == EVERYTHING
@@ -56,14 +59,14 @@ def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_serv
 
 
 def hosts_can_be_replaced() -> bool:
-    """Whether this process may give another one an /etc/hosts of its own."""
+    """Return whether this process may replace /etc/hosts for another process."""
     command = ["unshare", "--mount", "true"]
     return bool(shutil.which("unshare")) and subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @pytest.mark.skipif(not hosts_can_be_replaced(), reason="only root may replace /etc/hosts of a process")
 def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartServer) -> None:
-    """As Swarm's DNS has it: an address for each replica. A subscription that is open ends."""
+    """Replicas find each other by a DNS name that has one address per replica, as in Swarm."""
     hosts = tmp_path / "hosts"
     own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n"
     hosts.write_text(own)
@@ -85,8 +88,8 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
         server.stop()
 
 
-def counted(looks: list[int | None], planned: int = 1) -> list[tuple[int, bool]]:
-    """What is known after each look; None for a look that fails."""
+def counts_after(looks: list[int | None], planned: int = 1) -> list[tuple[int, bool]]:
+    """Return the count and whether the replica is alone after each look-up. None stands for a failed look-up."""
     found: list[tuple[int, bool]] = []
     left = iter(looks)
 
@@ -106,16 +109,16 @@ def counted(looks: list[int | None], planned: int = 1) -> list[tuple[int, bool]]
     return found
 
 
-def test_an_update_is_no_second_replica() -> None:
-    """It takes two looks that agree; one that fails changes nothing."""
-    assert counted([1, 2, 1, 2, 2, 1]) == [(1, True), (2, True), (1, True), (2, True), (2, False), (1, False)]
-    assert counted([2, None, 2, None]) == [(2, True), (2, True), (2, False), (2, False)]
-    assert counted([1, 1, 1], planned=3) == [(1, False)] * 3
+def test_a_short_overlap_does_not_count_as_a_second_replica() -> None:
+    """A second replica counts after two look-ups that agree. A failed look-up changes nothing."""
+    assert counts_after([1, 2, 1, 2, 2, 1]) == [(1, True), (2, True), (1, True), (2, True), (2, False), (1, False)]
+    assert counts_after([2, None, 2, None]) == [(2, True), (2, True), (2, False), (2, False)]
+    assert counts_after([1, 1, 1], planned=3) == [(1, False)] * 3
 
 
 @pytest.mark.needs("redis")
-def test_a_replica_that_has_gone_is_forgotten(redis_server: RedisServer) -> None:
-    """And so is all of it, when all have gone."""
+def test_a_stopped_replica_is_removed(redis_server: RedisServer) -> None:
+    """A stopped replica removes its entry in Redis, and the key expires after the last replica."""
 
     async def go() -> tuple[int, int]:
         redis: Any = Redis.from_url(redis_server.url)

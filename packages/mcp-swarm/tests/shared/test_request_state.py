@@ -1,4 +1,7 @@
-"""What a multi-round tool remembers travels sealed: whoever shares the keys opens it, for its owner, for a while."""
+"""Tests of the request state: the encrypted state of a multi-round tool between two rounds.
+
+Replicas with the same keys can open a state for its owner until it expires.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,14 +25,14 @@ REFUSED = {"code": -32602, "message": "Invalid or expired requestState", "data":
 
 @dataclass(frozen=True)
 class Asked:
-    """What a caller was asked, by any replica."""
+    """A question from any replica to a caller."""
 
     state: str
     amount: int
     headers: dict[str, str]
 
     def answer(self, url: str, *, tool: str = "transfer", **changed: Any) -> httpx.Response:
-        """Answer it at any replica, with what is `changed` in the request."""
+        """Answer the question at any replica. The arguments `changed` replace parts of the request."""
         params = {
             "name": tool,
             "arguments": {"amount": self.amount},
@@ -41,7 +44,7 @@ class Asked:
 
 
 def ask(url: str, amount: int = 7, **headers: str) -> Asked:
-    """Begin a transfer, which asks whether the amount is right."""
+    """Start a transfer, which asks if the amount is right."""
     reply = modern(url, "tools/call", {"name": "transfer", "arguments": {"amount": amount}}, **headers)
     result = reply.json()["result"]
     assert result["resultType"] == "input_required", result
@@ -49,7 +52,7 @@ def ask(url: str, amount: int = 7, **headers: str) -> Asked:
 
 
 def accepted(reply: httpx.Response) -> bool:
-    """Whether a round was taken; if not, it must be refused in the words that tell nothing."""
+    """Return whether the replica accepted a round. A refusal must have the neutral error text."""
     body = reply.json()
     if "result" in body:
         assert text(body["result"]).startswith("accept: "), body
@@ -58,12 +61,12 @@ def accepted(reply: httpx.Response) -> bool:
     return False
 
 
-# --- Keys, and how they are changed ----------------------------------------------------------------------------------
+# --- Keys and their rotation -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def rings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
-    """Replicas with the rings of a rotation, by the ring; and one whose name is another's."""
+    """A replica for each list of keys in a rotation, and a replica with another name."""
     folder = tmp_path_factory.mktemp("rings")
     keys = {"old": OLD, "old,new": f"{OLD}\n{NEW}", "new,old": f"{NEW} {OLD}", "new": NEW}
     servers = {
@@ -92,19 +95,22 @@ def rings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server
 def test_keys_are_changed_without_a_lost_round(
     rings: dict[str, Server], sealed_by: str, opened_by: set[str], refused_by: set[str]
 ) -> None:
-    """First every replica learns the new key, then each seals with it, and at last the old one goes."""
+    """A rotation of keys in three steps loses no round.
+
+    First all replicas get the new key, then they seal (encrypt and authenticate) with it, then the old key is removed.
+    """
     asked = ask(rings[sealed_by].url)
     assert {ring for ring in opened_by | refused_by if accepted(asked.answer(rings[ring].url))} == opened_by
 
 
-def test_another_server_with_the_same_keys_is_another(rings: dict[str, Server]) -> None:
-    """Its states are for those of its name."""
+def test_a_server_with_another_name_refuses_a_state(rings: dict[str, Server]) -> None:
+    """A server refuses the states of a server with another name, even if both have the same keys."""
     assert not accepted(ask(rings["old"].url).answer(rings["another name"].url))
     assert not accepted(ask(rings["another name"].url).answer(rings["old"].url))
 
 
 def test_keys_from_a_secret(start_server: StartServer, tmp_path: Path) -> None:
-    """A file with a key a line, as `docker secret create` takes it."""
+    """A replica reads its keys from a secret file with one key per line."""
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     (secrets / "request_state_keys").write_text(f"{NEW}\n{OLD}\n")
@@ -118,8 +124,8 @@ def test_keys_from_a_secret(start_server: StartServer, tmp_path: Path) -> None:
         assert key not in one.output + other.output
 
 
-def test_local_replicas_share_a_key_of_their_own(start_server: StartServer) -> None:
-    """`make up` has nothing to set, and a tool still goes on wherever the kernel sends its caller."""
+def test_local_replicas_share_a_generated_key(start_server: StartServer) -> None:
+    """Local replicas share a generated key, so that any of them can continue a call without settings."""
     server = start_server("--replicas", "3", ready=False, MCP_COMPONENTS=PACKS)
     until(lambda: "Ctrl-C stops them" in server.output, f"all replicas are ready:\n{server.output}")
     pairs: set[bool] = set()
@@ -135,8 +141,8 @@ def test_local_replicas_share_a_key_of_their_own(start_server: StartServer) -> N
     until(crossed, "a call begins on one replica and ends on another, and one doesn't")
 
 
-def test_a_key_of_ones_own_ends_with_its_replica(start_server: StartServer) -> None:
-    """A single replica without keys makes one; after a restart its callers begin again."""
+def test_a_generated_key_ends_with_its_replica(start_server: StartServer) -> None:
+    """A single replica without keys generates a key. After a restart it refuses the old states."""
     keyless = start_server(MCP_COMPONENTS=PACKS)
     asked = ask(keyless.url)
     assert accepted(asked.answer(keyless.url))
@@ -145,11 +151,11 @@ def test_a_key_of_ones_own_ends_with_its_replica(start_server: StartServer) -> N
     assert not accepted(asked.answer(again.url))
 
 
-# --- What a state is bound to ----------------------------------------------------------------------------------------
+# --- The call and the caller of a state ------------------------------------------------------------------------------
 
 
 def test_a_state_is_for_one_call(fleet: Fleet) -> None:
-    """Other arguments, another tool, another kind of request: the user was asked something else."""
+    """A state is valid only for its own call: the same tool with the same arguments."""
     first, second, third = fleet.urls
     asked = ask(first)
     assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
@@ -164,7 +170,7 @@ def test_a_state_is_for_one_call(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("place", [0, 3, 10, 40, -20, -1])
 def test_a_state_that_was_changed_is_refused(fleet: Fleet, place: int) -> None:
-    """In its version, its key's name, its body or its tag."""
+    """A replica refuses a state with a change in its version, key name, body or tag."""
     first, second, _ = fleet.urls
     asked = ask(first)
     place %= len(asked.state)
@@ -174,20 +180,20 @@ def test_a_state_that_was_changed_is_refused(fleet: Fleet, place: int) -> None:
 
 
 @pytest.mark.parametrize("state", ["", "v1.", "asked about 7", "v1." + "A" * 60, "🌍", "\x00", "v2.AAAA"])
-def test_a_state_that_never_was_is_refused(fleet: Fleet, state: str) -> None:
-    """And tells nothing of why."""
+def test_an_invented_state_is_refused(fleet: Fleet, state: str) -> None:
+    """A replica refuses an invented state without a reason."""
     assert not accepted(Asked(state, 7, {}).answer(fleet.urls[0]))
 
 
 @pytest.mark.parametrize("state", [5, 1.5, True, [], {}])
 def test_a_state_is_text(fleet: Fleet, state: Any) -> None:
-    """Anything else is an invalid parameter like any."""
+    """A state that is not text is an invalid parameter."""
     reply = Asked(state, 7, {}).answer(fleet.urls[0])
     assert reply.json()["error"]["code"] == -32602
 
 
-def test_a_state_is_its_callers(rings: dict[str, Server], start_server: StartServer) -> None:
-    """Whoever finds another's state in a log can't go on with it."""
+def test_a_state_belongs_to_its_caller(rings: dict[str, Server], start_server: StartServer) -> None:
+    """A caller cannot use the state of another caller."""
     common = {"MCP_COMPONENTS": PACKS, "REQUEST_STATE_KEYS": OLD, "AUTH_ENABLED": "true"}
     alices, bobs = (start_server(ready=False, **common, AUTH_TOKEN=token) for token in ("alice", "bob"))
     anybodys = rings["old"]
@@ -201,7 +207,7 @@ def test_a_state_is_its_callers(rings: dict[str, Server], start_server: StartSer
 
 
 def test_a_state_expires(start_server: StartServer) -> None:
-    """After REQUEST_STATE_SECONDS; each round has its own."""
+    """A state expires after REQUEST_STATE_SECONDS."""
     server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_SECONDS="1")
     asked = ask(server.url)
     assert accepted(asked.answer(server.url))
@@ -213,8 +219,8 @@ def test_a_state_expires(start_server: StartServer) -> None:
 
 
 @pytest.mark.needs("redis")
-def test_a_state_is_good_once(fleet_with_redis: Fleet) -> None:
-    """A transfer is confirmed once, whichever replica the confirmation is sent to again."""
+def test_a_state_is_valid_for_one_use(fleet_with_redis: Fleet) -> None:
+    """With Redis a state is valid for one use on all replicas together."""
     first, second, third = fleet_with_redis.urls
     asked, other = ask(first), ask(first)
     assert accepted(asked.answer(second))
@@ -224,8 +230,11 @@ def test_a_state_is_good_once(fleet_with_redis: Fleet) -> None:
 
 
 @pytest.mark.needs("redis")
-def test_a_refused_attempt_does_not_use_it_up(fleet_with_redis: Fleet) -> None:
-    """Or whoever gets hold of a state could take its owner's round from him."""
+def test_a_refused_attempt_does_not_use_the_state(fleet_with_redis: Fleet) -> None:
+    """A refused attempt does not use the state.
+
+    Otherwise a person who finds a state could take the round from its owner.
+    """
     first, second, third = fleet_with_redis.urls
     asked = ask(first)
     assert not accepted(asked.answer(second, arguments={"amount": 7_000}))
@@ -234,8 +243,8 @@ def test_a_refused_attempt_does_not_use_it_up(fleet_with_redis: Fleet) -> None:
 
 
 @pytest.mark.needs("redis")
-def test_what_redis_remembers_of_it_goes_by_itself(start_server: StartServer, redis_server: RedisServer) -> None:
-    """A key for each state that was used, for as long as the state could be used again; junk leaves none."""
+def test_the_redis_key_of_a_used_state_expires(start_server: StartServer, redis_server: RedisServer) -> None:
+    """Redis has a key for each used state until the state expires, and no key for an invalid state."""
     server = start_server(
         MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, REDIS_URL=redis_server.url, REQUEST_STATE_SECONDS="2"
     )
@@ -251,16 +260,19 @@ def test_what_redis_remembers_of_it_goes_by_itself(start_server: StartServer, re
     until(lambda: not remembered(), "the key is gone", 10)
 
 
-def test_without_redis_it_is_good_while_it_lives(fleet: Fleet) -> None:
-    """No replica can know what another has seen."""
+def test_without_redis_a_state_is_valid_until_it_expires(fleet: Fleet) -> None:
+    """Without Redis a state is valid more than once, because replicas cannot share the used states."""
     first, second, third = fleet.urls
     asked = ask(first)
     assert all(accepted(asked.answer(url)) for url in (second, third, second))
 
 
 @pytest.mark.needs("redis")
-def test_while_redis_is_gone_states_are_taken_unseen(start_server: StartServer, redis_server: RedisServer) -> None:
-    """A tool that works is worth more than this protection, and the log says that it is missing."""
+def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer, redis_server: RedisServer) -> None:
+    """During an outage of Redis a replica accepts states more than once and logs a warning.
+
+    A working tool is more important than this protection.
+    """
     server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_KEYS=OLD, REDIS_URL=redis_server.url)
     asked = ask(server.url)
     redis_server.kill()
@@ -273,7 +285,7 @@ def test_while_redis_is_gone_states_are_taken_unseen(start_server: StartServer, 
     until(lambda: not accepted(asked.answer(server.url)), "protection is back", 10)
 
 
-# --- What is refused at start ----------------------------------------------------------------------------------------
+# --- Invalid settings ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -289,13 +301,15 @@ def test_while_redis_is_gone_states_are_taken_unseen(start_server: StartServer, 
         ({"REDIS_URL": "hunter2"}, "REDIS_URL"),
         ({"REDIS_URL": "redis://:hunter2@localhost:port/0"}, "REDIS_URL"),
         ({"REDIS_URL": "redis://:hunter2@localhost:99999/0"}, "REDIS_URL"),
-        ({"REDIS_URL": "redis://:hunter2/3@localhost:6379/0"}, "REDIS_URL"),  # a / that should be written %2F
+        ({"REDIS_URL": "redis://:hunter2/3@localhost:6379/0"}, "REDIS_URL"),  # The / should be written %2F.
         ({"REDIS_URL": "redis://:hunter2@localhost:6379/0?socket_timeout=soon"}, "REDIS_URL"),
         ({"REDIS_URL": "redis://:hunter2@localhost:6379/0?no_such_option=1"}, "REDIS_URL"),
     ],
 )
-def test_what_cannot_be_is_refused_at_start(start_server: StartServer, settings: dict[str, str], names: str) -> None:
-    """In one line that names the variable and shows no secret; by `check` as well, which is there for that."""
+def test_invalid_settings_are_refused_at_the_start(
+    start_server: StartServer, settings: dict[str, str], names: str
+) -> None:
+    """Invalid settings stop the start and `check` with one line that names the variable and shows no secret."""
     servers = start_server(ready=False, **settings), start_server("check", ready=False, **settings)
 
     def decided(server: Server) -> bool:

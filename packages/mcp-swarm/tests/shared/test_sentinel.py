@@ -1,4 +1,4 @@
-"""URLs of Sentinels. What they do when a node is lost: `tests/deploy/test_sentinel.py`."""
+"""Tests of Sentinel URLs. `tests/deploy/test_sentinel.py` tests the loss of a node."""
 
 import subprocess
 import sys
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.slow
 
 
 def pool_of(url: str) -> SentinelConnectionPool:
-    """What a client of a URL takes its connections from."""
+    """Return the connection pool of a client for this URL."""
     pool = sentinel_client(url, socket_timeout=1.0).connection_pool
     assert isinstance(pool, SentinelConnectionPool)
     return pool
 
 
-def test_all_of_a_url_arrives() -> None:
-    """Sentinels with their ports and password, the name, and what the connections to the master need."""
+def test_every_part_of_a_url_is_used() -> None:
+    """The client uses every part of the URL: Sentinels, passwords, the service name and the connection options."""
     hosts = "s1,s2:4000,[::1],[fd00::2]:4001"
     pool = pool_of(f"redis+sentinel://me:p%2Fw@{hosts}/jobs/3?sentinel_password=q&health_check_interval=7")
     assert pool.service_name == "jobs"
@@ -38,8 +38,8 @@ def test_all_of_a_url_arrives() -> None:
     assert {each["password"] for each in sentinels} == {"q"}
 
 
-def test_tls_is_for_both() -> None:
-    """The Sentinels' connections and the master's, with a certificate of one's own."""
+def test_tls_is_used_for_sentinels_and_master() -> None:
+    """The connections to the Sentinels and to the master use TLS with the given certificate."""
     pool = pool_of("rediss+sentinel://s1/jobs?ssl_ca_certs=/ca.pem")
     assert pool.connection_class is SentinelManagedSSLConnection
     assert pool.connection_kwargs["ssl_ca_certs"] == "/ca.pem"
@@ -47,8 +47,8 @@ def test_tls_is_for_both() -> None:
 
 
 @pytest.mark.needs("redis")
-def test_a_socket_of_the_machine_is_a_redis_too(tmp_path: Path, start_server: StartServer) -> None:
-    """`unix://…`, whose connections know no keepalive of TCP."""
+def test_redis_on_a_unix_socket(tmp_path: Path, start_server: StartServer) -> None:
+    """A replica can use a Redis on a Unix socket, whose connections have no TCP keepalive."""
     at = tmp_path / "redis.sock"
     with subprocess.Popen(
         ["redis-server", "--port", "0", "--unixsocket", at, "--save", ""], stdout=subprocess.DEVNULL, cwd=tmp_path
@@ -64,8 +64,8 @@ def test_a_socket_of_the_machine_is_a_redis_too(tmp_path: Path, start_server: St
             redis.terminate()
 
 
-def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
-    """Jobs in the memory of a replica have none."""
+def test_jobs_copies_applies_only_to_redis(start_server: StartServer) -> None:
+    """JOBS_COPIES has no effect on jobs in a replica's memory."""
     server = start_server(MCP_COMPONENTS="tests.packs.working", JOBS_COPIES="1")
     reply = httpx.post(f"{server.url}/jobs", json={"job": "text_of", "params": {"length": 1}})
     assert reply.status_code == 202, reply.text
@@ -83,8 +83,8 @@ def test_copies_are_for_a_redis_only(start_server: StartServer) -> None:
         "redis+sentinel://s1/jobs?socket_timeout=long",
     ],
 )
-def test_a_url_that_is_none_is_told_at_the_start(variable: str, url: str) -> None:
-    """In one line, without its password."""
+def test_an_invalid_url_stops_the_start(variable: str, url: str) -> None:
+    """An invalid Sentinel URL stops the start with one line that does not show the password."""
     settings = {variable: url, "MCP_COMPONENTS": "tests.packs.working", "MCP_PORT": str(free_port())}
     done = run(sys.executable, "-m", "tests.sample", **settings)
     assert done.returncode != 0

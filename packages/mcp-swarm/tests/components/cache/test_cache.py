@@ -1,4 +1,4 @@
-"""Results that are kept, as callers of one replica see them."""
+"""Tests of cached results on one replica."""
 
 import itertools
 import json
@@ -14,13 +14,13 @@ from mcp_swarm.auth.key import hash_of
 from tests.calls import call, legacy, modern, text
 from tests.metrics.page import Scrape
 
-PACK = "tests.packs.kept"
+PACK = "tests.packs.cached"
 _marks = itertools.count()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that keeps little."""
+    """A replica with a small cache."""
     folder = tmp_path_factory.mktemp("kept")
     (folder / "runs").touch()
     found = Server(folder / "log", MCP_COMPONENTS=PACK, RUNS=str(folder / "runs"), CACHE_BYTES="20000")
@@ -31,23 +31,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def mark() -> str:
-    """Arguments that no other test has."""
+    """An argument that no other test uses."""
     return f"mark-{next(_marks)}"
 
 
 def given(server: Server, tool: str, mark: str, **arguments: Any) -> Any:
-    """A call's value."""
+    """Return the value of a call."""
     return call(server.url, tool, {"mark": mark, **arguments})["structuredContent"]["result"]
 
 
 def ran(server: Server, mark: str) -> int:
-    """How often a tool ran."""
+    """Return the number of runs of a tool."""
     count: int = given(server, "runs", mark)
     return count
 
 
-def test_a_result_is_given_again(server: Server, mark: str) -> None:
-    """In both protocols, in any order of arguments, with defaults or without; other arguments are another call."""
+def test_a_result_is_cached(server: Server, mark: str) -> None:
+    """A call with the same arguments gets the cached result in both protocols.
+
+    The order of the arguments and explicit defaults do not matter.
+    """
     assert given(server, "public", mark) == 1
     assert given(server, "public", mark, number=1, seconds=0) == 1
     modern_one = modern(server.url, "tools/call", {"name": "public", "arguments": {"seconds": 0, "mark": mark}})
@@ -56,22 +59,22 @@ def test_a_result_is_given_again(server: Server, mark: str) -> None:
     assert ran(server, mark) == 2
 
 
-def test_arguments_that_do_not_fit_are_refused_all_the_same(server: Server, mark: str) -> None:
-    """Before anything is looked for."""
+def test_wrong_arguments_are_refused(server: Server, mark: str) -> None:
+    """A cached tool refuses wrong arguments before it uses the cache."""
     assert given(server, "public", mark) == 1
     assert call(server.url, "public", {"mark": mark, "number": "x"})["isError"]
 
 
-def test_a_model_is_written_as_ever(server: Server, mark: str) -> None:
-    """The reply of a kept result is that of a new one, to the letter."""
+def test_a_cached_model_has_the_same_reply(server: Server, mark: str) -> None:
+    """The reply with a cached result has exactly the bytes of the first reply."""
     asked = {"name": "report", "arguments": {"mark": mark}}
     first, second = (legacy(server.url, "tools/call", asked).content for _ in range(2))
     assert first == second
     assert ran(server, mark) == 1
 
 
-def test_errors_are_not_kept(server: Server, mark: str) -> None:
-    """Nor replies, which may be some; nor what isn't JSON."""
+def test_errors_are_not_cached(server: Server, mark: str) -> None:
+    """The cache does not store errors, ToolResults, which may be errors, or values that are not JSON."""
     assert [text(call(server.url, "fails", {"mark": mark})) for _ in range(2)] == ["run 1", "run 2"]
     assert [text(call(server.url, "replies", {"mark": mark})) for _ in range(2)] == ["3", "4"]
     for _ in range(2):
@@ -80,15 +83,18 @@ def test_errors_are_not_kept(server: Server, mark: str) -> None:
 
 
 def test_a_thundering_herd_runs_the_tool_once(server: Server, mark: str) -> None:
-    """Those who come meanwhile wait for the same run."""
+    """Equal calls at the same time share one run of the tool."""
     with ThreadPoolExecutor(20) as threads:
         found = list(threads.map(lambda _: given(server, "public", mark, seconds=0.5), range(20)))
     assert set(found) == {1}
     assert ran(server, mark) == 1
 
 
-def test_a_herd_s_failure_is_everybody_s(server: Server, mark: str) -> None:
-    """Who comes later runs the tool again; and what would end the process ends a call."""
+def test_equal_calls_share_a_failure(server: Server, mark: str) -> None:
+    """Equal calls at the same time share a failure, and a later call runs the tool again.
+
+    A tool that tries to exit the process fails only its own call.
+    """
     with ThreadPoolExecutor(5) as threads:
         found = list(threads.map(lambda _: text(call(server.url, "fails", {"mark": mark, "seconds": 0.5})), range(5)))
     assert set(found) == {"run 1"}
@@ -98,22 +104,22 @@ def test_a_herd_s_failure_is_everybody_s(server: Server, mark: str) -> None:
 
 
 def test_a_tool_that_takes_too_long(server: Server, mark: str) -> None:
-    """Is told of as ever, and leaves nothing behind that others would wait for."""
+    """A cached tool that exceeds its timeout fails as usual, and later calls do not wait for the old run."""
     for expected in (1, 2):
         assert "0.3 s" in text(call(server.url, "slow", {"mark": mark}))
         assert ran(server, mark) == expected
 
 
-def test_a_stale_result_is_given_while_a_new_one_is_made(server: Server, mark: str) -> None:
-    """And goes on being given when that fails; the log tells."""
+def test_a_stale_result_is_served_during_its_renewal(server: Server, mark: str) -> None:
+    """A stale result is served during its renewal and after a failed renewal, which is logged."""
     assert given(server, "stale", mark, fail_from=3) == 1
     until(lambda: given(server, "stale", mark, fail_from=3) == 2, "it was renewed")
     until(lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3, "it was tried again")
     until(lambda: "tool 'stale': the cached result could not be renewed" in server.output, "the log tells")
 
 
-def test_memory_is_bounded(server: Server, mark: str) -> None:
-    """What wasn't asked for for longest goes first; what is larger than all of it isn't kept."""
+def test_memory_is_limited(server: Server, mark: str) -> None:
+    """The cache drops the least recently used results and does not store a result beyond its size."""
     lengths = [6_000, 6_001, 6_002, 6_003]
     for length in lengths:
         given(server, "long_text", mark, length=length)
@@ -124,8 +130,8 @@ def test_memory_is_bounded(server: Server, mark: str) -> None:
         assert given(server, "long_text", mark, length=30_000).startswith(expected)
 
 
-def test_how_calls_were_answered_is_counted(server: Server, mark: str) -> None:
-    """By tool."""
+def test_hits_and_misses_are_counted(server: Server, mark: str) -> None:
+    """The metrics count cache hits and misses per tool."""
 
     def counted(result: str) -> float:
         return Scrape(server.url).value("mcp_cache_requests_total", tool="own", result=result)
@@ -136,8 +142,8 @@ def test_how_calls_were_answered_is_counted(server: Server, mark: str) -> None:
     assert (counted("hit") - hits, counted("miss") - misses) == (2, 1)
 
 
-def test_callers_do_not_see_each_other_s_results(start_server: StartServer, tmp_path: Path) -> None:
-    """Unless the author says that they are everybody's."""
+def test_callers_do_not_share_results(start_server: StartServer, tmp_path: Path) -> None:
+    """Callers share a cached result only if the tool's author has set the scope "public"."""
     (tmp_path / "runs").touch()
     keys = tmp_path / "keys"
     made = [letter * 40 for letter in "ab"]

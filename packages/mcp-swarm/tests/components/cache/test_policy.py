@@ -1,4 +1,4 @@
-"""What an author may say of results that are kept; all else stops the start."""
+"""Tests of the cache policy that an author sets, and of invalid policies."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_policy() -> None:
-    """With defaults that are safe: a result is its caller's, and not given when it is old."""
+    """The defaults are safe: each caller has a separate result, and stale results are not served."""
     assert policy_of({"cache": {"ttl": 60}}) == CachePolicy(ttl=60.0, scope="caller", stale=0.0)
     assert policy_of({"other": 1}) is None
     assert policy_of(None) is None
@@ -34,8 +34,8 @@ def test_a_policy() -> None:
         ('@tool(meta={"cache": {"ttl": 1}})\nasync def f() -> Image: ...', "a cached tool must return a type that can"),
     ],
 )
-def test_what_cannot_be_kept_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
-    """In one line, with the function's file and line."""
+def test_an_invalid_policy_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+    """An invalid cache policy stops the start with one line that has the function's file and line."""
     imports = "from fastmcp import Context\nfrom fastmcp.tools import tool\nfrom fastmcp.utilities.types import Image\n"
     (tmp_path / "odd.py").write_text(f"{imports}{source}\n")
     done = subprocess.run(

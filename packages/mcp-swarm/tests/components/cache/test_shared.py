@@ -1,4 +1,4 @@
-"""Results that replicas share."""
+"""Tests of cached results that several replicas share."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("redis")]
 
 @pytest.fixture
 def replicas(start_server: StartServer, redis_server: RedisServer, tmp_path: Path) -> list[Server]:
-    """Three that share a Redis."""
+    """Three replicas that share a Redis."""
     (tmp_path / "runs").touch()
     settings = {"MCP_COMPONENTS": PACK, "RUNS": str(tmp_path / "runs"), "REDIS_URL": redis_server.url}
     settings |= {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
@@ -25,7 +25,7 @@ def replicas(start_server: StartServer, redis_server: RedisServer, tmp_path: Pat
 
 
 def test_replicas_share_results(replicas: list[Server], redis_server: RedisServer) -> None:
-    """One runs the tool; everything in Redis has an end."""
+    """One replica runs the tool, all replicas use its result, and each key in Redis expires."""
     assert [given(each, "public", "a") for each in replicas] == [1, 1, 1]
     assert ran(replicas[0], "a") == 1
     with Redis.from_url(redis_server.url) as redis:
@@ -35,7 +35,7 @@ def test_replicas_share_results(replicas: list[Server], redis_server: RedisServe
 
 
 def test_a_thundering_herd_on_all_replicas_runs_the_tool_once(replicas: list[Server]) -> None:
-    """However many come at once, wherever."""
+    """Equal calls at the same time on all replicas share one run of the tool."""
     with ThreadPoolExecutor(30) as threads:
         found = list(threads.map(lambda n: given(replicas[n % 3], "public", "herd", seconds=0.5), range(30)))
     assert set(found) == {1}
@@ -43,7 +43,7 @@ def test_a_thundering_herd_on_all_replicas_runs_the_tool_once(replicas: list[Ser
 
 
 def test_without_redis_tools_run(replicas: list[Server], redis_server: RedisServer) -> None:
-    """Straight through, each replica for itself, until Redis is back."""
+    """Without Redis each replica runs the tool itself until Redis is back."""
     redis_server.kill()
     assert [given(each, "public", "c") for each in replicas] == [1, 2, 3]
     assert [given(each, "public", "c") for each in replicas] == [1, 2, 3]
@@ -60,8 +60,8 @@ def test_without_redis_tools_run(replicas: list[Server], redis_server: RedisServ
     until(shared, "results are shared again")
 
 
-def test_what_another_version_kept_is_no_result(replicas: list[Server], redis_server: RedisServer) -> None:
-    """A value of another type, or what is no entry at all: the tool runs."""
+def test_an_unreadable_entry_is_ignored(replicas: list[Server], redis_server: RedisServer) -> None:
+    """A cache entry of another type or format, for example from another version, is ignored and the tool runs."""
     assert given(replicas[0], "public", "d") == 1
     with Redis.from_url(redis_server.url) as redis:
         (key,) = redis.keys("*:cache:*")

@@ -1,1 +1,1 @@
-"""The components that the official MCP conformance suite asks of a server."""
+"""The components that the official MCP conformance suite requires of a server."""

@@ -1,4 +1,4 @@
-"""The least picture and the least sound."""
+"""A minimal image and a minimal sound."""
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
 """One red pixel, in base64."""

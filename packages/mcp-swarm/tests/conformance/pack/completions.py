@@ -1,4 +1,4 @@
-"""The values that an argument may have."""
+"""Completions of an argument."""
 
 from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 

@@ -1,4 +1,4 @@
-"""Tools that say that something changed."""
+"""Tools that publish change events."""
 
 from fastmcp.tools import tool
 from mcp.shared.subscriptions import PromptsListChanged, ToolsListChanged
@@ -8,13 +8,13 @@ from mcp_swarm.shared.publish import publish
 
 @tool
 async def test_trigger_prompt_change() -> str:
-    """Tell all subscribers that the list of prompts changed."""
+    """Notify all subscribers that the list of prompts has changed."""
     await publish(PromptsListChanged())
     return "Told."
 
 
 @tool
 async def test_trigger_tool_change() -> str:
-    """Tell all subscribers that the list of tools changed."""
+    """Notify all subscribers that the list of tools has changed."""
     await publish(ToolsListChanged())
     return "Told."

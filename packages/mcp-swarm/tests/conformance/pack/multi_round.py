@@ -1,4 +1,7 @@
-"""Tools and a prompt that ask by their result, and are called again with the answers (2026-07-28)."""
+"""Tools and a prompt with several rounds (2026-07-28).
+
+They return questions as their result, and the client calls them again with the answers.
+"""
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
@@ -22,27 +25,27 @@ from mcp_types import (
 
 @tool
 async def test_input_required_result_elicitation(ctx: Context) -> str | InputRequiredResult:
-    """Ask for a name, and greet."""
+    """Ask for a name and return a greeting."""
     name = _answered(ctx, "user_name", "name")
     return f"Hello, {name}!" if name else _ask(user_name=_form("What is your name?", name="string"))
 
 
 @tool
 async def test_input_required_result_sampling(ctx: Context) -> str | InputRequiredResult:
-    """Ask the client's model, and repeat what it said."""
+    """Ask the client's model and return its answer."""
     said = _sampled(ctx, "capital_question")
     return said or _ask(capital_question=_sample("What is the capital of France?", 100))
 
 
 @tool
 async def test_input_required_result_list_roots(ctx: Context) -> str | InputRequiredResult:
-    """Ask for the client's roots, and list them."""
+    """Ask for the client's roots and return them."""
     return _roots(ctx, "client_roots") or _ask(client_roots=ListRootsRequest())
 
 
 @tool
 async def test_input_required_result_request_state(ctx: Context) -> str | InputRequiredResult:
-    """Ask for a confirmation, and say whether the state came back with it."""
+    """Ask for a confirmation and check that the request state comes back with the answer."""
     if _answered(ctx, "confirm", "ok") is not None and ctx.request_state == "asked":
         return "state-ok"
     return _ask("asked", confirm=_form("Please confirm", ok="boolean"))
@@ -50,7 +53,7 @@ async def test_input_required_result_request_state(ctx: Context) -> str | InputR
 
 @tool
 async def test_input_required_result_tampered_state(ctx: Context) -> str | InputRequiredResult:
-    """Ask for a confirmation, with a state that the client must not change."""
+    """Ask for a confirmation with a request state that the client must not change."""
     if _answered(ctx, "confirm", "ok") is not None and ctx.request_state == "untouched":
         return "state-ok"
     return _ask("untouched", confirm=_form("Please confirm", ok="boolean"))
@@ -58,7 +61,7 @@ async def test_input_required_result_tampered_state(ctx: Context) -> str | Input
 
 @tool
 async def test_input_required_result_multiple_inputs(ctx: Context) -> str | InputRequiredResult:
-    """Ask three things at once."""
+    """Ask three questions in one round."""
     name, greeting = _answered(ctx, "user_name", "name"), _sampled(ctx, "greeting")
     roots = _roots(ctx, "client_roots")
     if name and greeting and roots and ctx.request_state == "asked":
@@ -73,7 +76,7 @@ async def test_input_required_result_multiple_inputs(ctx: Context) -> str | Inpu
 
 @tool
 async def test_input_required_result_multi_round(ctx: Context) -> str | InputRequiredResult:
-    """Ask for a name, then for a colour; the name waits in the state."""
+    """Ask for a name, then for a colour. The request state carries the name."""
     name, color = _answered(ctx, "step1", "name"), _answered(ctx, "step2", "color")
     if ctx.request_state and color:
         return f"{ctx.request_state.removeprefix('name=')} likes {color}."
@@ -84,7 +87,7 @@ async def test_input_required_result_multi_round(ctx: Context) -> str | InputReq
 
 @tool
 async def test_input_required_result_capabilities(ctx: Context) -> str | InputRequiredResult:
-    """Ask only what the client says that it can answer."""
+    """Ask only the questions that the client can answer by its capabilities."""
     if ctx.input_responses:
         return f"Answered: {', '.join(sorted(ctx.input_responses))}"
     can = ctx.session.client_capabilities
@@ -100,7 +103,7 @@ async def test_input_required_result_capabilities(ctx: Context) -> str | InputRe
 
 @tool
 async def test_streaming_elicitation(ctx: Context) -> str | InputRequiredResult:
-    """Report progress, then ask; never by a request of its own."""
+    """Report progress, then ask by the result instead of a separate request."""
     await ctx.report_progress(1, 2)
     name = _answered(ctx, "user_name", "name")
     return f"Hello, {name}!" if name else _ask(user_name=_form("What is your name?", name="string"))
@@ -108,7 +111,7 @@ async def test_streaming_elicitation(ctx: Context) -> str | InputRequiredResult:
 
 @prompt
 async def test_input_required_result_prompt(ctx: Context) -> str | InputRequiredResult:
-    """Ask for a context, and make a prompt of it."""
+    """Ask for a context and return a prompt with it."""
     context = _answered(ctx, "user_context", "context")
     if context:
         return f"Use this context: {context}"
@@ -131,13 +134,13 @@ def _sample(text: str, max_tokens: int) -> CreateMessageRequest:
 
 
 def _answered(ctx: Context, key: str, field: str) -> object:
-    """What the user entered into a form's field; None without an accepted form."""
+    """Return the user's value of a form's field, or None without an accepted form."""
     answer = (ctx.input_responses or {}).get(key)
     return (answer.content or {}).get(field) if isinstance(answer, ElicitResult) else None
 
 
 def _sampled(ctx: Context, key: str) -> str:
-    """What the model said; nothing without an answer."""
+    """Return the model's answer, or an empty string without an answer."""
     answer = (ctx.input_responses or {}).get(key)
     if isinstance(answer, CreateMessageResult) and isinstance(answer.content, TextContent):
         return answer.content.text
@@ -145,6 +148,6 @@ def _sampled(ctx: Context, key: str) -> str:
 
 
 def _roots(ctx: Context, key: str) -> str:
-    """The client's roots; nothing without an answer."""
+    """Return the client's roots, or an empty string without an answer."""
     answer = (ctx.input_responses or {}).get(key)
     return ", ".join(str(root.uri) for root in answer.roots) if isinstance(answer, ListRootsResult) else ""

@@ -1,4 +1,4 @@
-"""Prompts: without and with arguments, with a resource, with a picture."""
+"""Prompts without and with arguments, with a resource and with an image."""
 
 from fastmcp.prompts import Message, prompt
 from mcp_types import EmbeddedResource, ImageContent, TextResourceContents
@@ -8,19 +8,19 @@ from tests.conformance.pack._media import PNG
 
 @prompt
 async def test_simple_prompt() -> str:
-    """Give a text."""
+    """Return a text."""
     return "This is a simple prompt for testing."
 
 
 @prompt
 async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
-    """Give a text with both arguments in it."""
+    """Return a text that contains both arguments."""
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
 @prompt
 async def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:  # noqa: N803  # the suite's name
-    """Give a resource, and a text about it."""
+    """Return a resource and a text about it."""
     text = "Embedded resource content for testing."
     contents = TextResourceContents(uri=resourceUri, mime_type="text/plain", text=text)
     return [
@@ -31,7 +31,7 @@ async def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:
 
 @prompt
 async def test_prompt_with_image() -> list[Message]:
-    """Give a picture, and a text about it."""
+    """Return an image and a text about it."""
     return [
         Message(ImageContent(type="image", data=PNG, mime_type="image/png")),
         Message("Please analyze the image above."),

@@ -1,4 +1,4 @@
-"""Resources: a text, a picture, a template, and one that is watched."""
+"""Resources: a text, an image, a template and a resource for subscriptions."""
 
 import base64
 import json
@@ -10,23 +10,23 @@ from tests.conformance.pack._media import PNG
 
 @resource("test://static-text", mime_type="text/plain")
 async def static_text() -> str:
-    """Read a text."""
+    """Return a text."""
     return "This is the content of the static text resource."
 
 
 @resource("test://static-binary", mime_type="image/png")
 async def static_binary() -> bytes:
-    """Read a picture."""
+    """Return an image."""
     return base64.b64decode(PNG)
 
 
 @resource("test://template/{id}/data", mime_type="application/json")
 async def template_data(id: str) -> str:  # noqa: A002  # the suite's name
-    """Read what the URI names."""
+    """Return the data that the URI names."""
     return json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
 
 
 @resource("test://watched-resource", mime_type="text/plain")
 async def watched_resource() -> str:
-    """Read what clients subscribe to."""
+    """Return a text. Clients can subscribe to this resource."""
     return "This is the content of the watched resource."

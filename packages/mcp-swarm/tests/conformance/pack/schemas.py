@@ -1,4 +1,4 @@
-"""Tools whose input schemas hold more than types."""
+"""Tools whose input schemas contain more than types."""
 
 from typing import Annotated, Any
 
@@ -37,7 +37,7 @@ async def _reach(
     phone: str = "",
     email: str = "",
 ) -> str:
-    """Say how somebody is reached."""
+    """Return how to reach a person."""
     return f"{name} {address or ''} {contactMethod}: {phone or email}"
 
 

@@ -1,4 +1,4 @@
-"""Tools that ask the client in the middle of a call (handshake protocol, with a session)."""
+"""Tools that send requests to the client during a call (handshake protocol with a session)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from mcp_types import SamplingMessage, TextContent
 
 @tool
 async def test_sampling(prompt: str, ctx: Context) -> str:
-    """Have the client's model answer a prompt."""
+    """Ask the client's model to answer a prompt."""
     question = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
     answer = await ctx.session.create_message([question], max_tokens=100, related_request_id=ctx.request_id)
     return f"LLM response: {answer.content.text if isinstance(answer.content, TextContent) else answer.content}"
@@ -40,7 +40,7 @@ async def test_elicitation_sep1034_defaults(ctx: Context) -> str:
 
 @tool
 async def test_elicitation_sep1330_enums(ctx: Context) -> str:
-    """Ask with each of the five forms of a choice."""
+    """Ask with each of the five forms of an enum."""
     plain = ["option1", "option2", "option3"]
     titled = [
         {"const": f"value{n}", "title": f"{word} Option"} for n, word in enumerate(("First", "Second", "Third"), 1)

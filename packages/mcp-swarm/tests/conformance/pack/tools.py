@@ -1,4 +1,4 @@
-"""Tools that answer on their own: each kind of content, an error, log messages, progress."""
+"""Tools that need no answer from the client: each kind of content, an error, log messages, progress."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def test_simple_text() -> str:
 
 @tool
 async def test_image_content() -> ImageContent:
-    """Return a picture."""
+    """Return an image."""
     return ImageContent(type="image", data=PNG, mime_type="image/png")
 
 
@@ -45,7 +45,7 @@ async def test_embedded_resource() -> EmbeddedResource:
 
 @tool
 async def test_multiple_content_types() -> list[ContentBlock]:
-    """Return a text, a picture and a resource."""
+    """Return a text, an image and a resource."""
     return [
         TextContent(type="text", text="Multiple content types test:"),
         ImageContent(type="image", data=PNG, mime_type="image/png"),
@@ -55,7 +55,7 @@ async def test_multiple_content_types() -> list[ContentBlock]:
 
 @tool
 async def test_error_handling() -> str:
-    """Fail, and say so."""
+    """Fail with an error message."""
     raise ToolError("This tool intentionally returns an error for testing")
 
 
@@ -72,7 +72,7 @@ async def test_tool_with_logging(ctx: Context) -> str:
 
 @tool
 async def test_logging_tool(ctx: Context) -> str:
-    """Log a message that only a caller who gave a log level may get."""
+    """Log a message. Only a client that has requested a log level may receive it."""
     await ctx.info("This message is for callers that asked for messages")
     return "One message was logged."
 
@@ -90,7 +90,7 @@ async def test_tool_with_progress(ctx: Context) -> str:
 
 @tool
 async def test_missing_capability(ctx: Context) -> str:
-    """Refuse callers that don't declare sampling."""
+    """Refuse a client that does not declare sampling."""
     capabilities = ctx.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         raise MCPError(
@@ -101,7 +101,7 @@ async def test_missing_capability(ctx: Context) -> str:
 
 @tool
 async def test_reconnection(ctx: Context) -> str:
-    """End the reply's stream early; a client with a session fetches the result with a second request."""
+    """Close the reply's stream early. A client with a session fetches the result with a second request."""
     await ctx.close_sse_stream()
     await asyncio.sleep(0.1)
     return "This came after the reconnection."

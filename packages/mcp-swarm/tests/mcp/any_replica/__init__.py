@@ -1,1 +1,1 @@
-"""Every request of a conversation may come to another replica."""
+"""Tests of conversations in which each request may reach a different replica."""

@@ -1,4 +1,4 @@
-"""A replica that is alone."""
+"""A replica without other replicas."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.replicas import (
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
-    """A single replica without Redis, by its JSON_RESPONSE."""
+    """A single replica without Redis for each value of JSON_RESPONSE."""
     folder = tmp_path_factory.mktemp("alone")
     servers = {
         mode: Server(folder / mode, MCP_COMPONENTS=PACKS, JSON_RESPONSE=mode) for mode in ("auto", "true", "false")

@@ -1,4 +1,4 @@
-"""Listeners to what happens."""
+"""Helpers that subscribe to events."""
 
 import contextlib
 import threading
@@ -19,7 +19,7 @@ IN_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 @contextlib.contextmanager
 def listening(server: Server, wanted: dict[str, Any]) -> Iterator[Iterator[dict[str, Any]]]:
-    """Listen at a replica; gives the messages after the acknowledgement."""
+    """Subscribe to events at a replica. Yields the messages after the acknowledgement."""
     with streaming(server.url, asking("stateless", "subscriptions/listen", {"notifications": wanted})) as stream:
         reply, events = stream
         assert reply.headers["content-type"] == "text/event-stream", reply.read()
@@ -31,7 +31,7 @@ def listening(server: Server, wanted: dict[str, Any]) -> Iterator[Iterator[dict[
 
 
 def hears(events: Iterator[dict[str, Any]]) -> list[str]:
-    """Start to note, in a thread, what a listener hears; returns the growing list."""
+    """Collect the events of a subscription in a thread. Return the list that grows."""
     heard: list[str] = []
 
     def note() -> None:

@@ -1,4 +1,4 @@
-"""Calls of several rounds."""
+"""A helper that makes calls of several rounds."""
 
 from typing import Any
 
@@ -22,7 +22,10 @@ ANSWERS = {"elicitation/create": FORM, "sampling/createMessage": MODEL, "roots/l
 
 
 def rounds(urls: list[str], method: str, params: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Answer what is asked, each round at the next of `urls`; returns the last result and how many rounds it took."""
+    """Answer the questions of a component, each round at the next of `urls`.
+
+    Returns the last result and the number of rounds.
+    """
     asked = dict(params)
     for number in range(10):
         reply = modern(urls[number % len(urls)], method, asked)

@@ -1,4 +1,4 @@
-"""Nothing of one caller's is for another who shares nothing with it."""
+"""Tests that callers without a common session do not affect each other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,10 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 def test_a_log_level_silences_nobody_else(fleet: Fleet) -> None:
-    """FastMCP keeps one level for all who come without a session."""
+    """A client that sets a log level does not silence the messages to other clients.
+
+    FastMCP stores one log level for all clients without a session.
+    """
     for replica in fleet.replicas:
         for level in ("emergency", "error"):
             assert legacy(replica.url, "logging/setLevel", {"level": level}).json()["result"] == {}
@@ -30,7 +33,7 @@ Send = Callable[[str, str, dict[str, Any]], str]
 
 
 def in_session(session: str, path: str) -> Send:
-    """What calls a tool with a session id of the caller's choice, and gives the text of its result."""
+    """Return a function that calls a tool with this session id and returns the text of the result."""
     meta = FULL if path == "full" else {}
 
     def send(url: str, tool: str, arguments: dict[str, Any]) -> str:
@@ -45,8 +48,11 @@ def in_session(session: str, path: str) -> Send:
 
 
 @pytest.mark.parametrize("path", ["fast", "full"])
-def test_a_session_id_reads_nobody_elses_state(fleet: Fleet, path: str) -> None:
-    """Who names another's session isn't that other: no replica has issued an id that could prove it."""
+def test_a_foreign_session_id_reads_no_state(fleet: Fleet, path: str) -> None:
+    """A client that names another client's session id cannot read the state of that session.
+
+    Without sessions no replica issues an id, so an id proves nothing.
+    """
     send = in_session("alice", path)
     for replica in fleet.replicas:
         assert send(replica.url, "remember", {"value": "secret"}) == "secret"
@@ -55,16 +61,16 @@ def test_a_session_id_reads_nobody_elses_state(fleet: Fleet, path: str) -> None:
         assert text(call(replica.url, "recall")) == "None"
 
 
-def test_nor_does_it_in_the_sdks_own_mode(alone: dict[str, Server]) -> None:
-    """JSON_RESPONSE=false without sessions."""
+def test_a_foreign_session_id_reads_no_state_in_sdk_mode(alone: dict[str, Server]) -> None:
+    """With JSON_RESPONSE=false and without sessions a session id cannot read the state either."""
     server = alone["false"]
     send = in_session("alice", "fast")
     assert send(server.url, "remember", {"value": "secret"}) == "secret"
     assert send(server.url, "recall", {}) == "None"
 
 
-def test_a_log_level_silences_nobody_else_in_the_sdks_own_mode(alone: dict[str, Server]) -> None:
-    """JSON_RESPONSE=false is no excuse."""
+def test_a_log_level_silences_nobody_else_in_sdk_mode(alone: dict[str, Server]) -> None:
+    """With JSON_RESPONSE=false a client that sets a log level does not silence other clients either."""
     server = alone["false"]
     with streaming(server.url, asking("handshake", "logging/setLevel", {"level": "emergency"})) as (reply, _):
         assert reply.status_code == 200

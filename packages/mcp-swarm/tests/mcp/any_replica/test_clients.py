@@ -1,4 +1,4 @@
-"""The clients that people use hold a conversation with a fleet."""
+"""Tests of the MCP SDK's client and FastMCP's client with several replicas."""
 
 import asyncio
 from typing import Any
@@ -32,22 +32,22 @@ from tests.replicas import (
 
 
 async def _elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    """A user who answers every form with the same."""
+    """Answer every form with the same values, as a user."""
     return ElicitResult(action="accept", content={"name": "Ada", "color": "blue", "ok": True})
 
 
 async def _sample(context: ClientRequestContext, params: CreateMessageRequestParams) -> CreateMessageResult:
-    """A model that says the same to everything."""
+    """Answer every prompt with the same text, as a model."""
     return CreateMessageResult(role="assistant", content=TextContent(type="text", text="Paris"), model="test")
 
 
 async def _roots(context: ClientRequestContext) -> ListRootsResult:
-    """A client with one folder."""
+    """Return one folder, as a client."""
     return ListRootsResult(roots=[Root(uri=FileUrl("file:///work"))])
 
 
 def said(result: CallToolResult) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
@@ -56,7 +56,7 @@ def said(result: CallToolResult) -> str:
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
 @pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
-    """Lists, calls, reads, prompts, completions, progress, log messages, questions: through all replicas."""
+    """The SDK's client can use every kind of request while its requests go to all replicas."""
     served: set[str] = set()
     reports: list[float] = []
     logged: list[LoggingMessageNotificationParams] = []
@@ -111,7 +111,7 @@ def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
 def test_fastmcps_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
-    """It is what most people write against."""
+    """FastMCP's client can use tools, resources and prompts while its requests go to all replicas."""
     served: set[str] = set()
 
     async def note(response: httpx2.Response) -> None:

@@ -1,4 +1,4 @@
-"""One conversation, each of its requests answered by another replica."""
+"""Tests of one conversation in which a different replica answers each request."""
 
 import itertools
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 def conversation(url: str, family: Family, **headers: str) -> Iterator[httpx.Response]:
-    """A request of each kind."""
+    """Send a request of each kind and yield the replies."""
     send = legacy if family == "handshake" else modern
     reference = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
     for method, params in (
@@ -38,7 +38,7 @@ def conversation(url: str, family: Family, **headers: str) -> Iterator[httpx.Res
 
 
 def check(replies: list[httpx.Response]) -> None:
-    """All are results, none names a session, and no two in a row are from the same replica."""
+    """Check that all replies are results without a session and that no replica answers two requests in a row."""
     for reply in replies:
         assert reply.status_code == 200, reply.text
         assert "result" in reply.json()
@@ -50,7 +50,7 @@ def check(replies: list[httpx.Response]) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_handshake_holds_on_every_replica(fleet: Fleet, version: str) -> None:
-    """The replica that shook hands isn't the one that is asked then."""
+    """All replicas serve a client after its handshake with one of them."""
     opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
     assert opened.json()["result"]["protocolVersion"] == version
     spoken = {"MCP-Protocol-Version": version}
@@ -62,14 +62,20 @@ def test_a_handshake_holds_on_every_replica(fleet: Fleet, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "2026-07-28", "1.0", ""])
-def test_another_version_is_answered_with_the_newest_of_the_era(fleet: Fleet, version: str) -> None:
-    """The client decides then whether it can live with it (lifecycle, "Version Negotiation")."""
+def test_an_unknown_version_gets_the_newest_handshake_version(fleet: Fleet, version: str) -> None:
+    """A replica answers an unsupported version with the newest version of the handshake protocol.
+
+    The client then decides if it supports that version (MCP specification, lifecycle, "Version Negotiation").
+    """
     opened = legacy(fleet.url, "initialize", {"protocolVersion": version, **CLIENT})
     assert opened.json()["result"]["protocolVersion"] == "2025-11-25"
 
 
 def test_the_handshake_promises_no_notifications(fleet: Fleet) -> None:
-    """There is no stream on which the handshake protocol could hear of a change, since there is no session."""
+    """The handshake announces no change notifications.
+
+    Without a session there is no stream that could carry them.
+    """
     opened = legacy(fleet.url, "initialize", {"protocolVersion": "2025-11-25", **CLIENT})
     capabilities = opened.json()["result"]["capabilities"]
     promised = {kind for kind in ("tools", "prompts", "resources") if capabilities[kind].get("listChanged")}
@@ -79,10 +85,13 @@ def test_the_handshake_promises_no_notifications(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("session", ["made-up", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "!", "x" * 4000])
 def test_a_session_id_of_another_server_is_not_refused(fleet: Fleet, session: str) -> None:
-    """Clients keep theirs when a server is replaced by this one."""
+    """A replica ignores a session id of another server.
+
+    A client keeps its session id when this server replaces the other server.
+    """
     check(list(conversation(fleet.url, "handshake", **{"Mcp-Session-Id": session})))
 
 
-def test_the_stateless_era_needs_no_replica_twice(fleet: Fleet) -> None:
-    """Nor a first one."""
+def test_the_stateless_protocol_needs_no_replica_twice(fleet: Fleet) -> None:
+    """With the stateless protocol, any replica can answer the first request and every later request."""
     check([modern(fleet.url, "server/discover"), *conversation(fleet.url, "stateless")])

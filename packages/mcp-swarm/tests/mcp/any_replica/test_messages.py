@@ -1,4 +1,4 @@
-"""What a tool says while it runs, to callers who take an event stream."""
+"""Tests of the messages that a tool sends to its client while it runs."""
 
 from typing import Any, get_args
 
@@ -20,15 +20,15 @@ LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 def waiting_call(family: Family, tool: str, key: str) -> dict[str, Any]:
-    """A call of a tool that says something, and then waits until it is released."""
+    """Return a call of a tool that sends a message and then waits until another call releases it."""
     params = {"name": tool, "arguments": {"key": key}}
     if tool == "report_and_wait":
         return asking(family, "tools/call", params, progressToken="token")
     return asking(family, "tools/call", params, **({LOG_LEVEL: "info"} if family == "stateless" else {}))
 
 
-def check_said(message: dict[str, Any], tool: str, key: str) -> None:
-    """It is what the tool said before it began to wait."""
+def check_message(message: dict[str, Any], tool: str, key: str) -> None:
+    """Check that a message is the message that the tool sent before it began to wait."""
     params = message["params"]
     if tool == "report_and_wait":
         assert message["method"] == "notifications/progress"
@@ -42,13 +42,13 @@ def check_said(message: dict[str, Any], tool: str, key: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("tool", ["report_and_wait", "log_and_wait"])
-def test_what_a_tool_says_arrives_while_it_runs(fleet: Fleet, family: Family, tool: str) -> None:
-    """The message is here, and the call goes on until a second request ends it."""
+def test_messages_of_a_tool_arrive_while_it_runs(fleet: Fleet, family: Family, tool: str) -> None:
+    """A client that accepts event streams receives a tool's message while the call still runs."""
     key = f"{family} {tool}"
     with streaming(fleet.url, waiting_call(family, tool, key)) as (reply, events):
         assert reply.headers["content-type"] == "text/event-stream"
         replica = fleet.named(reply.headers["x-served-by"])
-        check_said(next(events), tool, key)
+        check_message(next(events), tool, key)
         assert text(call(replica.url, "fate", {"key": key})) == "waiting"
         call(replica.url, "release", {"key": key})
         last = next(events)
@@ -58,8 +58,8 @@ def test_what_a_tool_says_arrives_while_it_runs(fleet: Fleet, family: Family, to
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_who_takes_no_stream_gets_json(fleet: Fleet, family: Family) -> None:
-    """What the tool said is dropped."""
+def test_a_client_that_accepts_no_stream_gets_json(fleet: Fleet, family: Family) -> None:
+    """A client that does not accept event streams gets a JSON reply without the tool's messages."""
     for tool in ("test_tool_with_progress", "test_tool_with_logging"):
         meta = {"progressToken": "token"} | ({LOG_LEVEL: "info"} if family == "stateless" else {})
         asked = asking(family, "tools/call", {"name": tool, "arguments": {}}, **meta)
@@ -71,8 +71,8 @@ def test_who_takes_no_stream_gets_json(fleet: Fleet, family: Family) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("method", ["tools/call", "tools/list", "resources/read", "prompts/get"])
-def test_who_says_nothing_answers_json(fleet: Fleet, family: Family, method: str) -> None:
-    """Also to those who would take a stream, and gave a token for progress."""
+def test_a_component_without_messages_answers_json(fleet: Fleet, family: Family, method: str) -> None:
+    """A component that sends no messages gives a JSON reply, even to a client that accepts event streams."""
     all_params: dict[str, dict[str, Any]] = {
         "tools/call": {"name": "echo", "arguments": {"message": "hello"}},
         "tools/list": {},
@@ -84,8 +84,8 @@ def test_who_says_nothing_answers_json(fleet: Fleet, family: Family, method: str
         assert "result" in httpx.Response(200, content=reply.read()).json()
 
 
-def test_a_message_needs_a_level_in_the_stateless_era(fleet: Fleet) -> None:
-    """Without one in the request's envelope there are none, and so no stream."""
+def test_log_messages_need_a_level_in_the_stateless_protocol(fleet: Fleet) -> None:
+    """With the stateless protocol, a request without a log level gets no log messages and no stream."""
     asked = asking("stateless", "tools/call", {"name": "test_tool_with_logging", "arguments": {}})
     with streaming(fleet.url, asked) as (reply, _):
         assert reply.headers["content-type"] == "application/json"
@@ -96,13 +96,13 @@ def test_a_message_needs_a_level_in_the_stateless_era(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_progress_needs_a_token(fleet: Fleet, family: Family) -> None:
-    """As the protocol says; without one there is no stream."""
+    """A request without a progress token gets no progress messages and no stream."""
     with streaming(fleet.url, asking(family, "tools/call", {"name": "test_tool_with_progress"})) as (reply, _):
         assert reply.headers["content-type"] == "application/json"
 
 
-def test_json_always(alone: dict[str, Server]) -> None:
-    """JSON_RESPONSE=true: whatever a caller takes and a tool says. A subscription is a stream all the same."""
+def test_json_response_true_sends_only_json(alone: dict[str, Server]) -> None:
+    """With JSON_RESPONSE=true every reply to a call is JSON. A subscription still gets an event stream."""
     server = alone["true"]
     for family in FAMILIES:
         for tool in ("test_tool_with_progress", "test_tool_with_logging"):
@@ -114,8 +114,11 @@ def test_json_always(alone: dict[str, Server]) -> None:
         assert next(events)["method"] == "notifications/tools/list_changed"
 
 
-def test_the_sdks_own_behaviour(alone: dict[str, Server]) -> None:
-    """JSON_RESPONSE=false: the handshake protocol's replies are streams always, and callers have to take them."""
+def test_json_response_false_always_streams(alone: dict[str, Server]) -> None:
+    """With JSON_RESPONSE=false every reply of the handshake protocol is an event stream.
+
+    A client that does not accept event streams gets 406.
+    """
     server = alone["false"]
     with streaming(server.url, asking("handshake", "tools/list")) as (reply, events):
         assert reply.headers["content-type"] == "text/event-stream"
@@ -123,7 +126,7 @@ def test_the_sdks_own_behaviour(alone: dict[str, Server]) -> None:
     assert legacy(server.url, "tools/list").status_code == 406
     for family in FAMILIES:
         with streaming(server.url, waiting_call(family, "report_and_wait", family)) as (_, events):
-            check_said(next(events), "report_and_wait", family)
+            check_message(next(events), "report_and_wait", family)
             with streaming(server.url, asking(family, "tools/call", {"name": "release", "arguments": {"key": family}})):
                 pass
             assert text(next(events)["result"]) == family

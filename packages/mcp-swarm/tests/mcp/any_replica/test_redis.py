@@ -1,4 +1,4 @@
-"""Redis comes and goes under a fleet that is being used."""
+"""Tests of a failure and a restart of Redis while clients use the replicas."""
 
 from pathlib import Path
 
@@ -19,7 +19,10 @@ from tests.replicas import (
 
 @pytest.mark.needs("redis")
 def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Path) -> None:
-    """Calls go on without it, listeners hear what happens on their own replica, and then everything again."""
+    """Without Redis, calls still succeed and listeners receive the events of their own replica.
+
+    When Redis is back, listeners receive the events of all replicas again.
+    """
     with running(tmp_path, 2, MCP_COMPONENTS=PACKS, REDIS_URL=redis_server.url) as fleet:
         first, second = fleet.replicas
         with listening(first, ALL_LISTS) as here, listening(second, ALL_LISTS) as there:
@@ -55,7 +58,7 @@ def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Pa
 
 @pytest.mark.needs("redis")
 def test_replicas_may_start_before_redis(redis_server: RedisServer, tmp_path: Path) -> None:
-    """A node that boots starts its services in any order."""
+    """A replica can start before Redis, because a booting node starts its services in any order."""
     redis_server.kill()
     with running(tmp_path, 2, MCP_COMPONENTS=PACKS, REDIS_URL=redis_server.url) as fleet:
         first, second = fleet.replicas
@@ -67,7 +70,7 @@ def test_replicas_may_start_before_redis(redis_server: RedisServer, tmp_path: Pa
 
 @pytest.mark.needs("redis")
 def test_a_call_does_not_wait_long_for_a_redis_that_is_gone(redis_server: RedisServer, tmp_path: Path) -> None:
-    """A round more or less late is nothing; one that takes ten seconds looks like a hang to an agent."""
+    """Without Redis a call takes less than 3 seconds. A call of ten seconds would look like a hang to an agent."""
     with running(tmp_path, 1, MCP_COMPONENTS=PACKS, REDIS_URL=redis_server.url) as fleet:
         redis_server.kill()
         for _ in range(3):

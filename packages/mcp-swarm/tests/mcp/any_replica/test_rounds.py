@@ -1,4 +1,4 @@
-"""A call of several rounds, each of which may come to another replica."""
+"""Tests of calls with several rounds in which each round may reach a different replica."""
 
 import pytest
 
@@ -11,7 +11,10 @@ from tests.replicas import (
 
 @pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
 def test_a_tool_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet, tool: str, answer: str) -> None:
-    """Nothing of the first round is left on its replica."""
+    """One replica asks a tool's question and another replica continues the call.
+
+    The first replica keeps no state of the call.
+    """
     result, count = rounds(fleet.urls, "tools/call", {"name": tool, "arguments": {}})
     assert text(result) == answer
     assert count == (3 if tool.endswith("multi_round") else 2)
@@ -19,14 +22,14 @@ def test_a_tool_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet, tool:
 
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
-def test_so_it_does_with_redis(fleet_with_redis: Fleet, tool: str, answer: str) -> None:
-    """Where each state is good for one use."""
+def test_a_tool_continues_on_another_replica_with_redis(fleet_with_redis: Fleet, tool: str, answer: str) -> None:
+    """With Redis, where each request state is valid for one use, another replica can also continue the call."""
     result, _ = rounds(fleet_with_redis.urls, "tools/call", {"name": tool, "arguments": {}})
     assert text(result) == answer
 
 
 def test_a_prompt_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet) -> None:
-    """As a tool does."""
+    """One replica asks a prompt's question and another replica continues the request."""
     result, count = rounds(fleet.urls, "prompts/get", {"name": "test_input_required_result_prompt"})
     assert result["messages"][0]["content"]["text"] == "Use this context: tea"
     assert count == 2

@@ -1,4 +1,4 @@
-"""Listeners hear what happens on any replica, and hold up no shutdown."""
+"""Tests of subscriptions: events of all replicas, and the end of subscriptions at a shutdown."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ from tests.replicas import (
 
 
 def offered(server: Server) -> dict[str, bool]:
-    """What `server/discover` says of subscriptions."""
+    """Return the change notifications that `server/discover` announces."""
     said = modern(server.url, "server/discover").json()["result"]["capabilities"]
     lists = {kind: bool(said[kind].get("listChanged")) for kind in ("tools", "prompts", "resources")}
     return {**lists, "subscribe": bool(said["resources"].get("subscribe"))}
@@ -30,7 +30,10 @@ def offered(server: Server) -> dict[str, bool]:
 
 @pytest.mark.needs("redis")
 def test_a_listener_on_one_replica_hears_what_happens_on_another(fleet_with_redis: Fleet) -> None:
-    """Each event once, of what it asked for and of nothing else."""
+    """With Redis, a listener receives each event of every replica once.
+
+    The listener receives no events that it did not ask for.
+    """
     first, second, third = fleet_with_redis.replicas
     uris = ["orders://today", "orders://tomorrow"]
     with (
@@ -55,8 +58,8 @@ def test_a_listener_on_one_replica_hears_what_happens_on_another(fleet_with_redi
 
 
 @pytest.mark.needs("redis")
-def test_the_sdks_client_listens_and_publishes_through_the_balancer(fleet_with_redis: Fleet) -> None:
-    """Its listening request stays with one replica, its calls go round."""
+def test_the_sdks_client_subscribes_through_the_proxy(fleet_with_redis: Fleet) -> None:
+    """The SDK's client receives events from its own calls, although the proxy sends the calls to different replicas."""
 
     async def listen() -> None:
         async with (
@@ -72,8 +75,11 @@ def test_the_sdks_client_listens_and_publishes_through_the_balancer(fleet_with_r
     asyncio.run(asyncio.wait_for(listen(), 30))
 
 
-def test_without_redis_several_replicas_do_not_offer_it(fleet: Fleet) -> None:
-    """A listener would miss what happens on other replicas, and nothing would tell it so."""
+def test_several_replicas_without_redis_offer_no_subscriptions(fleet: Fleet) -> None:
+    """Several replicas without Redis offer no subscriptions.
+
+    A listener would miss the events of the other replicas without any notice.
+    """
     for replica in fleet.replicas:
         assert not any(offered(replica).values())
         with streaming(replica.url, asking("stateless", "subscriptions/listen", {"notifications": ALL_LISTS})) as (
@@ -86,7 +92,7 @@ def test_without_redis_several_replicas_do_not_offer_it(fleet: Fleet) -> None:
 
 
 def test_a_single_replica_needs_no_redis(alone: dict[str, Server]) -> None:
-    """Its events go from hand to hand."""
+    """A single replica offers subscriptions without Redis."""
     server = alone["auto"]
     assert all(offered(server).values())
     with listening(server, ALL_LISTS) as one, listening(server, {"resourceSubscriptions": ["a://b"]}) as other:
@@ -96,8 +102,8 @@ def test_a_single_replica_needs_no_redis(alone: dict[str, Server]) -> None:
         assert next(other)["params"]["uri"] == "a://b"
 
 
-def test_a_listener_has_to_take_event_streams(alone: dict[str, Server]) -> None:
-    """The reply can be nothing else."""
+def test_a_listener_must_accept_event_streams(alone: dict[str, Server]) -> None:
+    """A replica refuses a subscription with 406 if the client does not accept event streams."""
     reply = modern(alone["auto"].url, "subscriptions/listen", {"notifications": ALL_LISTS})
     assert reply.status_code == 406
     assert reply.json()["id"] == 1
@@ -105,7 +111,10 @@ def test_a_listener_has_to_take_event_streams(alone: dict[str, Server]) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "true", "false"])
 def test_listeners_do_not_hold_up_a_shutdown(start_server: StartServer, mode: str) -> None:
-    """Each is told that it is over, in good order; else a stop would take the whole grace (25 s)."""
+    """A stopping replica ends each subscription with a result.
+
+    Otherwise the stop would take the full grace period of 25 s.
+    """
     server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE=mode)
     with listening(server, ALL_LISTS) as one, listening(server, ALL_LISTS) as other:
         assert server.stop(seconds=8) == 0
@@ -115,8 +124,8 @@ def test_listeners_do_not_hold_up_a_shutdown(start_server: StartServer, mode: st
             assert last["result"]["_meta"][IN_SUBSCRIPTION] == 1
 
 
-def test_a_listener_that_comes_back_at_once_does_not_hold_up_a_shutdown(start_server: StartServer) -> None:
-    """As a good client does when its stream ends: on the connection that it has, which the replica still serves."""
+def test_a_returning_listener_does_not_delay_a_shutdown(start_server: StartServer) -> None:
+    """A listener that subscribes again on the same connection does not delay the shutdown of a replica."""
     server = start_server(MCP_COMPONENTS=PACKS)
     stopping = threading.Event()
     again: list[int] = []

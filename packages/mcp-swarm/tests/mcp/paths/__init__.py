@@ -1,5 +1,6 @@
-"""Both paths say the same: whatever is asked, the fast path's answer is the one that the FastMCP path would give.
+"""Tests that the fast path and the FastMCP path give the same answer to every request.
 
-Two servers of the same components stand side by side in this process. One works as it does in production; of the other
-all plans and memories are taken away, so that FastMCP and the SDK answer every request. Each request goes to both.
+Two servers with the same components run in this process. The first server works as in production. The tests remove all
+call plans and caches of the second server, so that FastMCP and the SDK answer every request. Each request goes to both
+servers.
 """

@@ -1,4 +1,4 @@
-"""Requests as clients of each version send them, and what a test of them may ignore."""
+"""Requests in the form that clients of each protocol version send, and warnings that the tests ignore."""
 
 import json
 from typing import Any
@@ -11,15 +11,15 @@ from tests.calls import ENVELOPE, VERSION, request
 from tests.mcp.paths.wire import Sent
 
 WARNINGS = [
-    # A value of another type than a tool declares is written all the same; pydantic says so once a process.
+    # pydantic serializes a value that does not have the declared type, and warns once per process.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),
-    pytest.mark.filterwarnings("ignore:.*SEP-2577"),  # log messages go out of fashion, and still work
+    pytest.mark.filterwarnings("ignore:.*SEP-2577"),  # Log messages are deprecated but still work.
 ]
 
 
 HANDSHAKE = HANDSHAKE_PROTOCOL_VERSIONS[-1]
 VERSIONS = (None, *HANDSHAKE_PROTOCOL_VERSIONS, VERSION)
-"""What `MCP-Protocol-Version` may say."""
+"""Values of the header `MCP-Protocol-Version`."""
 
 
 def sent(
@@ -28,7 +28,7 @@ def sent(
     *extra: tuple[str, str],
     accept: str | None = "application/json, text/event-stream",
 ) -> Sent:
-    """A request as a client of that version sends it."""
+    """Return a request in the form that a client of this version sends."""
     headers = [("host", "localhost"), ("content-type", "application/json"), *extra]
     if accept is not None:
         headers.append(("accept", accept))
@@ -44,7 +44,7 @@ def sent(
 
 
 def called(name: str, given: Any = None, version: str | None = HANDSHAKE, **meta: Any) -> Sent:
-    """A tool's call."""
+    """Return the call of a tool."""
     params: dict[str, Any] = {"name": name, "arguments": given or {}}
     if version == VERSION:
         params["_meta"] = {**ENVELOPE, **meta}

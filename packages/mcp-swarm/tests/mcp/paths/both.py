@@ -1,4 +1,4 @@
-"""The two servers, each request to both."""
+"""The two servers that receive each request."""
 
 import asyncio
 import contextvars
@@ -57,11 +57,11 @@ class Side:
 
     @property
     def paths(self) -> CallPaths:
-        """What answers."""
+        """The two call paths of this server."""
         return self.exchange.paths
 
     async def open(self) -> None:
-        """Get ready to answer; the server's lifespan begins and ends in one task."""
+        """Start the lifespan in a task of its own, which also ends it."""
         opened = asyncio.Event()
 
         async def serve() -> None:
@@ -90,13 +90,13 @@ class Side:
             await self._serving
 
     def forget(self) -> None:
-        """Forget all requests so far."""
+        """Clear the caches of all earlier requests."""
         for known in self._known:
             known.clear()
 
     @contextmanager
     def forgetful(self) -> Iterator[None]:
-        """Know of no request, for a while."""
+        """Clear the caches of earlier requests inside the block, and restore them afterwards."""
         before = [dict(known) for known in self._known]
         self.forget()
         yield
@@ -109,13 +109,13 @@ class Side:
         return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
 
     async def answer(self, sent: Sent) -> Answer:
-        """Answer one request, in a context as a connection of uvicorn's would give it."""
+        """Answer one request in a new context, as for a connection of uvicorn."""
         self.runs.clear()
         for each in self.middleware:
             each.runs = 0
         driven = drive(self.exchange, sent)
         with pytest.MonkeyPatch.context() as patch:
-            if self.full:  # no short ways
+            if self.full:  # This server must not use caches or shortcuts.
                 self.forget()
                 patch.setattr(protocol_version, "_agrees", lambda *_: False)
             answering = asyncio.get_running_loop().create_task(driven, context=self.context.copy())
@@ -157,24 +157,26 @@ class Pair:
         await self.full.close()
 
     def close(self) -> None:
-        """End both."""
+        """Close both servers."""
         self.runner.run(self._close())
         self.runner.close()
 
     def fast_answer(self, sent: Sent) -> tuple[Answer, int]:
-        """The answer of the server as it is, and how often the FastMCP path took part."""
+        """Return the first server's answer and the number of times that its FastMCP path took part."""
         before = self.fast.full_answers
         answer = self.runner.run(self.fast.answer(sent))
         return answer, self.fast.full_answers - before
 
     def full_answer(self, sent: Sent) -> Answer:
-        """The answer of the server that knows no short ways."""
+        """Return the answer of the server that uses only the FastMCP path."""
         return self.runner.run(self.full.answer(sent))
 
     def check(self, sent: Sent) -> Answer:
-        """Demand one answer of both: from all that the fast path remembers, from nothing, and from just this request.
+        """Check that both servers give the same answer to a request.
 
-        An example that fails by what came before it passes when hypothesis tries it again, which it calls flaky.
+        The first server answers with all caches, with empty caches, and with only this request cached. A request that
+        fails only because of earlier requests passes when Hypothesis repeats it. Hypothesis then reports the test as
+        flaky.
         """
         expected = self.full_answer(sent)
         late, _ = self.fast_answer(sent)

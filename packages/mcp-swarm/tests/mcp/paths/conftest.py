@@ -1,4 +1,4 @@
-"""The two servers that answer each request."""
+"""Fixtures with the two servers that answer each request."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.mcp.paths.looks import Looks
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    """Two servers without middleware of their own."""
+    """Two servers without middleware."""
     made = Pair()
     yield made
     made.close()
@@ -18,7 +18,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def pair_within() -> Iterator[Pair]:
-    """Two servers with registered middleware, which the fast path runs, too."""
+    """Two servers with registered middleware, which the fast path also runs."""
     made = Pair(Looks)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""The forms in which a header may come."""
+"""The forms in which a header may arrive."""
 
 from base64 import b64encode
 
@@ -8,7 +8,7 @@ FORMS = ["absent", "other", "twice", "twice otherwise", "padded", "encoded", "up
 
 
 def in_form(value: str, form: str) -> list[bytes]:
-    """A header's values: as it should be, or in some other form."""
+    """Return the values of a header in a given form. An unknown form gives the correct value."""
     right = encode_header_value(value).encode()
     forms = {
         "absent": [],

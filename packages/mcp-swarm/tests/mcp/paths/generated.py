@@ -1,4 +1,4 @@
-"""Requests of all kinds, made by hypothesis."""
+"""Requests of all kinds that Hypothesis generates."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.mcp.paths.looks import WISHES
 from tests.mcp.paths.tools import ARGUMENTS, CONTEXTS, SHIPPED, TOOLS, VALID
 from tests.mcp.paths.wire import Sent
 
-# Numbers in forms that Python doesn't write.
+# Python does not write numbers in these forms.
 _TOKENS = ["1e400", "-1e400", "1.0", "-0", "-0.0", "1E+2", "1e22", "1e-400", "0.1000000000000000055511151231257827"]
 _TOKENS += ["12345678901234567890123456789012345", "18446744073709551616", "-9223372036854775809", "NaN", "-Infinity"]
 
@@ -22,7 +22,10 @@ _MARK = "this goes onto the wire without its quotes: "
 
 
 def _encode(message: Any, *, ascii_only: bool) -> bytes:
-    """A body; lone surrogates are escaped or, in bytes that aren't UTF-8, as they are."""
+    """Encode a body as JSON.
+
+    A lone surrogate becomes an escape, or bytes that are not valid UTF-8.
+    """
     written = json.dumps(message, ensure_ascii=ascii_only)
     return re.sub(f'"{_MARK}([^"]*)"', r"\1", written).encode("utf-8", "surrogatepass")
 
@@ -64,13 +67,13 @@ _ANY = st.recursive(
 
 
 def _mostly(usual: st.SearchStrategy[Any], otherwise: st.SearchStrategy[Any], parts: int = 6) -> st.SearchStrategy[Any]:
-    """One thing in most cases, another in one of `parts`."""
+    """Return `otherwise` in one of `parts` cases, and `usual` in all other cases."""
     return st.integers(1, parts).flatmap(lambda number: otherwise if number == parts else usual)
 
 
 @st.composite
 def _arguments_for(draw: st.DrawFn, tool: str) -> Any:
-    """Valid arguments of a tool, or almost, or anything."""
+    """Generate valid, almost valid or arbitrary arguments for a tool."""
     given = dict(VALID.get(tool, {}))
     for name in list(given):
         form = draw(st.sampled_from(["valid", "valid", "any", "gone", "null"]))
@@ -105,7 +108,7 @@ META: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def _metas(draw: st.DrawFn, version: str | None) -> Any:
-    """`_meta` as it should be, or almost, or anything."""
+    """Generate a valid, almost valid or arbitrary `_meta`."""
     meta: dict[str, Any] = dict(ENVELOPE) if version == VERSION else {}
     for key in draw(st.lists(st.sampled_from(sorted(META)), max_size=2)):
         meta[key] = draw(META[key])
@@ -138,12 +141,12 @@ _METHODS += [*_USUAL_PARAMS, "completion/complete", "tasks/get", "no/such", "", 
 _METHODS += ["notifications/cancelled", "notifications/progress", "tools/call/", "subscriptions/list"]
 
 _WEIGHED = [*TOOLS, *SHIPPED * 5, *ARGUMENTS * 4, *CONTEXTS * 2, "no_such", "ä", "", "=?base64?dGV4dA==?=", " text"]
-"""Tools to call, more often those that take arguments."""
+"""Tools to call. Tools that take arguments appear more often."""
 
 
 @st.composite
 def _messages(draw: st.DrawFn, version: str | None) -> dict[str, Any]:
-    """A JSON-RPC request as it should be, or almost."""
+    """Generate a valid or almost valid JSON-RPC request."""
     params: dict[str, Any] = {}
     if draw(_mostly(st.just(True), st.just(False), 4)):
         method = "tools/call"
@@ -195,7 +198,7 @@ _EXTRA = [
 
 @st.composite
 def _heads(draw: st.DrawFn, message: Any, version: str | None) -> tuple[tuple[bytes, bytes], ...]:
-    """A request's headers: what its body asks for, or almost."""
+    """Generate the headers that fit the body, or almost fit it."""
     message = message if isinstance(message, dict) else {}
     method, params = message.get("method"), message.get("params")
     params = params if isinstance(params, dict) else {}
@@ -220,7 +223,7 @@ def _heads(draw: st.DrawFn, message: Any, version: str | None) -> tuple[tuple[by
 
 @st.composite
 def requests(draw: st.DrawFn) -> Sent:
-    """Any request of either family."""
+    """Generate any request of either protocol."""
     version = draw(st.sampled_from(VERSIONS) | st.sampled_from([HANDSHAKE, VERSION, VERSION]))
     message: Any = draw(_messages(version))
     if draw(_mostly(st.just(False), st.just(True), 40)):
@@ -235,7 +238,7 @@ def requests(draw: st.DrawFn) -> Sent:
 
 @st.composite
 def calls(draw: st.DrawFn) -> Sent:
-    """A proper call of a tool, with arguments of any kind."""
+    """Generate a valid call of a tool with arguments of any kind."""
     version = draw(st.sampled_from([HANDSHAKE, VERSION]))
     tool = draw(
         st.sampled_from(

@@ -1,4 +1,4 @@
-"""Middleware that takes part in calls."""
+"""Middleware that changes calls on request."""
 
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -9,7 +9,7 @@ WISHES = ["own answer", "another tool", "another name", "more", "again", "instea
 
 
 class Looks(Middleware):
-    """Middleware that takes part in calls, and changes those that have an argument which says so."""
+    """Middleware that takes part in all calls and changes a call that has the argument `wish`."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -17,7 +17,7 @@ class Looks(Middleware):
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
-        """Do what `wish` says."""
+        """Change the call as the argument `wish` says."""
         self.runs += 1
         given = dict(context.message.arguments or {})
         wish = given.pop("wish", None)

@@ -1,4 +1,4 @@
-"""Whatever may come: requests and calls that hypothesis makes."""
+"""Tests of both paths with requests and calls that Hypothesis generates."""
 
 import os
 
@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
 EXAMPLES = int(os.environ.get("PATHS_EXAMPLES", "500"))
-"""Requests that each of the generating tests makes."""
+"""Number of requests that each test generates."""
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(asked=requests())
 def test_any_request_gets_one_answer(pair: Pair, asked: Sent) -> None:
-    """Valid, invalid, odd."""
+    """Both paths give the same answer to any valid, invalid or odd request."""
     note(f"{asked.method} {asked.headers} {asked.body!r}")
     assert pair.check(asked).status < 500
 
@@ -28,7 +28,7 @@ def test_any_request_gets_one_answer(pair: Pair, asked: Sent) -> None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(asked=calls())
 def test_any_arguments_get_one_answer(pair: Pair, asked: Sent) -> None:
-    """What a tool is given, and gives back."""
+    """Both paths give the same answer to a call with any arguments."""
     note(f"{asked.headers} {asked.body!r}")
     assert pair.check(asked).status in (200, 400)
 
@@ -36,6 +36,6 @@ def test_any_arguments_get_one_answer(pair: Pair, asked: Sent) -> None:
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(asked=calls())
 def test_any_arguments_get_one_answer_within_middleware(pair_within: Pair, asked: Sent) -> None:
-    """The same where the fast path runs registered middleware."""
+    """Both paths give the same answer to a call with any arguments when the fast path runs registered middleware."""
     note(f"{asked.headers} {asked.body!r}")
     assert pair_within.check(asked).status in (200, 400)

@@ -1,4 +1,4 @@
-"""Each part of a request with each kind of value, and each header in each form."""
+"""Tests of both paths with odd values in each part of a request and each form of each header."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ _NAMES = [
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("method", ["tools/call", "tools/list", "prompts/get", "no/such"])
 def test_each_form_of_a_header_gets_one_answer(pair: Pair, method: str, version: str) -> None:
-    """The short way through the headers must let nothing pass that the SDK refuses, nor refuse what it lets pass."""
+    """The fast path accepts and refuses exactly the same header forms as the SDK."""
     for name in _NAMES if method == "tools/call" else ["text"]:
         params = {"_meta": ENVELOPE, **({} if method == "tools/list" else {"name": name})}
         body = json.dumps(request(method, params)).encode()
@@ -80,7 +80,7 @@ _ODD += [
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
 @pytest.mark.parametrize("name", ["text", "versioned", "context_at_large", "reports"])
 def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: str) -> None:
-    """Each part of `params` and of `_meta`, with each kind of value."""
+    """Both paths give the same answer for each kind of value in each part of `params` and `_meta` of a call."""
     envelope = ENVELOPE if version == VERSION else {}
     for odd in _ODD:
         for key in META:
@@ -92,7 +92,10 @@ def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: s
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
 @pytest.mark.parametrize("method", ["tools/list", "resources/templates/list", "server/discover", "ping"])
 def test_each_oddity_of_a_list_gets_one_answer(pair: Pair, method: str, version: str) -> None:
-    """A list is remembered for those who ask for all of it, rightly."""
+    """Both paths give the same answer to an odd list request.
+
+    The fast path caches a list only for valid requests that ask for the whole list.
+    """
     envelope = ENVELOPE if version == VERSION else {}
     pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method}, version))
     pair.check(sent({"jsonrpc": "2.0", "id": 1, "method": method, "params": None}, version))

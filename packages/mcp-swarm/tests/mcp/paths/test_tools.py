@@ -1,4 +1,4 @@
-"""Each tool, however it is called and whatever comes of it: one answer, from one run."""
+"""Tests that both paths give the same answer for each tool and run each tool once."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -31,7 +31,7 @@ pytestmark = WARNINGS
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_each_tool_gets_one_answer(pair: Pair, pair_within: Pair, tool: str, version: str) -> None:
-    """With valid arguments, with and without middleware; nothing runs twice."""
+    """Both paths give the same answer for each tool with valid arguments, and no tool runs twice."""
     for servers in (pair, pair_within):
         answer = servers.check(called(tool, VALID.get(tool), version))
         calls_others = tool.startswith("calls") or tool in ("injected_from_another", "injected_around_another")
@@ -43,7 +43,7 @@ def test_each_tool_gets_one_answer(pair: Pair, pair_within: Pair, tool: str, ver
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, version: str) -> None:
-    """A tool that calls another one takes over its result or its failure."""
+    """Both paths give the same answer for a tool that returns the result or failure of another tool."""
     answer = pair.check(called("calls_another", {"name": tool, "arguments": VALID.get(tool, {})}, version))
     assert answer.runs["tool 'calls_another'"] <= 2
 
@@ -51,7 +51,10 @@ def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, versio
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("tool", [*SHIPPED, "picture", "result", "asks", *FAILING, *CONTEXTS])
 def test_each_wish_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
-    """Middleware may answer by itself, call something else, try again, or do something instead."""
+    """Both paths give the same answer when middleware interferes with a call.
+
+    Middleware may answer by itself, call another tool, retry the call or replace the result.
+    """
     answer = pair_within.check(called(tool, {**VALID.get(tool, {}), "wish": wish}))
     ran = answer.runs.get(f"tool '{tool}'", 0) > 0
     assert ran == (wish not in ("own answer", "another name") and tool not in NEVER_BEGUN)
@@ -61,7 +64,10 @@ def test_each_wish_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str,
 @pytest.mark.parametrize("depth", [2, 60, 120, 190, 197, 253, 254, 255, 300, 1000])
 @pytest.mark.parametrize("tool", ["gives_anything", "gives_items", "gives_undeclared"])
 def test_depth_gets_one_answer(pair: Pair, tool: str, depth: int) -> None:
-    """Readers and writers of JSON each have a depth at which they give up."""
+    """Both paths give the same answer to nested JSON of any depth.
+
+    Each reader and writer of JSON has its own depth limit.
+    """
     usual = called(tool)
     for value in (b"[" * depth + b"]" * depth, b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2)):
         deep = usual.body.replace(b'"arguments": {}', b'"arguments": {"value": ' + value + b"}")
@@ -72,7 +78,7 @@ def test_depth_gets_one_answer(pair: Pair, tool: str, depth: int) -> None:
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", ["reports", "reports_without_parameter", "reports_and_fails", "reports_injected"])
 def test_reports_get_one_answer(pair: Pair, tool: str, version: str, accept: str) -> None:
-    """What is said before the end, to those who take an event stream."""
+    """Both paths send the same messages before the result to a client that accepts event streams."""
     for token in (None, 0, "token"):
         for level in (None, "debug", "info", "warning", "error"):
             meta: dict[str, Any] = dict(ENVELOPE) if version == VERSION else {}
@@ -96,8 +102,8 @@ _SHAPES: list[Callable[[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("shape", _SHAPES)
-def test_an_envelope_is_known_by_more_than_its_like(pair: Pair, shape: Callable[[Any], dict[str, Any]]) -> None:
-    """Python takes 1 for True: what was found valid must not vouch for what isn't."""
+def test_envelopes_with_equal_values_are_not_confused(pair: Pair, shape: Callable[[Any], dict[str, Any]]) -> None:
+    """The cache of valid envelopes does not confuse 1 with True, which are equal in Python."""
     for first in (True, 1, 1.0):
         for then in (True, 1, 1.0, 0, False):
             pair.fast.forget()
@@ -111,12 +117,15 @@ def test_an_envelope_is_known_by_more_than_its_like(pair: Pair, shape: Callable[
     "tool", ["text_unicode", "number_huge", "mapping", "town", "nothing", "linked", "sound", "fails"]
 )
 def test_each_version_gets_one_answer(pair: Pair, tool: str, version: str | None) -> None:
-    """Versions differ in what a result may hold."""
+    """Both paths give the same answer in each protocol version, although results differ between versions."""
     pair.check(called(tool, None, version))
 
 
 def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
-    """Every tool of it, in the path that this test is about; else it would compare the FastMCP path with itself."""
+    """Each tool of the pack has the expected path.
+
+    Otherwise these tests would compare the FastMCP path with itself.
+    """
     fast = pair.fast.paths.plans.paths
     assert sorted(fast) == sorted(TOOLS)
     assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *ARGUMENTS]} == {"fast"}
@@ -129,8 +138,8 @@ def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
 
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", [*SHIPPED, *PLAIN, *ARGUMENTS, *sorted(set(CONTEXTS) - {"calls_another"})])
-def test_a_usual_result_is_the_fast_lanes_alone(pair: Pair, tool: str, version: str) -> None:
-    """The FastMCP path has no part in it, and the other server's has it all."""
+def test_the_fast_path_answers_usual_results_alone(pair: Pair, tool: str, version: str) -> None:
+    """The fast path answers a usual result without the FastMCP path. The second server uses only the FastMCP path."""
     _, took = pair.fast_answer(called(tool, VALID.get(tool), version))
     assert took == 0
     if tool not in VALID:
@@ -146,14 +155,14 @@ def test_a_usual_result_is_the_fast_lanes_alone(pair: Pair, tool: str, version: 
 
 @pytest.mark.parametrize("tool", [*UNUSUAL, *FAILING])
 def test_an_unusual_end_is_handed_over_once(pair: Pair, tool: str) -> None:
-    """A call that the fast path began is answered by the FastMCP path at most once."""
+    """The fast path passes a call on to the FastMCP path at most once."""
     _, took = pair.fast_answer(called(tool, VALID.get(tool)))
     assert took <= 1
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping"])
 def test_a_list_is_made_once(pair: Pair, method: str) -> None:
-    """The second caller gets what was remembered."""
+    """The second request for a list gets the cached reply."""
     pair.fast.forget()
     asked = request(method, {"_meta": ENVELOPE})
     for version in (HANDSHAKE, VERSION) if method != "ping" else (HANDSHAKE,):
@@ -167,7 +176,7 @@ def test_a_list_is_made_once(pair: Pair, method: str) -> None:
 @pytest.mark.parametrize("end", get_args(failing.End))
 @pytest.mark.parametrize("tool", ["counts", "counts_in_a_thread"])
 def test_a_body_runs_once_however_it_ends(pair: Pair, pair_within: Pair, tool: str, end: str, version: str) -> None:
-    """Counted by the tool itself."""
+    """A tool's body runs once on each path, however it ends. The tool itself counts its runs."""
     for servers in (pair, pair_within):
         failing.RUNS.clear()
         fast, _ = servers.fast_answer(called(tool, {"key": "fast", "end": end}, version))
@@ -177,7 +186,7 @@ def test_a_body_runs_once_however_it_ends(pair: Pair, pair_within: Pair, tool: s
 
 
 def test_a_body_does_not_run_for_wrong_arguments(pair: Pair, pair_within: Pair) -> None:
-    """Nor when both paths look at them."""
+    """A tool's body does not run for invalid arguments, even if both paths check them."""
     for servers in (pair, pair_within):
         failing.RUNS.clear()
         answer = servers.check(called("counts", {"key": "key", "end": "no such end"}))

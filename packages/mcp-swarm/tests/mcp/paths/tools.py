@@ -1,4 +1,4 @@
-"""The tools that are called, and what they are given."""
+"""The tools that the tests call, with valid arguments for each."""
 
 from types import ModuleType
 from typing import Any
@@ -9,7 +9,7 @@ from tests.packs.results import arguments, contexts, declared, failing, plain, u
 
 
 def tools_of(module: ModuleType) -> list[str]:
-    """The names of a module's tools."""
+    """Return the names of a module's tools."""
     public = ((name, get_fastmcp_meta(value)) for name, value in sorted(vars(module).items()) if name[0] != "_")
     return [getattr(meta, "name", None) or name for name, meta in public if meta is not None]
 
@@ -19,9 +19,12 @@ UNUSUAL, FAILING = tools_of(unusual), tools_of(failing)
 ARGUMENTS, CONTEXTS = tools_of(arguments), tools_of(contexts)
 WITHOUT_RESULT = {"asks", "asks_as_it_says", "result_of_error", "result_of_the_protocol_of_error"}
 WITHOUT_RESULT |= {"declared_but_number", "declared_but_text", "raw_within", "undeclared_raw_within"}
-"""Those that ask what only one family can be asked, tell of an error, or return what FastMCP doesn't convert."""
+"""Tools without a successful result.
+
+They ask a question that only one protocol supports, report an error, or return a value that FastMCP does not convert.
+"""
 NEVER_BEGUN = {"depends_on_failure", "depends_on_failure_for_the_caller", "depends_on_failure_to_validate"}
-"""Those whose dependency fails, so that their own body doesn't run."""
+"""Tools whose body does not run, because a dependency fails."""
 SHIPPED = ["add", "echo", "server_info"]
 TOOLS = [*SHIPPED, *PLAIN, *UNUSUAL, *FAILING, *ARGUMENTS, *CONTEXTS]
 

@@ -1,4 +1,4 @@
-"""A request as it comes from the wire, and all that a caller can tell of its reply."""
+"""A request in the form that arrives on the connection, and everything that a client can see of the reply."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from mcp_swarm.mcp.endpoint import McpEndpoint
 
 @dataclass(frozen=True)
 class Sent:
-    """A request as it comes from the wire."""
+    """A request in the form that arrives on the connection."""
 
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...]
@@ -24,20 +24,20 @@ class Sent:
 
 @dataclass(frozen=True)
 class Answer:
-    """All of a reply that a caller can tell, and what it took."""
+    """Everything that a client can see of a reply, with the number of runs that it took."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     messages: tuple[str, ...]
-    """One JSON document, or the events of a stream, each with its keys in order and its numbers exact."""
+    """One JSON document, or the events of a stream. Each has sorted keys and exact numbers."""
     failed: bool
-    """Whether the access log marks it."""
+    """Whether the access log marks the request as failed."""
     runs: Mapping[str, int]
-    """How often the body of each component ran, and each middleware."""
+    """Number of runs of each component and of each middleware."""
 
     @property
     def message(self) -> dict[str, Any]:
-        """The last message: the JSON-RPC response."""
+        """The last message, which is the JSON-RPC response."""
         found: dict[str, Any] = json.loads(self.messages[-1])
         return found
 
@@ -75,20 +75,26 @@ async def drive(exchange: McpEndpoint, sent: Sent) -> tuple[list[Message], bool]
 
 
 def events(body: bytes) -> list[bytes]:
-    """The data of an event stream's messages; comments, which keep it alive, come when they come."""
+    """Return the data of an event stream's messages.
+
+    The function drops comments, which keep the stream alive and arrive at any time.
+    """
     events = [event for event in body.split(b"\r\n\r\n") if event and not event.startswith(b":")]
     head = b"event: message\r\ndata: "
     assert all(event.startswith(head) and event.count(b"\n") == 1 for event in events)
     return [event.removeprefix(head) for event in events]
 
 
-# How long a server is up, and what is sealed with a nonce, differ by nature.
+# The uptime and the sealed (encrypted) request state differ in every reply.
 _UPTIME = re.compile(rb'(uptime_seconds\\?":)[\d.]+')
 _SEALED = re.compile(rb'("requestState":)"[^"]{20,}"')
 
 
 def canonical(document: bytes) -> str:
-    """JSON with its keys in order; integers stay exact, and 1 differs from 1.0, true and "1", 0.0 from -0.0."""
+    """Return JSON with sorted keys.
+
+    Integers stay exact. 1 differs from 1.0, true and "1"; 0.0 differs from -0.0.
+    """
     document = _SEALED.sub(rb'\1"sealed"', _UPTIME.sub(rb"\g<1>0", document))
     return json.dumps(json.loads(document, parse_constant=_refuse, object_pairs_hook=_once), sort_keys=True)
 
@@ -98,6 +104,6 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are each there once; others keep their order."""
+    """Return an object that has each key once. Return its pairs if a key appears twice."""
     found = dict(pairs)
     return found if len(found) == len(pairs) else {"keys that come twice": [list(pair) for pair in pairs]}

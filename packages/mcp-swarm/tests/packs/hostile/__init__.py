@@ -1,1 +1,1 @@
-"""Components that misbehave in every way a component can."""
+"""Components that misbehave in every possible way."""

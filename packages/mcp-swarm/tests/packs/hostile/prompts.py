@@ -18,11 +18,11 @@ async def fails_too() -> str:
 
 @resource("hostile://exits/{code}")
 def leaves(code: str) -> str:
-    """Exit, in a thread."""
+    """Exit the process from a thread."""
     raise SystemExit(code)
 
 
 @resource("hostile://surrogate")
 async def unwritable() -> str:
-    """Return text that UTF-8 can't carry."""
+    """Return text that UTF-8 cannot encode."""
     return "\ud800"

@@ -15,7 +15,7 @@ from fastmcp.tools import Tool, tool
 
 
 class _Opaque:
-    """JSON knows nothing of this."""
+    """A value that JSON cannot represent."""
 
 
 @tool
@@ -26,71 +26,71 @@ async def raises() -> str:
 
 @tool
 async def raises_for_the_caller() -> str:
-    """Fail with a message that is meant for the caller."""
+    """Fail with a message for the caller."""
     raise ToolError("no such account")
 
 
 @tool
 async def exits() -> str:
-    """Exit, on the event loop."""
+    """Exit the process on the event loop."""
     sys.exit(3)
 
 
 @tool
 def exits_in_thread() -> str:
-    """Exit, in a thread."""
+    """Exit the process from a thread."""
     sys.exit(3)
 
 
 @tool
 async def interrupts() -> str:
-    """Raise what Ctrl-C raises."""
+    """Raise KeyboardInterrupt, like Ctrl-C."""
     raise KeyboardInterrupt
 
 
 @tool
 async def cancels_itself() -> str:
-    """Raise what a cancelled task raises, without being cancelled."""
+    """Raise CancelledError although nothing has cancelled the call."""
     raise asyncio.CancelledError
 
 
 @tool(timeout=0.3)
 async def never_ends() -> str:
-    """Wait for ever, with a timeout of its own."""
+    """Wait forever. The tool has a timeout of its own."""
     await asyncio.Event().wait()
     return "unreachable"
 
 
 @tool(timeout=0.3)
 def never_ends_in_thread() -> str:
-    """Hold a thread for ever (as good as: a test's process should end at last)."""
+    """Block a thread for 600 seconds, so that the test's process can still end."""
     threading.Event().wait(600)
     return "unreachable"
 
 
 @tool
 async def never_ends_by_default() -> str:
-    """Wait for ever, with no timeout of its own."""
+    """Wait forever. The tool has no timeout of its own."""
     await asyncio.Event().wait()
     return "unreachable"
 
 
 @tool
 async def blocks_the_loop(seconds: float) -> str:
-    """Hold up the whole event loop."""
-    time.sleep(seconds)  # noqa: ASYNC251  # that is the point
+    """Block the whole event loop."""
+    time.sleep(seconds)  # noqa: ASYNC251  # The tool must block.
     return "done"
 
 
 @tool
 async def returns_object() -> Any:
-    """Return what JSON doesn't know."""
+    """Return a value that JSON cannot represent."""
     return {"value": _Opaque()}
 
 
 @tool
 async def returns_surrogate() -> str:
-    """Return text that UTF-8 can't carry."""
+    """Return text that UTF-8 cannot encode."""
     return "\ud800"
 
 
@@ -104,32 +104,32 @@ async def returns_itself() -> Any:
 
 @tool
 async def returns_bytes() -> bytes:
-    """Return bytes that aren't UTF-8."""
+    """Return bytes that are not valid UTF-8."""
     return b"\xff\xfe"
 
 
 @tool
 async def streams() -> AsyncIterator[int]:
-    """Yield, on the event loop."""
+    """Yield items on the event loop."""
     for number in range(3):
         yield number
 
 
 @tool
 def streams_in_thread() -> Iterator[int]:
-    """Yield, in a thread."""
+    """Yield items in a thread."""
     yield from range(3)
 
 
 @tool
 def names_its_thread(context: Context) -> str:
-    """Say which thread runs a `def` that takes a context."""
+    """Return the name of the thread that runs a `def` with a context."""
     return f"{threading.current_thread().name} {context.request_id}"
 
 
 @tool(run_in_thread=False)
 def stays_on_the_loop() -> str:
-    """Say which thread runs a `def` that asks for the event loop's."""
+    """Return the name of the thread that runs a `def` on the event loop."""
     return threading.current_thread().name
 
 
@@ -144,7 +144,7 @@ async def _hang() -> str:
 
 @tool
 async def exits_in_a_task_group() -> str:
-    """Exit, in a child of the call's own."""
+    """Exit the process in a child task of the call."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_leave())
     return "unreachable"
@@ -152,21 +152,21 @@ async def exits_in_a_task_group() -> str:
 
 @tool
 async def exits_in_gather() -> str:
-    """Exit, in one of two children."""
+    """Exit the process in one of two child tasks."""
     await asyncio.gather(_leave(), asyncio.sleep(0))
     return "unreachable"
 
 
 @tool
 async def exits_in_the_background() -> str:
-    """Exit, in a task that outlives the call."""
+    """Exit the process in a task that continues after the call."""
     asyncio.get_running_loop().call_later(0.1, lambda: asyncio.ensure_future(_leave()))
     return "done"
 
 
 @tool
 async def cancels_its_own_task() -> str:
-    """Be cancelled by nobody else."""
+    """Cancel the task that runs the call."""
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
@@ -176,7 +176,7 @@ async def cancels_its_own_task() -> str:
 
 @tool(timeout=0.3)
 async def swallows_its_cancellation() -> str:
-    """Go on, whatever comes."""
+    """Ignore every cancellation and continue to wait."""
     while True:
         try:
             await asyncio.sleep(3600)
@@ -186,18 +186,18 @@ async def swallows_its_cancellation() -> str:
 
 @tool
 async def depends_on_what_hangs(value: str = Depends(_hang)) -> str:
-    """Wait for a dependency for ever."""
+    """Wait forever for a dependency."""
     return value
 
 
 @tool
 async def depends_on_an_exit(value: None = Depends(_leave)) -> str:
-    """Have a dependency that exits."""
+    """Use a dependency that exits the process."""
     return str(value)
 
 
 def _exits_by_hand() -> str:
-    """Exit, as a component that was made without the decorator."""
+    """Exit the process from a component without a decorator."""
     sys.exit(5)
 
 
@@ -206,37 +206,37 @@ made_by_hand = Tool.from_function(_exits_by_hand, name="made_by_hand")
 
 @tool
 async def yields_for_ever() -> AsyncIterator[int]:
-    """Never wait, never end."""
+    """Yield items forever without a wait."""
     while True:
         yield 1
 
 
 @tool
 def yields_for_ever_in_thread() -> Iterator[int]:
-    """Never end, in a thread."""
+    """Yield items forever in a thread."""
     while True:
         yield 1
 
 
 @tool
 async def returns_infinity() -> float:
-    """Return what is no JSON number."""
+    """Return a number that JSON cannot represent."""
     return float("inf")
 
 
 @tool
 async def returns_words_like_nan() -> dict[str, str]:
-    """Return text that only looks like it."""
+    """Return text that contains NaN and Infinity."""
     return {"name": "NaN, Infinity"}
 
 
 @tool
 async def complains_in_surrogates() -> str:
-    """Tell the caller what UTF-8 can't carry."""
+    """Fail with a message that UTF-8 cannot encode."""
     raise ToolError("broken \ud800 text")
 
 
 @tool
 async def backtracks() -> str:
-    """Hold the interpreter's lock, as a bad regular expression does."""
+    """Hold the interpreter's lock with a slow regular expression."""
     return str(re.match(r"(a+)+$", "a" * 60 + "b"))

@@ -1,1 +1,4 @@
-"""Small typed tools that return every kind of result, and fail in every way: both paths must tell the same of each."""
+"""Small typed tools that return every kind of result and fail in every way.
+
+Both paths must give the same answer for each of them.
+"""

@@ -1,4 +1,4 @@
-"""Arguments of every kind; most are given back as they came."""
+"""Tools with arguments of every kind. Most of them return their argument unchanged."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 
 class Unit(Enum):
-    """Units."""
+    """An enum."""
 
     METER = "m"
     FOOT = "ft"
@@ -28,7 +28,7 @@ class Address(BaseModel):
 
 
 class Person(BaseModel):
-    """A model with models within."""
+    """A model that contains other models."""
 
     name: str
     born: date | None = None
@@ -56,73 +56,73 @@ class Range:
 
 @tool
 async def gives_anything(value: Any) -> Any:
-    """Give back whatever came."""
+    """Return a value of any type."""
     return value
 
 
 @tool
 async def gives_undeclared(value):  # type: ignore[no-untyped-def]
-    """Give back whatever came, without an annotation."""
+    """Return a value without an annotation."""
     return value
 
 
 @tool
 async def gives_mapping(value: dict[str, Any]) -> dict[str, Any]:
-    """Give back an object."""
+    """Return an object."""
     return value
 
 
 @tool
 async def gives_items(value: list[Any]) -> list[Any]:
-    """Give back a list."""
+    """Return a list."""
     return value
 
 
 @tool
 def gives_text(value: str) -> str:
-    """Give back a text, from a thread."""
+    """Return a text from a thread."""
     return value
 
 
 @tool
 async def gives_number(value: int) -> int:
-    """Give back an integer."""
+    """Return an integer."""
     return value
 
 
 @tool
 async def gives_fraction(value: float) -> float:
-    """Give back a number."""
+    """Return a number."""
     return value
 
 
 @tool
 async def gives_truth(value: bool) -> bool:
-    """Give back a bool."""
+    """Return a bool."""
     return value
 
 
 @tool
 async def gives_either(value: int | str | list[float] | None = None) -> int | str | list[float] | None:
-    """Give back one of several."""
+    """Return a value of one of several types."""
     return value
 
 
 @tool
 async def gives_person(person: Person) -> Person:
-    """Give back a model."""
+    """Return a model."""
     return person
 
 
 @tool
 async def gives_range(span: Range) -> Range:
-    """Give back a dataclass."""
+    """Return a dataclass."""
     return span
 
 
 @tool
 async def strict(value: StrictInt) -> int:
-    """An integer and nothing that could be made one."""
+    """Take an integer without any conversion."""
     return value
 
 
@@ -132,13 +132,13 @@ async def constrained(
     word: Annotated[str, Field(pattern=r"^[a-z]+$", max_length=5)] = "abc",
     kind: Literal["a", "b"] = "a",
 ) -> str:
-    """Arguments within bounds, some with defaults."""
+    """Take arguments with limits, some with defaults."""
     return f"{age} {word} {kind}"
 
 
 @tool
 async def keyword_only(*, first: str, second: int = 2) -> str:
-    """Arguments that have to be named."""
+    """Take keyword-only arguments."""
     return f"{first} {second}"
 
 
@@ -152,23 +152,23 @@ async def converted(
     raw: bytes = b"",
     group: set[int] | None = None,
 ) -> str:
-    """Arguments that JSON has no form of its own for."""
+    """Take arguments of types that JSON does not have."""
     return f"{unit} {at!r} {wait} {price!r} {key} {raw!r} {sorted(group or ())}"
 
 
 @tool
 async def aliased(from_: Annotated[int, Field(alias="from")] = 1) -> int:
-    """An argument whose name Python can't have."""
+    """Take an argument whose name is a Python keyword."""
     return from_
 
 
 @tool
 async def shadowing(arguments: int = 1, name: str = "n", self: int = 0, cls: int = 0) -> str:
-    """Arguments with names that others use, too."""
+    """Take arguments with names that also have other meanings."""
     return f"{arguments} {name} {self} {cls}"
 
 
 @tool
 async def by_region(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
-    """An argument that a header repeats."""
+    """Take an argument that a header repeats."""
     return region

@@ -1,4 +1,4 @@
-"""Tools that look at their context, or have something injected."""
+"""Tools that use their context or injected dependencies."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -87,37 +87,37 @@ def _deep() -> str:
 
 @tool
 async def context_id(ctx: Context) -> str:
-    """The request's id."""
+    """Return the request's id."""
     return ctx.request_id
 
 
 @tool
 def context_id_in_a_thread(ctx: Context) -> str:
-    """The request's id, seen from a thread."""
+    """Return the request's id from a thread."""
     return ctx.request_id
 
 
 @tool
 async def context_id_of_nobody_asked() -> str:
-    """The request's id, found without a parameter."""
+    """Return the request's id without a context parameter."""
     return _deep()
 
 
 @tool
 def context_id_of_nobody_asked_in_a_thread() -> str:
-    """The request's id, found without a parameter, from a thread."""
+    """Return the request's id without a context parameter, from a thread."""
     return _deep()
 
 
 @tool
 async def context_id_in_a_task() -> str:
-    """The request's id, found in a task that the tool starts."""
+    """Return the request's id from a task that the tool starts."""
     return await asyncio.create_task(asyncio.to_thread(_deep))
 
 
 @tool
 async def context_at_large(ctx: Context) -> dict[str, Any]:
-    """What else a context tells."""
+    """Return the other values of a context."""
     request = ctx.request_context
     assert request is not None
     return {
@@ -138,7 +138,7 @@ async def context_at_large(ctx: Context) -> dict[str, Any]:
 
 @tool
 async def context_of_the_client(ctx: Context) -> dict[str, Any]:
-    """What a context's session tells of the client."""
+    """Return the values that the context's session has of the client."""
     params = ctx.session.client_params
     return {
         "params": None if params is None else params.model_dump(mode="json"),
@@ -148,7 +148,7 @@ async def context_of_the_client(ctx: Context) -> dict[str, Any]:
 
 @tool
 async def context_remembers(ctx: Context) -> list[Any]:
-    """Put something into the state and look it up again."""
+    """Store a value in the state and read it again."""
     before = await ctx.get_state("seen")
     await ctx.set_state("seen", {"a": 1}, serializable=False)
     return [before, await ctx.get_state("seen")]
@@ -156,32 +156,32 @@ async def context_remembers(ctx: Context) -> list[Any]:
 
 @tool
 async def context_lists(ctx: Context) -> list[str]:
-    """Ask the server what it has."""
+    """Return the names of the server's prompts."""
     return sorted(prompt.name for prompt in await ctx.list_prompts())
 
 
 @tool
 async def context_reads(ctx: Context) -> str:
-    """Read a resource."""
+    """Return the content of a resource."""
     read = await ctx.read_resource("template://about")
     return str(read.contents[0].content)
 
 
 @tool
 async def headers() -> dict[str, str]:
-    """The request's headers, without those that FastMCP holds back."""
+    """Return the request's headers without those that FastMCP withholds."""
     return get_http_headers()
 
 
 @tool
 async def headers_injected(found: dict[str, str] = _HEADERS) -> list[str]:
-    """The names of the request's headers."""
+    """Return the names of the request's headers."""
     return sorted(found)
 
 
 @tool
 def request_in_a_thread() -> str:
-    """The request, seen from a thread."""
+    """Return parts of the request from a thread."""
     request = get_http_request()
     return f"{request.method} {request.url.path} {request.headers.get('mcp-session-id')}"
 
@@ -196,50 +196,50 @@ async def injected(
     five: str = Depends(_nested),
     server: FastMCP = _SERVER,
 ) -> list[Any]:
-    """Dependencies of every kind; those that are managers are open."""
+    """Return dependencies of every kind. The context managers among them are open."""
     return [word, one, two, three, four, five, server.name, sorted(_open)]
 
 
 @tool
 def injected_in_a_thread(word: str = "w", one: str = Depends(_async_value), two: str = Depends(_sync_manager)) -> str:
-    """Dependencies of a plain `def`."""
+    """Return the dependencies of a plain `def`."""
     return f"{word} {one} {two} {_open}"
 
 
 @tool
 async def injected_once(first: list[int] = _LIST, second: list[int] = _LIST_AGAIN) -> bool:
-    """A dependency that two parameters share."""
+    """Return whether two parameters share a dependency."""
     return first is second
 
 
 @tool
 async def injected_by_argument(word: str = "w", found: str = Depends(_by_argument)) -> str:
-    """A dependency on what the caller gave."""
+    """Return a dependency that depends on an argument of the call."""
     return found
 
 
 @tool
 async def injected_for_all(shared: str = _SHARED) -> str:
-    """A dependency that all calls share."""
+    """Return a dependency that all calls share."""
     return shared
 
 
 @tool
 async def injected_from_another(found: str = Depends(_from_another), one: str = Depends(_async_manager)) -> list[Any]:
-    """A dependency that calls a tool with dependencies of its own."""
+    """Return a dependency that calls a tool with its own dependencies."""
     return [found, one, sorted(_open)]
 
 
 @tool
 async def injected_around_another(ctx: Context, one: str = Depends(_async_manager)) -> list[Any]:
-    """A tool with dependencies that calls one with dependencies; its own stay open."""
+    """Call a tool with dependencies while this tool's dependencies stay open."""
     inner = await ctx.fastmcp.call_tool("injected_in_a_thread", {})
     return [inner.content[0].text, one, sorted(_open), get_context().request_id]  # type: ignore[union-attr]
 
 
 @tool
 async def reports(ctx: Context, steps: int = 2) -> str:
-    """Progress and log messages on the way."""
+    """Send progress and log messages during the call."""
     for step in range(min(steps, 5)):
         await ctx.report_progress(step, steps, f"step {step}")
         await ctx.info(f"at {step}", logger_name="steps", extra={"step": step})
@@ -248,14 +248,14 @@ async def reports(ctx: Context, steps: int = 2) -> str:
 
 @tool
 async def reports_without_parameter() -> str:
-    """A log message, through a context that nobody asked for."""
+    """Send a log message without a context parameter."""
     await get_context().warning("look out")
     return "warned"
 
 
 @tool
 async def reports_injected(progress: Progress = _PROGRESS) -> str:
-    """Progress, by way of a dependency."""
+    """Report progress through a dependency."""
     await progress.set_total(2)
     await progress.increment()
     await progress.set_message("half")
@@ -264,27 +264,27 @@ async def reports_injected(progress: Progress = _PROGRESS) -> str:
 
 @tool
 async def notifies(ctx: Context) -> str:
-    """A notification that isn't of this request."""
+    """Send a notification that does not belong to this request."""
     await ctx.send_notification(ToolListChangedNotification())
     return "notified"
 
 
 @tool
 async def caller(request: Request = _REQUEST) -> list[Any]:
-    """Who calls, as far as it is known."""
+    """Return the path, the session id and the client of the call."""
     token = get_access_token()
     return [request.url.path, request.headers.get("mcp-session-id"), token and token.client_id]
 
 
 @tool
 async def calls_another(ctx: Context, name: str = "text", arguments: dict[str, Any] | None = None) -> Any:
-    """Call another tool, through the server, and give its result as one's own."""
+    """Call another tool through the server and return its result."""
     return await ctx.fastmcp.call_tool(name, arguments or {})
 
 
 @tool
 async def calls_itself(ctx: Context, depth: int = 2) -> str:
-    """Call oneself, through the server."""
+    """Call this tool again through the server."""
     if depth <= 0:
         return f"ground of {ctx.request_id}"
     inner = await ctx.fastmcp.call_tool("calls_itself", {"depth": min(depth, 3) - 1})

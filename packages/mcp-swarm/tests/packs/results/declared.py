@@ -1,4 +1,4 @@
-"""Results whose declarations say nothing, or more, or something else than what they are; likewise of the fast path."""
+"""Results whose declared type is missing, wrapped or wrong. The fast path answers them."""
 
 from typing import Any
 
@@ -9,67 +9,67 @@ from tests.packs.results import plain
 
 @tool
 async def any_text() -> Any:
-    """A text that isn't declared as one."""
+    """Return a text that is declared as Any."""
     return "any"
 
 
 @tool
 async def undeclared_text():  # type: ignore[no-untyped-def]
-    """A text without any annotation."""
+    """Return a text without an annotation."""
     return "undeclared 👋"
 
 
 @tool
 async def undeclared_mapping():  # type: ignore[no-untyped-def]
-    """An object without any annotation."""
+    """Return an object without an annotation."""
     return {"b": 1, "a": {"huge": 2**70, "none": None}, 3: "three"}
 
 
 @tool
 def undeclared_items():  # type: ignore[no-untyped-def]
-    """A list without any annotation."""
+    """Return a list without an annotation."""
     return [1, "two", None]
 
 
 @tool
 async def undeclared_number():  # type: ignore[no-untyped-def]
-    """A number without any annotation."""
+    """Return a number without an annotation."""
     return 10**30
 
 
 @tool
 async def undeclared_float():  # type: ignore[no-untyped-def]
-    """A float without any annotation."""
+    """Return a float without an annotation."""
     return 1e22
 
 
 @tool
 async def undeclared_truth():  # type: ignore[no-untyped-def]
-    """A bool without any annotation."""
+    """Return a bool without an annotation."""
     return False
 
 
 @tool(output_schema=None)
 async def unstructured_number() -> int:
-    """A number whose author wants no structured content."""
+    """Return a number without structured content."""
     return 5
 
 
 @tool(output_schema=None)
 async def unstructured_town() -> plain.Town:
-    """A model whose author wants no structured content."""
+    """Return a model without structured content."""
     return plain.Town(name="Ulm")
 
 
 @tool(output_schema={"type": "object", "properties": {"sum": {"type": "integer"}}})
 async def declared() -> dict[str, int]:
-    """An object that fits the schema that is declared."""
+    """Return an object that fits the declared schema."""
     return {"sum": 3}
 
 
 @tool(output_schema={"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]})
 async def declared_otherwise() -> dict[str, str]:
-    """An object that doesn't fit the schema that is declared."""
+    """Return an object that does not fit the declared schema."""
     return {"total": "three"}
 
 
@@ -78,50 +78,50 @@ _WRAPPED = {"type": "object", "properties": {"result": {}}, "x-fastmcp-wrap-resu
 
 @tool(output_schema=_WRAPPED)
 async def declared_wrapped() -> dict[str, int]:
-    """An object whose author wants it wrapped."""
+    """Return an object that is declared as wrapped."""
     return {"a": 1}
 
 
 @tool(output_schema=_WRAPPED)
 async def declared_wrapped_text() -> str:
-    """A text whose author wrote down how it is wrapped."""
+    """Return a text that is declared as wrapped."""
     return "wrapped"
 
 
 @tool(version="2.0")
 async def versioned() -> str:
-    """A tool with a version."""
+    """Return a text from a tool with a version."""
     return "version 2"
 
 
 @tool
 async def generated():  # type: ignore[no-untyped-def]
-    """An async generator."""
+    """Yield items from an async generator."""
     yield 1
     yield "two"
 
 
 @tool
 def generated_in_a_thread():  # type: ignore[no-untyped-def]
-    """A generator."""
+    """Yield items from a generator."""
     yield from (1, 2, 3)
 
 
 @tool
 def awaitable_from_a_thread():  # type: ignore[no-untyped-def]
-    """A `def` that returns an awaitable."""
+    """Return an awaitable from a `def`."""
     return plain.text()
 
 
 @tool
 async def not_what_it_says() -> int:
-    """A text where a number is declared."""
+    """Return a text although a number is declared."""
     return "seven"  # type: ignore[return-value]
 
 
 @tool
 async def not_the_record_it_says() -> plain.Town:
-    """An object where a model is declared."""
+    """Return an object although a model is declared."""
     return {"name": "Ulm"}  # type: ignore[return-value]
 
 
@@ -129,7 +129,7 @@ async def not_the_record_it_says() -> plain.Town:
     title="A title", tags={"tagged"}, meta={"author": "me"}, annotations={"readOnlyHint": True}, name="named-otherwise"
 )
 async def _named() -> str:
-    """A tool with everything that a list shows."""
+    """Return a text from a tool that has every field of a tool list."""
     return "named"
 
 

@@ -1,4 +1,4 @@
-"""Tools that fail: each call runs its tool's body once and writes one line of log, in either path."""
+"""Tools that fail. On both paths, each call runs its tool's body once and writes one log line."""
 
 import asyncio
 import sys
@@ -17,11 +17,11 @@ from mcp_types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, InputR
 from pydantic import BaseModel, TypeAdapter
 
 RUNS: Counter[str] = Counter()
-"""How often the body of `counts` ran, by its `key`."""
+"""Number of runs of the body of `counts`, by its argument `key`."""
 
 
 class _Opaque:
-    """JSON knows nothing of this."""
+    """A value that JSON cannot represent."""
 
 
 class _Strict(BaseModel):
@@ -48,19 +48,19 @@ async def _fails_at_the_end() -> AsyncIterator[str]:
 
 @tool
 async def fails_for_the_caller() -> str:
-    """What the caller is meant to know."""
+    """Raise an error with a message for the caller."""
     raise ToolError("no such account: ä 👋")
 
 
 @tool
 def fails_for_the_caller_in_a_thread() -> str:
-    """What the caller is meant to know, from a thread."""
+    """Raise an error with a message for the caller, from a thread."""
     raise ToolError("no such account\nsecond line")
 
 
 @tool
 async def fails_for_the_caller_because() -> str:
-    """What the caller is meant to know, with a cause."""
+    """Raise an error with a message for the caller and with a cause."""
     try:
         return _fails()
     except ValueError as error:
@@ -69,112 +69,112 @@ async def fails_for_the_caller_because() -> str:
 
 @tool
 async def fails() -> str:
-    """What the caller isn't meant to know."""
+    """Raise an error whose text the caller must not see."""
     return _fails()
 
 
 @tool
 def fails_in_a_thread() -> str:
-    """What the caller isn't meant to know, from a thread."""
+    """Raise an error whose text the caller must not see, from a thread."""
     return _fails()
 
 
 @tool
 async def fails_as_if_not_found() -> str:
-    """FastMCP's word for a component that isn't there."""
+    """Raise FastMCP's error for a missing component."""
     raise NotFoundError("no such row")
 
 
 @tool
 async def fails_as_if_arguments_were_wrong() -> str:
-    """FastMCP's word for wrong arguments."""
+    """Raise FastMCP's error for wrong arguments."""
     raise ValidationError("no such argument")
 
 
 @tool
 async def fails_to_validate() -> str:
-    """Pydantic's error, from the body."""
+    """Raise pydantic's error in the body."""
     return str(_Strict.model_validate({"number": "no number"}))
 
 
 @tool
 def fails_to_validate_in_a_thread() -> str:
-    """Pydantic's error, from a thread."""
+    """Raise pydantic's error from a thread."""
     return _fails_to_validate()
 
 
 @tool
 async def fails_by_protocol() -> str:
-    """An error of the protocol."""
+    """Raise an error of the protocol."""
     raise MCPError(INVALID_PARAMS, "by the protocol", {"why": None})
 
 
 @tool
 async def fails_for_lack_of_capability() -> str:
-    """The error that the specification wants on the wire."""
+    """Raise the error that the specification requires for a missing capability."""
     data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
     raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "needs sampling", data)
 
 
 @tool
 async def fails_in_time() -> str:
-    """The error that a network library raises."""
+    """Raise TimeoutError, as a network library does."""
     raise TimeoutError("upstream")
 
 
 @tool
 async def fails_in_a_group() -> str:
-    """An exception group."""
+    """Raise an exception group."""
     raise ExceptionGroup("several", [ValueError("one"), ToolError("two")])
 
 
 @tool
 async def fails_to_stop() -> Any:
-    """What an iterator raises, which a coroutine can't."""
+    """Raise StopIteration, which a coroutine cannot raise."""
     raise StopIteration("early")
 
 
 @tool
 async def exits() -> str:
-    """End the process, if it could."""
+    """Try to exit the process."""
     sys.exit(3)
 
 
 @tool
 def exits_in_a_thread() -> str:
-    """End the process, if it could, from a thread."""
+    """Try to exit the process from a thread."""
     sys.exit(3)
 
 
 @tool
 async def exits_later() -> str:
-    """End the process, if it could, after a wait."""
+    """Try to exit the process after a wait."""
     await asyncio.sleep(0)
     sys.exit(3)
 
 
 @tool
 async def interrupts() -> str:
-    """Raise what Ctrl-C raises."""
+    """Raise KeyboardInterrupt, like Ctrl-C."""
     raise KeyboardInterrupt
 
 
 @tool
 async def cancels() -> str:
-    """Raise what a cancelled task raises."""
+    """Raise CancelledError."""
     raise asyncio.CancelledError
 
 
 @tool
 async def cancels_later() -> str:
-    """Raise what a cancelled task raises, after a wait."""
+    """Raise CancelledError after a wait."""
     await asyncio.sleep(0)
     raise asyncio.CancelledError("by nobody")
 
 
 @tool
 async def cancels_its_task() -> str:
-    """Cancel the task that one runs in."""
+    """Cancel the task that runs the call."""
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
@@ -182,70 +182,70 @@ async def cancels_its_task() -> str:
     return "unreachable"
 
 
-@tool(timeout=0.3)  # enough to refuse arguments in on a busy machine
+@tool(timeout=0.3)  # A busy machine needs this time to refuse wrong arguments.
 async def never_ends() -> str:
-    """Wait for ever."""
+    """Wait forever."""
     await asyncio.Event().wait()
     return "unreachable"
 
 
 @tool
 async def returns_infinity() -> float:
-    """No JSON number."""
+    """Return a number that JSON cannot represent."""
     return float("inf")
 
 
 @tool
 async def returns_opaque() -> Any:
-    """No JSON."""
+    """Return an object that JSON cannot represent."""
     return {"value": _Opaque()}
 
 
 @tool
 async def returns_surrogate() -> str:
-    """No Unicode."""
+    """Return text that is not valid Unicode."""
     return "\ud800"
 
 
 @tool
 async def returns_surrogate_within() -> dict[str, str]:
-    """No Unicode, in an object."""
+    """Return an object that contains text that is not valid Unicode."""
     return {"a": "\ud800"}
 
 
 @tool
 async def complains_in_surrogates() -> str:
-    """No Unicode, for the caller."""
+    """Raise an error for the caller with text that is not valid Unicode."""
     raise ToolError("broken \ud800 text")
 
 
 @tool
 async def depends_on_failure(value: str = Depends(_fails)) -> str:
-    """A dependency that fails."""
+    """Use a dependency that fails."""
     return value
 
 
 @tool
 async def depends_on_failure_for_the_caller(value: str = Depends(_fails_for_the_caller)) -> str:
-    """A dependency that fails with what the caller is meant to know."""
+    """Use a dependency that fails with a message for the caller."""
     return value
 
 
 @tool
 async def depends_on_failure_to_validate(value: str = Depends(_fails_to_validate)) -> str:
-    """A dependency that fails with pydantic's error."""
+    """Use a dependency that fails with pydantic's error."""
     return value
 
 
 @tool
 async def depends_on_failure_at_the_end(value: str = Depends(_fails_at_the_end)) -> str:
-    """A dependency that fails when the body has ended."""
+    """Use a dependency that fails after the body has ended."""
     return value
 
 
 @tool
 async def asks_in_the_middle(ctx: Context) -> str:
-    """A question that a server without sessions can't ask."""
+    """Ask a question that a server without sessions cannot ask."""
     return str(await ctx.elicit("Who?", response_type=str))
 
 
@@ -257,19 +257,19 @@ async def calls_what_fails(ctx: Context) -> Any:
 
 @tool
 async def calls_with_wrong_arguments(ctx: Context) -> Any:
-    """Call another tool wrongly."""
+    """Call another tool with wrong arguments."""
     return await ctx.fastmcp.call_tool("gives_number", {"value": "no number"})
 
 
 @tool
 async def calls_nobody(ctx: Context) -> Any:
-    """Call a tool that isn't there."""
+    """Call a tool that does not exist."""
     return await ctx.fastmcp.call_tool("no_such_tool", {})
 
 
 @tool
 async def reports_and_fails(ctx: Context) -> str:
-    """A log message, then an error."""
+    """Send a log message, then raise an error."""
     await ctx.info("so far so good")
     raise ToolError("but now")
 
@@ -301,7 +301,7 @@ End = Literal[
 
 @tool(timeout=0.5)
 async def counts(key: str, end: End = "text") -> Any:
-    """Count the run, then end in some way."""
+    """Count the run, then end as the argument `end` says."""
     RUNS[key] += 1
     if end in _ERRORS:
         raise type(_ERRORS[end])(*_ERRORS[end].args)
@@ -314,7 +314,7 @@ async def counts(key: str, end: End = "text") -> Any:
 
 @tool(timeout=5)
 def counts_in_a_thread(key: str, end: End = "text") -> Any:
-    """Count the run, then end in some way, in a thread."""
+    """Count the run, then end as the argument `end` says, in a thread."""
     RUNS[key] += 1
     if end in _ERRORS:
         raise type(_ERRORS[end])(*_ERRORS[end].args)
@@ -325,6 +325,6 @@ def counts_in_a_thread(key: str, end: End = "text") -> Any:
 
 @tool(output_schema={"type": "object"})
 async def counts_against_its_schema(key: str) -> int:
-    """Count the run, then return what the schema doesn't allow."""
+    """Count the run, then return a value that the schema does not allow."""
     RUNS[key] += 1
     return 1

@@ -27,7 +27,7 @@ _PIXEL = b"\x89PNG\r\n\x1a\n"
 
 
 class Color(Enum):
-    """Some colors."""
+    """An enum."""
 
     RED = "red"
     DEEP = 3
@@ -40,350 +40,350 @@ class Size(IntEnum):
 
 
 class Word(str):
-    """A text of a type of its own."""
+    """A subclass of str."""
 
     __slots__ = ()
 
 
 class Names(RootModel[list[str]]):
-    """A model that is no object."""
+    """A model that is not a JSON object."""
 
 
 class Place(NamedTuple):
-    """A tuple with names."""
+    """A named tuple."""
 
     x: int
     y: int
 
 
 class Base(BaseModel):
-    """What is declared."""
+    """The declared model."""
 
     a: int = 1
 
 
 class Derived(Base):
-    """What is returned."""
+    """The returned model."""
 
     b: int = 2
 
 
 @tool
 async def nothing() -> None:
-    """None."""
+    """Return None."""
 
 
 @tool
 async def maybe_not() -> str | None:
-    """An optional text that isn't there."""
+    """Return an optional text that is absent."""
     return None
 
 
 @tool
 async def undeclared_nothing():  # type: ignore[no-untyped-def]
-    """None, without an annotation."""
+    """Return None without an annotation."""
 
 
 @tool
 async def items_none() -> list[int]:
-    """An empty list."""
+    """Return an empty list."""
     return []
 
 
 @tool
 async def undeclared_items_none():  # type: ignore[no-untyped-def]
-    """An empty list, without an annotation."""
+    """Return an empty list without an annotation."""
     return []
 
 
 @tool
 async def pair_of_none() -> tuple[()]:
-    """An empty tuple."""
+    """Return an empty tuple."""
     return ()
 
 
 @tool
 async def generates_nothing() -> AsyncIterator[int]:
-    """No items."""
+    """Yield no items."""
     for item in list[int]():
         yield item
 
 
 @tool
 async def members() -> set[int]:
-    """A set."""
+    """Return a set."""
     return {1}
 
 
 @tool
 async def members_frozen() -> frozenset[str]:
-    """A frozen set."""
+    """Return a frozen set."""
     return frozenset({"a"})
 
 
 @tool
 async def blocks() -> list[TextContent]:
-    """Content blocks."""
+    """Return content blocks."""
     return [TextContent(type="text", text="one"), TextContent(type="text", text="two")]
 
 
 @tool
 async def blocks_and_more():  # type: ignore[no-untyped-def]
-    """Content blocks among other things."""
+    """Return content blocks and other values in one list."""
     return [TextContent(type="text", text="one"), {"two": None}, 3, "four", Image(data=_PIXEL, format="png"), b"\xff"]
 
 
 @tool
 async def block_annotated() -> TextContent:
-    """A content block with all that it may have."""
+    """Return a content block with all optional fields."""
     about = Annotations(audience=["user"], priority=0.5)
     return TextContent(type="text", text="for you", annotations=about, _meta={"a": {"b": None}})
 
 
 @tool
 async def picture() -> Image:
-    """An image."""
+    """Return an image."""
     return Image(data=_PIXEL, format="png")
 
 
 @tool
 async def pictures() -> list[Image]:
-    """Images."""
+    """Return images."""
     return [Image(data=_PIXEL, format="png")]
 
 
 @tool
 async def sound() -> Audio:
-    """Audio."""
+    """Return audio."""
     return Audio(data=b"RIFF", format="wav")
 
 
 @tool
 async def document() -> File:
-    """A file."""
+    """Return a file."""
     return File(data=b"text", format="plain", name="notes")
 
 
 @tool
 async def embedded() -> EmbeddedResource:
-    """A resource."""
+    """Return a resource."""
     held = TextResourceContents(uri="test://held", text="held", mime_type="text/plain")
     return EmbeddedResource(type="resource", resource=held)
 
 
 @tool
 async def linked() -> ResourceLink:
-    """A link to a resource, which the first protocol versions don't know."""
+    """Return a link to a resource, which the first protocol versions do not have."""
     return ResourceLink(type="resource_link", name="link", uri="test://linked")
 
 
 @tool
 async def color() -> Color:
-    """An enum's member."""
+    """Return a member of an enum."""
     return Color.RED
 
 
 @tool
 async def color_deep():  # type: ignore[no-untyped-def]
-    """An enum's member, without an annotation."""
+    """Return a member of an enum without an annotation."""
     return Color.DEEP
 
 
 @tool
 async def size() -> Size:
-    """A number of a type of its own."""
+    """Return a member of an enum of numbers."""
     return Size.SMALL
 
 
 @tool
 async def size_as_number() -> int:
-    """A number of a type of its own, declared as a number."""
+    """Return a member of an enum of numbers that is declared as a number."""
     return Size.SMALL
 
 
 @tool
 async def not_text_as_it_says() -> str:
-    """A number where a text is declared."""
+    """Return a number although a text is declared."""
     return 7  # type: ignore[return-value]
 
 
 @tool
 async def word() -> str:
-    """A text of a type of its own."""
+    """Return a text of a subclass of str."""
     return Word("word")
 
 
 @tool
 async def moment() -> datetime:
-    """A point in time."""
+    """Return a point in time."""
     return datetime.fromisoformat("2026-07-28T00:00:00+00:00")
 
 
 @tool
 async def price() -> Decimal:
-    """A decimal."""
+    """Return a decimal."""
     return Decimal("0.10")
 
 
 @tool
 async def key() -> UUID:
-    """A UUID."""
+    """Return a UUID."""
     return UUID(int=3)
 
 
 @tool
 async def raw() -> bytes:
-    """Bytes that are text."""
+    """Return bytes that are valid UTF-8."""
     return b"raw \xc3\xa4"
 
 
 @tool
 async def raw_binary() -> bytes:
-    """Bytes that are no text."""
+    """Return bytes that are not valid UTF-8."""
     return b"\xff\xfe"
 
 
 @tool
 async def raw_within() -> dict[str, bytes]:
-    """Bytes that are no text, in an object."""
+    """Return an object with bytes that are not valid UTF-8."""
     return {"raw": b"\xff\xfe"}
 
 
 @tool
 async def undeclared_raw_within():  # type: ignore[no-untyped-def]
-    """Bytes that are no text, in an object, without an annotation."""
+    """Return an object with bytes that are not valid UTF-8, without an annotation."""
     return {"raw": b"\xff\xfe"}
 
 
 @tool
 async def undeclared_moment():  # type: ignore[no-untyped-def]
-    """A point in time, without an annotation."""
+    """Return a point in time without an annotation."""
     return datetime.fromisoformat("2026-07-28T00:00:00+00:00")
 
 
 @tool
 async def undeclared_model():  # type: ignore[no-untyped-def]
-    """A model, without an annotation."""
+    """Return a model without an annotation."""
     return Derived()
 
 
 @tool
 async def derived() -> Base:
-    """A model of a subclass."""
+    """Return a model of a subclass."""
     return Derived()
 
 
 @tool
 async def names() -> Names:
-    """A model that is no object."""
+    """Return a model that is not a JSON object."""
     return Names(["a", "b"])
 
 
 @tool
 async def names_none() -> Names:
-    """A model that is no object, and empty."""
+    """Return an empty model that is not a JSON object."""
     return Names([])
 
 
 @tool
 async def items_written_away() -> Annotated[list[int], PlainSerializer(lambda _: [])]:
-    """A list that its type writes as an empty one."""
+    """Return a list that its type serializes as an empty list."""
     return [1]
 
 
 @tool
 async def mapping_written_away() -> Annotated[dict[str, int], PlainSerializer(lambda _: None)]:
-    """An object that its type writes as null."""
+    """Return an object that its type serializes as null."""
     return {"a": 1}
 
 
 @tool
 async def text_written_away() -> Annotated[str, PlainSerializer(lambda _: [])]:
-    """A text that its type writes as an empty list."""
+    """Return a text that its type serializes as an empty list."""
     return "text"
 
 
 @tool
 async def undeclared_ordered():  # type: ignore[no-untyped-def]
-    """A dictionary of a type of its own."""
+    """Return a subclass of dict."""
     return OrderedDict(b=1, a=2)
 
 
 @tool
 async def queue() -> Any:
-    """A sequence that is no list."""
+    """Return a sequence that is not a list."""
     return deque([1, 2])
 
 
 @tool
 async def place() -> Place:
-    """A tuple with names."""
+    """Return a named tuple."""
     return Place(1, 2)
 
 
 @tool
 async def result() -> ToolResult:
-    """FastMCP's own result."""
+    """Return FastMCP's ToolResult."""
     return ToolResult(content="text", structured_content={"a": None, "huge": 10**30}, meta={"trace": {"a": 1}})
 
 
 @tool
 async def result_of_error() -> ToolResult:
-    """FastMCP's own result, which tells of an error."""
+    """Return FastMCP's ToolResult with an error."""
     return ToolResult(content="it went wrong", is_error=True)
 
 
 @tool
 async def result_structured() -> ToolResult:
-    """FastMCP's own result, without a text of its own."""
+    """Return FastMCP's ToolResult without text."""
     return ToolResult(structured_content={"only": ["structured", 1e22]})
 
 
 @tool
 async def result_structured_despite_schema() -> dict[str, int]:
-    """FastMCP's own result where an object is declared."""
+    """Return FastMCP's ToolResult although an object is declared."""
     return ToolResult(structured_content={"other": "kind"})  # type: ignore[return-value]
 
 
 @tool
 async def result_of_the_protocol() -> CallToolResult:
-    """The protocol's result."""
+    """Return the protocol's CallToolResult."""
     text = TextContent(type="text", text="text")
     return CallToolResult(content=[text], structured_content={"a": 1}, is_error=False, _meta={"m": None})
 
 
 @tool
 async def result_of_the_protocol_of_error():  # type: ignore[no-untyped-def]
-    """The protocol's result, which tells of an error, without an annotation."""
+    """Return the protocol's CallToolResult with an error, without an annotation."""
     return CallToolResult(content=[TextContent(type="text", text="wrong")], is_error=True)
 
 
 @tool(output_schema={"type": "object"})
 async def declared_but_number() -> Any:
-    """A number where the schema wants an object."""
+    """Return a number although the schema requires an object."""
     return 3
 
 
 @tool(output_schema={"type": "object"})
 async def declared_but_text() -> str:
-    """A text where the schema wants an object."""
+    """Return a text although the schema requires an object."""
     return "three"
 
 
 @tool(output_schema={"type": "object"})
 async def declared_but_nothing() -> None:
-    """Nothing where the schema wants an object."""
+    """Return None although the schema requires an object."""
 
 
 @tool(output_schema=None)
 async def unstructured_picture() -> Image:
-    """An image whose author wants no structured content."""
+    """Return an image without structured content."""
     return Image(data=_PIXEL, format="png")
 
 
 @tool
 async def asks() -> str:
-    """Ask the caller, although nothing says that it might."""
+    """Ask the client a question although the declared type does not allow it."""
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
     question = ElicitRequestFormParams(message="Who?", requested_schema=schema)
     return InputRequiredResult(  # type: ignore[return-value]
@@ -393,5 +393,5 @@ async def asks() -> str:
 
 @tool
 async def asks_as_it_says() -> InputRequiredResult | str:
-    """Ask the caller."""
+    """Ask the client a question, as the declared type allows."""
     return InputRequiredResult(request_state="asked")

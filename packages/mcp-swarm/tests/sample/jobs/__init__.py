@@ -1,6 +1,6 @@
-"""Jobs: every public async function with `@job` in this folder can be submitted.
+"""Jobs: clients can submit every public async function with `@job` in this folder.
 
-A new file with a new function is all there is to do:
+To add a job, add a file with a function:
 
     from mcp_swarm import Progress, job
 

@@ -1,4 +1,4 @@
-"""A table of sales to try jobs on, in SQLite's memory. Put your own database in its place."""
+"""A table of sales in SQLite's memory, for the sample's jobs. Put your own database in its place."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ REGIONS = ("north", "east", "south", "west")
 
 @contextmanager
 def sales() -> Iterator[sqlite3.Connection]:
-    """An empty table `sales (id, region, month, cents)`."""
+    """Yield a connection with an empty table `sales (id, region, month, cents)`."""
     with closing(sqlite3.connect(":memory:", check_same_thread=False)) as connection:
         connection.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, region TEXT, month INTEGER, cents INTEGER)")
         yield connection
 
 
 def sell(connection: sqlite3.Connection, first: int, count: int) -> None:
-    """Add the sales of so many ids; the same ids are always the same sales."""
+    """Add `count` sales, starting at the id `first`. Equal ids always give equal sales."""
     rows = ((i, REGIONS[i % 4], i % 12 + 1, (i * 7919) % 10_000) for i in range(first, first + count))
     connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", rows)

@@ -1,4 +1,4 @@
-"""A job to copy: writes a table as text."""
+"""An example job that writes a table as text."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ _COLUMNS = ("id", "region", "month", "cents")
 async def export_data(
     rows: Annotated[int, Field(ge=1, le=10_000)], progress: Progress, form: Literal["csv", "json"] = "csv"
 ) -> str:
-    """Export so many sales as CSV or JSON."""
+    """Export the given number of sales as CSV or JSON."""
     with sales() as connection:
         await in_thread(sell, connection, 0, rows)
         await progress(50, "read")

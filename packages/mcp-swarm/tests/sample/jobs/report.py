@@ -1,4 +1,4 @@
-"""A job to copy: computes over a table, and reports how far it is."""
+"""An example job that computes a report from a table and reports its progress."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ _CHUNK = 10_000
 
 
 class Region(BaseModel):
-    """A region's line of the report."""
+    """One region of the report."""
 
     region: str
     sales: int
@@ -35,10 +35,10 @@ GROUP BY region ORDER BY region
 
 @job(timeout=300)
 async def generate_report(rows: Annotated[int, Field(ge=1, le=5_000_000)], progress: Progress) -> Report:
-    """Make a report of so many sales: count, total and best month of each region."""
+    """Create a report of the given number of sales: count, total and best month of each region."""
     with sales() as connection:
         for done in range(0, rows, _CHUNK):
-            # In a thread, since SQLite blocks; in chunks, so that there is progress and an end when it is cancelled.
+            # SQLite blocks, so it runs in a thread. Chunks allow progress reports and cancellation.
             await in_thread(sell, connection, done, min(_CHUNK, rows - done))
             await progress(90 * min(done + _CHUNK, rows) / rows, f"{min(done + _CHUNK, rows)} of {rows} sales read")
         found = await in_thread(lambda: connection.execute(_QUERY).fetchall())

@@ -1,1 +1,1 @@
-"""Prompts: every public function with `@prompt` in this folder is served."""
+"""Prompts: the server serves every public function with `@prompt` in this folder."""

@@ -1,1 +1,1 @@
-"""Resources: every public function with `@resource("scheme://…")` in this folder is served."""
+"""Resources: the server serves every public function with `@resource("scheme://…")` in this folder."""

@@ -1,4 +1,4 @@
-"""One static and one templated resource."""
+"""A static resource and a resource template."""
 
 from fastmcp.exceptions import NotFoundError
 from fastmcp.resources import resource
@@ -8,7 +8,7 @@ _GREETINGS = {"en": "Hello", "de": "Hallo", "fr": "Bonjour", "es": "Hola"}
 
 @resource("template://about", mime_type="text/markdown")
 async def about() -> str:
-    """What this server is, as Markdown."""
+    """Return a description of this server as Markdown."""
     return (
         "# mcp-swarm\n\n"
         "An MCP server of identical replicas. None of them remembers a request, so any of them can answer the next.\n"
@@ -17,11 +17,11 @@ async def about() -> str:
 
 @resource("template://greeting/{language}/{name}", mime_type="text/plain")
 async def greeting(language: str, name: str) -> str:
-    """A greeting.
+    """Return a greeting.
 
     Args:
         language: `en`, `de`, `fr` or `es`.
-        name: Whom to greet.
+        name: Name of the person to greet.
 
     Raises:
         NotFoundError: there is no greeting in that language.

@@ -1,4 +1,4 @@
-"""Tools: every public function with `@tool` in this folder is served.
+"""Tools: the server serves every public function with `@tool` in this folder.
 
-A new file with a new function is all there is to do. Files and folders that begin with `_` are left out.
+To add a tool, add a file with a function. Files and folders that begin with `_` are left out.
 """

@@ -1,4 +1,4 @@
-"""Sums."""
+"""A tool that adds numbers."""
 
 from fastmcp.tools import tool
 

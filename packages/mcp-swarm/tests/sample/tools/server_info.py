@@ -1,4 +1,4 @@
-"""What a caller may know of the server."""
+"""A tool that returns information about the server."""
 
 import time
 
@@ -12,7 +12,7 @@ _STARTED = time.monotonic()
 
 
 class ServerInfo(BaseModel):
-    """Which server and which replica answered."""
+    """The server and the replica that answered."""
 
     name: str = Field(description="The server's name, the same on every replica")
     version: str = Field(description="The server's version")
@@ -22,7 +22,7 @@ class ServerInfo(BaseModel):
 
 @tool(annotations={"readOnlyHint": True})
 async def server_info() -> ServerInfo:
-    """Tell which replica of which server answers, and for how long it has been up (seconds)."""
+    """Return the name and version of the server, the name of the replica and its uptime in seconds."""
     return ServerInfo(
         name=_SETTINGS.mcp_name,
         version=__version__,

@@ -1,4 +1,4 @@
-"""A tool whose results are kept, by a clock of the test's own."""
+"""Tests of a cached tool with a clock that the test moves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,26 +13,26 @@ from mcp_swarm.components.cache.policy import CachePolicy
 
 
 class Clock:
-    """Tells the time that a test says."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
 
     def time(self) -> float:
-        """Seconds."""
+        """Return the time in seconds."""
         return self.now
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock that results go by."""
+    """The clock of the cached tools."""
     made = Clock()
     monkeypatch.setattr(module, "time", made)
     return made
 
 
 class Tool:
-    """Gives the number of its run when it is let."""
+    """A tool that returns the number of its run when the test allows it to end."""
 
     def __init__(self, ttl: float, stale: float) -> None:
         self.runs = 0
@@ -52,8 +52,8 @@ class Tool:
         self.call: Callable[..., Awaitable[Any]] = kept.function()
 
 
-def test_how_long_a_result_is_good(clock: Clock) -> None:
-    """As good as new, then old but good enough while another is made, then not at all."""
+def test_the_life_of_a_result(clock: Clock) -> None:
+    """A result is fresh, then stale and served during its renewal, then expired."""
 
     async def scenario() -> None:
         tool = Tool(ttl=10, stale=10)
@@ -67,8 +67,11 @@ def test_how_long_a_result_is_good(clock: Clock) -> None:
     asyncio.run(scenario())
 
 
-def test_who_comes_when_the_old_result_is_too_old_waits_for_the_renewal(clock: Clock) -> None:
-    """That was begun for somebody else; and for its failure."""
+def test_a_call_after_expiry_waits_for_the_renewal(clock: Clock) -> None:
+    """After a result has expired, a call waits for a renewal that another call has started.
+
+    The call also gets the renewal's failure.
+    """
 
     async def scenario() -> None:
         tool = Tool(ttl=10, stale=10)
@@ -89,8 +92,8 @@ def test_who_comes_when_the_old_result_is_too_old_waits_for_the_renewal(clock: C
     asyncio.run(scenario())
 
 
-def test_who_asked_first_may_go(clock: Clock) -> None:
-    """Those who wait for the same run get its result."""
+def test_the_first_caller_may_disconnect(clock: Clock) -> None:
+    """If the call that started a run is cancelled, the other calls still get the run's result."""
 
     async def scenario() -> None:
         tool = Tool(ttl=10, stale=0)

@@ -1,4 +1,4 @@
-"""Tools whose results are kept; each counts its runs in a file, by which tests of several replicas see them."""
+"""Cached tools. Each tool counts its runs in a file that several replicas can share."""
 
 import asyncio
 import os
@@ -12,14 +12,14 @@ from pydantic import BaseModel
 
 
 class Report(BaseModel):
-    """A result with a type of its own."""
+    """A model as a result."""
 
     number: int
     words: list[str]
 
 
 def _runs(mark: str) -> int:
-    """Note a run; returns how many there have been."""
+    """Record a run and return the number of runs."""
     with Path(os.environ["RUNS"]).open("a") as file:
         file.write(f"{mark}\n")
     return Path(os.environ["RUNS"]).read_text().split().count(mark)
@@ -27,7 +27,7 @@ def _runs(mark: str) -> int:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def public(mark: str, number: int = 1, seconds: float = 0.0) -> int:
-    """Which run this is."""
+    """Return the number of this run. All callers share the cached result."""
     run = _runs(mark)
     await asyncio.sleep(seconds)
     return run
@@ -35,13 +35,13 @@ async def public(mark: str, number: int = 1, seconds: float = 0.0) -> int:
 
 @tool(meta={"cache": {"ttl": 60}})
 def own(mark: str) -> int:
-    """Which run this is, for each caller."""
+    """Return the number of this run. Each caller has a separate cached result."""
     return _runs(mark)
 
 
 @tool(meta={"cache": {"ttl": 0.2, "scope": "public", "stale": 60}})
 async def stale(mark: str, fail_from: int = 0) -> int:
-    """Which run this is; renewed behind its callers' backs."""
+    """Return the number of this run. An old result is renewed in the background."""
     run = _runs(mark)
     if fail_from and run >= fail_from:
         raise ToolError("no more")
@@ -50,7 +50,7 @@ async def stale(mark: str, fail_from: int = 0) -> int:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def fails(mark: str, seconds: float = 0.0) -> int:
-    """Fail, and say which run it was."""
+    """Fail with the number of this run."""
     run = _runs(mark)
     await asyncio.sleep(seconds)
     raise ToolError(f"run {run}")
@@ -58,7 +58,7 @@ async def fails(mark: str, seconds: float = 0.0) -> int:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def exits(mark: str) -> int:
-    """Try to end the process."""
+    """Try to exit the process."""
     _runs(mark)
     await asyncio.sleep(0.05)
     raise SystemExit(3)
@@ -66,26 +66,26 @@ async def exits(mark: str) -> int:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def report(mark: str) -> Report:
-    """Which run this is, in a model."""
+    """Return the number of this run in a model."""
     return Report(number=_runs(mark), words=["ä", "\u2028"])
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def replies(mark: str) -> ToolResult:
-    """Which run this is, as a reply, which may be an error."""
+    """Return the number of this run as a ToolResult, which could be an error."""
     return ToolResult(content=str(_runs(mark)))
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def picture(mark: str) -> Any:
-    """An image, which isn't kept."""
+    """Return an image, which the cache does not store."""
     _runs(mark)
     return Image(data=b"png", format="png")
 
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}}, timeout=0.3)
 async def slow(mark: str) -> int:
-    """Take too long."""
+    """Take longer than the tool's timeout."""
     _runs(mark)
     await asyncio.sleep(30)
     return 0
@@ -93,11 +93,11 @@ async def slow(mark: str) -> int:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def long_text(mark: str, length: int) -> str:
-    """Some text."""
+    """Return a text of the given length."""
     return f"{_runs(mark)} " + "x" * length
 
 
 @tool
 def runs(mark: str) -> int:
-    """How many runs there have been."""
+    """Return the number of runs."""
     return Path(os.environ["RUNS"]).read_text().split().count(mark)
