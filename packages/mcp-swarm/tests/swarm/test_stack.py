@@ -38,7 +38,7 @@ def test_any_replica_answers_either_era(stack: Stack) -> None:
 def test_the_scripts_pass(stack: Stack) -> None:
     """As README tells an operator to run them."""
     for family in ("legacy", "modern"):
-        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--era", family, "--rapid", "12")
+        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--protocol", family, "--rapid", "12")
         assert done.returncode == 0, done.stdout + done.stderr
     done = script("test_swarm_load.py", "--url", f"{stack.url}/mcp", "--requests", "300")
     assert done.returncode == 0, done.stdout + done.stderr
