@@ -75,7 +75,7 @@ def test_check_lists_what_there_is(tmp_path: Path) -> None:
     [
         (["new", "a b"], "id: 1 to 64 letters"),
         (["new", "x", "--rate", "often"], "rate: 'often' is no rate"),
-        (["new", "x", "--expires", "soon"], "'soon' is no time"),
+        (["new", "x", "--expires", "soon"], "'soon' is not a time"),
         (["new", "x", "--burst", "0"], "burst: input should be greater than or equal to 1"),
         (["new", "x", "--not-before", "2d", "--expires", "1d"], "expires before it begins"),
         (["check", "/nowhere/api_keys"], "/nowhere/api_keys: can't be read: No such file or directory"),

@@ -31,6 +31,11 @@ def test_a_ramp_takes_its_own_time() -> None:
     assert read(["--ramp", "0:100/30s", "--requests", "5"]).seconds is None
 
 
+def test_the_former_name_of_the_option_protocol_still_works() -> None:
+    """The option --era is an alias of --protocol."""
+    assert read(["--era", "modern"]).families == read(["--protocol", "modern"]).families == (Family.MODERN,)
+
+
 def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it isn't in the shell's history."""
     monkeypatch.setenv("MCP_TOKEN", "secret")

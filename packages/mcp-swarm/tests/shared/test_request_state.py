@@ -121,7 +121,7 @@ def test_keys_from_a_secret(start_server: StartServer, tmp_path: Path) -> None:
 def test_local_replicas_share_a_key_of_their_own(start_server: StartServer) -> None:
     """`make up` has nothing to set, and a tool still goes on wherever the kernel sends its caller."""
     server = start_server("--replicas", "3", ready=False, MCP_COMPONENTS=PACKS)
-    until(lambda: "Ctrl-C stops them" in server.output, f"all replicas are ready:\n{server.output}")
+    until(lambda: "Ctrl-C stops the replicas" in server.output, f"all replicas are ready:\n{server.output}")
     pairs: set[bool] = set()
 
     def crossed() -> bool:

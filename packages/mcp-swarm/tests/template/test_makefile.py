@@ -53,7 +53,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
             start_new_session=True,
         )
     try:
-        until(lambda: "Ctrl-C stops them" in log.read_text(), "all replicas are ready")
+        until(lambda: "Ctrl-C stops the replicas" in log.read_text(), "all replicas are ready")
         assert f"2 replicas on http://localhost:{port}/mcp" in log.read_text()
         assert httpx.get(f"http://localhost:{port}/readyz").status_code == 200
     finally:
