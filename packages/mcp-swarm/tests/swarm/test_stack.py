@@ -66,7 +66,7 @@ def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its im
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:
         said = broken.deploy("crashing", "DEPLOY_SECONDS=15", ok=False)
-        assert "Not converged after 15 s (DEPLOY_SECONDS)" in said
+        assert "has not converged within 15 s (DEPLOY_SECONDS)" in said
         assert "non-zero exit (1)" in said
     finally:
         broken.make("undeploy")
