@@ -86,7 +86,7 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
     old.chmod(0o755)
     done = make("up", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
     assert done.returncode != 0
-    assert f"This needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
+    assert f"This project needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
     assert not (tmp_path / "venv").exists()
 
 
