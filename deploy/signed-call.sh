@@ -11,7 +11,7 @@ script needs openssl 3 and curl.
 
 arguments:
   URL      MCP endpoint, such as http://localhost:8150/mcp
-  KEY_ID   id under which the server knows the public key
+  KEY_ID   id of the public key on the server
   KEY.pem  file with the private key (Ed25519, PEM, no password)
   MESSAGE  JSON-RPC message, sent unchanged (default: read it from stdin)
 

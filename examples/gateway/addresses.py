@@ -13,7 +13,7 @@ _NOT_PUBLIC = (
     ipaddress.ip_network("2002::/16"),  # 6to4: the address contains an IPv4 address (RFC 3056).
     ipaddress.ip_network("2001::/32"),  # Teredo: the address contains an IPv4 address (RFC 4380).
     ipaddress.ip_network("192.88.99.0/24"),  # Relays of 6to4 (RFC 7526).
-    ipaddress.ip_network("192.0.0.0/24"),  # Python knows this network only since 3.11.10 (RFC 6890).
+    ipaddress.ip_network("192.0.0.0/24"),  # Python excludes this network only since 3.11.10 (RFC 6890).
     ipaddress.ip_network("168.63.129.16/32"),  # Azure's host, which gives each machine its own private data.
 )
 

@@ -25,7 +25,7 @@ class Change:
     after: float
     unit: str
     verdict: str
-    """`better`, `worse`, `noise`, or `too short to tell`."""
+    """`better`, `worse`, `noise`, or `too little data`."""
 
     @property
     def ratio(self) -> float | None:
@@ -66,7 +66,7 @@ def _by_slices(
 ) -> Change:
     old, new = ([figure for each in run["slices"] if (figure := value(each)) is not None] for run in (before, after))
     if min(len(old), len(new)) < _FEWEST:
-        verdict = "too short to tell"
+        verdict = "too little data"
     else:
         middle, now = median(old), median(new)
         certain = rank_test(old, new) < _NOISE and abs(now - middle) > _SMALL * max(middle, 1e-9)

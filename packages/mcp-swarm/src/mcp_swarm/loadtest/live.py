@@ -46,7 +46,7 @@ class Live:
         if self._live:
             self._live.stop()
 
-    def tell(self, tick: LiveTick) -> None:
+    def add(self, tick: LiveTick) -> None:
         """Add a tick and refresh the display."""
         self._ticks.append(tick)
         self._at = max(self._at, tick.at)

@@ -77,7 +77,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
 
 def _load(options: Options, addresses: list[str], console: Console) -> tuple[Summary, Measured]:
     with Live(console, options) as live:
-        measured = measure(options, addresses, live.tell)
+        measured = measure(options, addresses, live.add)
     return _summary(options, measured), measured
 
 

@@ -264,7 +264,7 @@ exit codes:
         metavar="FILE",
         help="sign each request with this Ed25519 private key (PEM; RFC 9421); needs --sign-key-id",
     )
-    what.add_argument("--sign-key-id", metavar="ID", help="id under which the server knows the public key")
+    what.add_argument("--sign-key-id", metavar="ID", help="id of the public key on the server")
 
     result = parser.add_argument_group("result")
     add = result.add_argument

@@ -87,13 +87,13 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     loop = asyncio.get_running_loop()
     # A thread waits for the message: an event loop would make the pipe non-blocking, and large results would be cut.
     threading.Thread(target=_stop_on_message, args=(pipe, loop, run), daemon=True).start()
-    beside = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
+    helpers = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
     try:
         await run.go(caller)
     finally:
-        for task in beside:
+        for task in helpers:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*helpers, return_exceptions=True)
     pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
 
 

@@ -34,13 +34,13 @@ class Measured:
     """Whether Ctrl-C ended the run."""
 
 
-def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], None]) -> Measured:
+def measure(options: Options, addresses: list[str], report: Callable[[LiveTick], None]) -> Measured:
     """Generate the load.
 
     Args:
         options: The options of the run.
         addresses: The server's addresses.
-        tell: Called with the ticks of each process, four times per second.
+        report: Called with the ticks of each process, four times per second.
 
     Raises:
         WorkerError: A process failed.
@@ -60,7 +60,7 @@ def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], N
             _received(pipe)
         for pipe in pipes:
             pipe.send("go")
-        parts, interrupted = _collect(pipes, tell)
+        parts, interrupted = _collect(pipes, report)
     finally:
         for pipe in pipes:
             pipe.close()
@@ -77,7 +77,7 @@ def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], N
     )
 
 
-def _collect(pipes: list[Pipe], tell: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
+def _collect(pipes: list[Pipe], report: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
     parts: dict[Pipe, Part] = {}
     interrupted = False
     while len(parts) < len(pipes):
@@ -87,7 +87,7 @@ def _collect(pipes: list[Pipe], tell: Callable[[LiveTick], None]) -> tuple[list[
                 if isinstance(message, Part):
                     parts[pipe] = message  # type: ignore[index]
                 else:
-                    tell(message)
+                    report(message)
         except KeyboardInterrupt:
             if interrupted:  # The second Ctrl-C ends the program at once.
                 raise
