@@ -1,6 +1,7 @@
-# Every target works in a fresh clone with git, make and Python ≥ 3.11; `make` alone lists them.
+# Every target works in a fresh clone with git, make and Python 3.11 or newer. `make` without a target lists all targets.
 
-# The newest Python on PATH that runs (a version manager may have a name on PATH that doesn't); PYTHON=… chooses another.
+# The newest Python on PATH that starts (a version manager may put a name on PATH that does not start). PYTHON=…
+# overrides it.
 NEWEST := for name in python3.14 python3.13 python3.12 python3.11 python3; do \
   if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done
 PYTHON ?= $(or $(shell $(NEWEST)),python3)
@@ -19,7 +20,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CHASSIS := packages/mcp-swarm
 LOCKS := $(wildcard requirements-dev.lock $(CHASSIS)/requirements-dev.lock)
-# An environment whose interpreter is gone (a Python that was removed) is made anew, too.
+# Without this rule, make would keep a virtual environment with a removed Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(READY)
 endif
@@ -27,56 +28,57 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help up dev check test lint format image deploy undeploy add lock locks
 
-help: ## list these targets
-	@echo "$(NAME): an MCP server of identical replicas. Targets:"
+help: ## show this list
+	@echo "$(NAME): an MCP server that runs as identical replicas. Targets:"
 	@awk -F '::?.*## ' '/^[a-z-]+::?.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
+	@echo "Variables and their values: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
+	@echo "Example: make up PORT=9000 REPLICAS=5"
 
-up: $(READY) ## run three replicas on http://localhost:8150, until Ctrl-C
+up: $(READY) ## run the server as several replicas (default: 3 on http://localhost:8150) until Ctrl-C
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=$${DRAIN_SECONDS:-0} exec $(BIN)/python -m server --replicas $(REPLICAS)
 
-dev: $(READY) ## run one replica that starts anew when a file changes
+dev: $(READY) ## run one replica that restarts when a file changes
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=0 DEBUG_ERRORS=true LOOP_STALL_SECONDS=0 exec $(BIN)/python -m server --reload
 
-check: $(READY) ## start without serving: check settings and components
+check: $(READY) ## check settings and components without serving
 	@MCP_PORT=$(PORT) $(BIN)/python -m server check
 
 test:: $(READY) ## run the tests of your server
 	@$(if $(filter $(CHASSIS)/%,$(ARGS)),,$(BIN)/python -m pytest $(ARGS))
 
-lint:: $(READY) ## check style, types, and known vulnerabilities
+lint:: $(READY) ## check style and types, and look for known vulnerabilities in dependencies
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@UV=$(BIN)/uv .ci/audit
 
-format: $(READY) ## put the code into the agreed format
+format: $(READY) ## format the code
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-image: ## build the Docker image (EXTRAS="traces examples" adds what these need)
+image: ## build the Docker image (EXTRAS="traces examples" adds their dependencies)
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) --build-arg EXTRAS="$(EXTRAS)" -f server/Dockerfile -t $(IMAGE) .
-	@echo "Built $(IMAGE), whose content is $$($(PYTHON) -m deploy.image $(IMAGE))."
+	@echo "Built $(IMAGE), also tagged as $$($(PYTHON) -m deploy.image $(IMAGE))."
 
-deploy: $(READY) ## deploy to the Swarm that docker reaches, and wait until all replicas serve (OVERLAYS=deploy/edge.yml)
+deploy: $(READY) ## deploy to the current Docker Swarm and wait until the stack serves (OVERLAYS=deploy/edge.yml)
 	@IMAGE=$(IMAGE) STACK=$(STACK) DEPLOY_FLAGS="$(DEPLOY_FLAGS)" DEPLOY_SECONDS=$(DEPLOY_SECONDS) $(BIN)/python -m deploy
 
-undeploy: ## remove the stack again
+undeploy: ## remove the stack
 	docker stack rm $(STACK)
 	@deploy/gone.sh $(STACK)
 
-add: $(READY) ## add a dependency without moving any other: make add PACKAGE=nltk
-	@test -n "$(PACKAGE)" || { echo "Name it: make add PACKAGE=nltk" >&2; exit 2; }
+add: $(READY) ## add a dependency and keep all other versions: make add PACKAGE=nltk
+	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }
 	@cp pyproject.toml $(VENV)/pyproject.before
 	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
-	  { cp $(VENV)/pyproject.before pyproject.toml; echo "$(PACKAGE) was not added: pyproject.toml is as before." >&2; exit 1; }
+	  { cp $(VENV)/pyproject.before pyproject.toml; echo "Could not add $(PACKAGE); pyproject.toml is unchanged." >&2; exit 1; }
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
 	@touch $(READY)
 
-lock: $(READY) ## renew all pins to the newest versions that pyproject.toml allows
+lock: $(READY) ## update all locks to the newest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"
 
-locks: $(READY) ## write the locks again after an edit of pyproject.toml, moving no other version
+locks: $(READY) ## update the locks after an edit of pyproject.toml and keep all other versions
 	@$(COMPILE) pyproject.toml -o requirements.lock
 	@$(COMPILE) pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 	@for extra in traces examples; do \
@@ -88,26 +90,26 @@ locks: $(READY) ## write the locks again after an edit of pyproject.toml, moving
 	    -o $(CHASSIS)/requirements-dev.lock; \
 	fi
 
-# One lock for every Python and platform that the project runs on; versions and hashes, no addresses.
+# One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package mcp-swarm --no-emit-package mcp-server --quiet
 COMPILE = $(BIN)/uv pip compile $(LOCK_FLAGS)
-# mcp-swarm comes from its source in this folder, or as requirements-mcp-swarm.txt says.
+# mcp-swarm comes from its source in this folder, or from the requirement in requirements-mcp-swarm.txt.
 ifneq ($(wildcard $(CHASSIS)/pyproject.toml),)
 MCP_SWARM := -e $(CHASSIS)
 else
 MCP_SWARM := -r requirements-mcp-swarm.txt
 COMPILE += --no-sources -c requirements-mcp-swarm.txt
 endif
-# --no-deps: a lock names everything. Without it, the pip of Python 3.11 looks for newer versions of a package that is
-# pinned with an extra, and then refuses them.
+# --no-deps, because a lock contains all dependencies. Without it, the pip of Python 3.11 looks for newer versions of a
+# package that is pinned with an extra, and then refuses them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "This needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
+	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  { echo "'$(PYTHON)' lacks the venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@echo "Making $(VENV) with $$($(PYTHON) --version) from the locks (about half a minute, once) …" >&2
+	  { echo "'$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) from the locks (only once, about 30 s) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
 	@$(INSTALL) --no-build-isolation $(MCP_SWARM)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The official SDK client against a running server: connect, list, call, read, and the errors.
+"""Check of a running server with the client of the MCP SDK: it connects, lists, calls, reads and provokes errors.
 
-    python test_mcp_client.py --url http://localhost:8150/mcp --era auto --rapid 30
+    python test_mcp_client.py --url http://localhost:8150/mcp --protocol auto --rapid 30
 
-The tests of mcp-swarm run the same steps, in both protocol families, against three local replicas.
+The tests of mcp-swarm run the same steps with both protocol families against three local replicas.
 """
 
 import argparse
@@ -19,23 +19,23 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 FAMILIES = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
-
+"""The SDK's mode for each value of --protocol."""
 
 HINTS = {
-    0: "Is a server running at {url}? Start one with: make up",
-    401: "401: the server wants a bearer token; give --token or set MCP_TOKEN.",
-    404: "404: there is no endpoint at {url}; the path is /mcp.",
-    405: "405: there is no endpoint at {url}; the path is /mcp.",
+    0: "No server answers at {url}. Start a server with `make up`, or give the right --url.",
+    401: "HTTP 401: the server requires a bearer token; give --token or set MCP_TOKEN.",
+    404: "HTTP 404: {url} is not an MCP endpoint; the path is usually /mcp.",
+    405: "HTTP 405: {url} is not an MCP endpoint; the path is usually /mcp.",
 }
-"""What to do when no connection came about, by the last HTTP status (0: none)."""
+"""What to do after a failed connection, by the last HTTP status (0: no response)."""
 
 
 class Failed(Exception):
-    """A step's outcome isn't what it must be."""
+    """A step had an unexpected result."""
 
 
 class Session:
-    """One client, the replicas that served it, and the steps it takes."""
+    """A client that runs all steps and records which replicas answer."""
 
     def __init__(self, url: str, family: str, token: str | None = None) -> None:
         self.url = url
@@ -45,7 +45,12 @@ class Session:
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def run(self, *, rapid: int = 0, report: Callable[[str], None] = print) -> int:
-        """Take every step; returns how many failed. `report` gets a line a step."""
+        """Run every step and return the number of failures.
+
+        Args:
+            rapid: Number of parallel clients after the steps; 0: none.
+            report: Called with one line per step.
+        """
         failed = 0
         async with self.http() as http:
             transport = streamable_http_client(self.url, http_client=http)
@@ -67,7 +72,7 @@ class Session:
         return failed
 
     def http(self) -> httpx2.AsyncClient:
-        """An HTTP client that notes which replica answers."""
+        """Return an HTTP client that records which replica answers."""
 
         async def note(response: httpx2.Response) -> None:
             self.served.append(response.headers.get("X-Served-By", "?"))
@@ -81,7 +86,7 @@ class Session:
         name = step.__name__.replace("_", " ")
         try:
             outcome = await step(client)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the step failed, and the next one may not
+        except Exception as error:  # noqa: BLE001  # After any error the next step must still run.
             report(f"✗ {name}: {str(error) or type(error).__name__}{self._by()}")
             return 1
         report(f"✓ {name}: {outcome}{self._by()}")
@@ -92,7 +97,7 @@ class Session:
         return f"  [{', '.join(dict.fromkeys(served))}]" if served else ""
 
     async def _rapid(self, count: int, report: Callable[[str], None]) -> int:
-        """`count` clients at once, each with a connection of its own, as a fleet of agents would."""
+        """Connect `count` clients at the same time, each with its own connection; return the number of failures."""
 
         async def once(number: int) -> str:
             async with self.http() as http:
@@ -112,13 +117,13 @@ class Session:
 
 
 def expect(actual: object, wanted: object) -> None:
-    """Raise Failed unless both are equal."""
+    """Raise `Failed` if the two values differ."""
     if actual != wanted:
         raise Failed(f"expected {wanted!r}, got {actual!r}")
 
 
 def text_of(result: CallToolResult) -> str:
-    """A result's first text."""
+    """Return the text of a result's first content block."""
     (content, *_) = result.content
     if not isinstance(content, TextContent):
         raise Failed(f"expected text, got {content.type}")
@@ -135,7 +140,7 @@ async def tools(client: Client) -> str:
 
 
 async def echo(client: Client) -> str:
-    """Call a tool, with text that isn't ASCII."""
+    """Call a tool with text that is not ASCII."""
     result = await client.call_tool("echo", {"message": "hällo 🌍", "repeat": 2})
     expect(text_of(result), "hällo 🌍 hällo 🌍")
     return text_of(result)
@@ -167,7 +172,7 @@ async def prompts(client: Client) -> str:
 
 
 async def unknown_tool(client: Client) -> str:
-    """Call a tool that isn't there."""
+    """Call a tool that does not exist."""
     answer = await refused(client, "no_such_tool", {})
     expect(answer, "Unknown tool: 'no_such_tool'")
     return answer
@@ -181,14 +186,14 @@ async def invalid_argument(client: Client) -> str:
 
 
 async def tool_error(client: Client) -> str:
-    """Call a tool that refuses its argument."""
+    """Call a tool with an argument that the tool refuses."""
     answer = await refused(client, "echo", {"message": "x", "repeat": 11})
     expect(answer, "repeat must be from 1 to 10, not 11")
     return answer
 
 
 async def refused(client: Client, name: str, arguments: dict[str, object]) -> str:
-    """Call a tool that must answer with an error; returns the error's first line."""
+    """Call a tool that must answer with an error, and return the first line of the error."""
     try:
         result = await client.call_tool(name, arguments)
     except MCPError as error:
@@ -199,36 +204,63 @@ async def refused(client: Client, name: str, arguments: dict[str, object]) -> st
 
 
 def main() -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(
-        description="Try a running server with the official MCP client, step by step.",
-        epilog="Exit codes: 0 every step passed; 1 a step failed; 2 wrong arguments or no server at the URL.",
+        description="""\
+Check a running server with the client of the MCP SDK. The script connects,
+lists and calls tools, reads resources, gets a prompt and provokes errors. The
+server must have the tools, resources and prompts of the template (server/).""",
+        epilog="""\
+examples:
+  test_mcp_client.py
+  test_mcp_client.py --url https://mcp.example.com/mcp --protocol modern --rapid 30
+
+exit codes:
+  0    every step passed
+  1    a step failed
+  2    wrong arguments, or no server at the URL
+  130  Ctrl-C
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--url", default="http://localhost:8150/mcp", help="the server's endpoint (default: %(default)s)"
+        "--url", default="http://localhost:8150/mcp", help="URL of the server's MCP endpoint (default: %(default)s)"
     )
     parser.add_argument(
-        "--rapid", type=_count, default=0, metavar="N", help="then N clients at once, each on its own connection"
-    )
-    parser.add_argument(
-        "--era",
+        "--protocol",
         dest="family",
         choices=FAMILIES,
         default="auto",
-        help="protocol: handshake, 2026-07-28, or what the server has",
+        help="protocol version: legacy (2025-11-25 and older, with a handshake), modern (2026-07-28), or auto, which "
+        "uses modern if the server supports it (default: %(default)s)",
     )
-    parser.add_argument("--token", default=os.environ.get("MCP_TOKEN"), help="bearer token (default: $MCP_TOKEN)")
+    # The former name of --protocol.
+    parser.add_argument("--era", dest="family", choices=FAMILIES, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--rapid",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="afterwards, connect N clients at the same time, each with its own connection (default: 0)",
+    )
+    parser.add_argument(
+        "--token",
+        default=os.environ.get("MCP_TOKEN"),
+        metavar="TOKEN",
+        help="bearer token (default: the environment variable MCP_TOKEN)",
+    )
     options = parser.parse_args()
     session = Session(options.url, options.family, options.token)
     try:
         failed = asyncio.run(session.run(rapid=options.rapid))
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001  # the SDK wraps what went wrong in groups of its own making
-        hint = HINTS.get(session.status, f"is this an MCP server's endpoint? {options.url} answered {session.status}")
-        print(f"✗ connect: {innermost(error)}\n  {hint.format(url=options.url)}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001  # The SDK wraps errors in its own exception groups.
+        hint = HINTS.get(session.status, "HTTP {status}: check that {url} is an MCP endpoint.")
+        text = hint.format(url=options.url, status=session.status)
+        print(f"✗ connect: {innermost(error)}\n  {text}", file=sys.stderr)
         return 2
-    print("All steps passed." if not failed else f"{failed} failed.")
+    print("All steps passed." if not failed else "1 failure." if failed == 1 else f"{failed} failures.")
     return 1 if failed else 0
 
 
@@ -239,7 +271,7 @@ def _count(text: str) -> int:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The first plain exception within groups of them."""
+    """Return the first exception that is not a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

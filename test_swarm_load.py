@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Load a running deployment, and say whether every call succeeded and every replica took part.
+"""Load test for a running deployment; it checks that every request succeeds and that every replica takes part.
 
 python test_swarm_load.py --requests 100 --concurrent 20 --expect-replicas 3
 """

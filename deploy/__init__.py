@@ -1,1 +1,1 @@
-"""Deploys the stack to a Swarm: `make deploy`."""
+"""The program behind `make deploy`, which deploys the stack to a Docker Swarm."""

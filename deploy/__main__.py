@@ -1,20 +1,34 @@
-"""Deploys the stack to the Swarm that docker reaches, and waits until it serves.
+"""Deploy the stack to the Docker Swarm of the current Docker context, and wait
+until it serves.
 
-It shows what changes before it changes anything, and stays with the overlays and the numbers of replicas that run,
-unless you name others. Environment variables:
+Before the deployment starts, the program shows what will change. Without other
+values, it keeps the overlays and the numbers of replicas and workers of the
+running stack.
 
-  STACK            name of the stack (mcp-swarm)
-  IMAGE            image of the replicas (mcp-swarm:latest)
-  OVERLAYS         files beside stack.yml, separated by spaces: deploy/jobs.yml deploy/edge.yml; empty for none
-  REPLICAS         number of replicas
-  WORKERS          number of workers, with deploy/jobs.yml
-  REPEAT_TOOLS     tools that the proxy may call twice, separated by spaces, beside those whose hints say so
-  ALLOW_DROP       protecting settings that may be dropped, separated by spaces: AUTH_ENABLED RATE_LIMIT
-  DEPLOY_SECONDS   how long to wait until the stack has converged (600)
-  DEPLOY_FLAGS     more flags for docker stack deploy
+environment variables:
+  STACK           name of the stack (default: mcp-swarm)
+  IMAGE           image of the replicas (default: mcp-swarm:latest)
+  OVERLAYS        overlays of stack.yml, separated by spaces, such as
+                  deploy/jobs.yml deploy/edge.yml; empty: none
+  REPLICAS        number of replicas
+  WORKERS         number of workers (with deploy/jobs.yml)
+  REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
+                  separated by spaces; it always includes the tools with
+                  readOnlyHint or idempotentHint
+  ALLOW_DROP      protecting settings that the deployment may remove,
+                  separated by spaces, such as AUTH_ENABLED RATE_LIMIT
+  DEPLOY_SECONDS  time limit for the deployment, in seconds (default: 600)
+  DEPLOY_FLAGS    more flags for docker stack deploy
 
-stack.yml and the overlays name further ones, like PORT. Exit codes: 0 it serves; 1 docker failed, Swarm took the update
-back, or it didn't converge in time; 2 refused, nothing has changed.
+stack.yml and the overlays use more variables, such as PORT.
+
+example:
+  make image deploy OVERLAYS=deploy/jobs.yml REPLICAS=5
+
+exit codes:
+  0  the stack serves
+  1  docker failed, Swarm rolled the update back, or the time limit passed
+  2  refused; nothing has changed
 """
 
 import argparse
@@ -33,15 +47,15 @@ from deploy.tasks import tasks, why
 from deploy.wanted import Wanted, wanted
 
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
-"""The variables of stack.yml and its overlays that say how many tasks a service has."""
+"""The variable of stack.yml or an overlay that sets the number of tasks of each service."""
 
 
 class Refused(Exception):
-    """Nothing was changed; the text says why."""
+    """The deployment was refused before it changed anything; the text names the reason."""
 
 
 def main() -> int:
-    """Deploy; returns the exit code."""
+    """Deploy the stack and return the exit code."""
     form = argparse.RawDescriptionHelpFormatter
     argparse.ArgumentParser(prog="make deploy", description=__doc__, formatter_class=form).parse_args()
     stack = os.environ.get("STACK", "mcp-swarm")
@@ -69,7 +83,7 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
         print(line)
     _show_changes(stack, target)
     if local:
-        _tell_of_nodes(local)
+        _warn_about_nodes(local)
     print(f"Deploying {local or asked} as '{stack}' …", flush=True)
     known = {task.id for task in tasks(stack)}
     if not _converge(stack, target, Progress(stack, before, known), local):
@@ -81,35 +95,35 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
     if failed:
         return 1
     remembered.remember(stack, target.text)
-    _tell_where(stack, after)
+    _print_url(stack, after)
     return 0
 
 
 def _overlays(before: dict[str, Service]) -> list[str]:
-    """The overlays that are asked for; those that the stack runs with if nobody asks."""
+    """Return the overlays in OVERLAYS; if it is unset, those of the running stack."""
     asked = os.environ.get("OVERLAYS")
     if asked is not None:
         return [os.path.normpath(file) for file in asked.split()]
     kept = before["mcp"].overlays if "mcp" in before else None
     if kept:
-        print(f'Keeping OVERLAYS="{kept}", as the stack runs with them (OVERLAYS= leaves them out).')
+        print(f'Keeping OVERLAYS="{kept}" of the running stack (to remove the overlays, set OVERLAYS= to empty).')
     return (kept or "").split()
 
 
 def _counts(before: dict[str, Service]) -> dict[str, str]:
-    """The numbers of tasks that run, where nobody asks for others."""
+    """Return the numbers of tasks of the running stack for the variables that are unset."""
     counts = {}
     for name, variable in _COUNTS.items():
         running = before[name].replicas if name in before else None
         if running is None or variable in os.environ:
             continue
         counts[variable] = str(running)
-        print(f"Keeping {variable}={running}, as many as the stack has.")
+        print(f"Keeping {variable}={running} of the running stack.")
     return counts
 
 
 def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
-    """Raises Refused if settings would go that keep callers out, and nobody said so."""
+    """Raise `Refused` if the deployment would remove protecting settings without ALLOW_DROP."""
     if "mcp" not in before:
         return
     allowed = set(re.split(r"[\s,]+", os.environ.get("ALLOW_DROP", "")))
@@ -118,9 +132,9 @@ def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:
         names = " ".join(dropped)
         ran_with = before["mcp"].overlays
         raise Refused(
-            f"This deployment would drop {names}, which the running stack has; nothing has changed.\n"
-            + (f'It runs with OVERLAYS="{ran_with}".\n' if ran_with else "")
-            + f'If you mean it: ALLOW_DROP="{names}" make deploy'
+            f"Refused: this deployment would drop {names}, which the running stack has. Nothing has changed.\n"
+            + (f'The running stack has OVERLAYS="{ran_with}".\n' if ran_with else "")
+            + f'To drop the settings: ALLOW_DROP="{names}" make deploy'
         )
 
 
@@ -132,17 +146,17 @@ def _show_changes(stack: str, target: Wanted) -> None:
     print("\n".join(["Changes:", *(f"  {line}" for line in changes)]) if changes else "No changes in image or files.")
 
 
-def _tell_of_nodes(local: str) -> None:
+def _warn_about_nodes(local: str) -> None:
     nodes = len(docker("node", "ls", "--quiet").split())
     if nodes > 1:
         print(
-            f"This Swarm has {nodes} nodes, and {local} is in no registry: each node must have it.\n"
+            f"This Swarm has {nodes} nodes, and the image {local} is not in a registry. Copy it to each node:\n"
             f"  docker save {local} | ssh NODE docker load"
         )
 
 
 def _converge(stack: str, target: Wanted, progress: Progress, local: str | None) -> bool:
-    """Deploy, and print what happens; returns whether the stack has converged in time."""
+    """Deploy, print the progress, and return whether the stack has converged within DEPLOY_SECONDS."""
     seconds = float(os.environ.get("DEPLOY_SECONDS") or 600)
     flags = ["--detach=false", *os.environ.get("DEPLOY_FLAGS", "").split()]
     process = subprocess.Popen(
@@ -158,7 +172,10 @@ def _converge(stack: str, target: Wanted, progress: Progress, local: str | None)
             progress.look()
             time.sleep(0.5)
         if process.poll() is None:
-            print(f"Not converged after {seconds:g} s (DEPLOY_SECONDS); Swarm goes on trying.", file=sys.stderr)
+            print(
+                f"The stack has not converged within {seconds:g} s (DEPLOY_SECONDS). Swarm continues the deployment.",
+                file=sys.stderr,
+            )
             for task in [task for task in tasks(stack) if task.error][-3:]:
                 print("\n".join(why(task)), file=sys.stderr)
             return False
@@ -173,7 +190,7 @@ def _converge(stack: str, target: Wanted, progress: Progress, local: str | None)
 
 
 def _without_registry(said: str, local: str | None) -> str:
-    """What docker said, but for its warning that an image isn't in a registry, if that is known."""
+    """Return docker's output; if the image is local, remove the warning that no registry has it."""
     if local is not None:
         said = re.sub(
             rf"image {re.escape(local)} could not be accessed on a registry.*?\n\n", "", said, flags=re.DOTALL
@@ -188,21 +205,22 @@ def _was_taken_back(before: Service | None, after: Service) -> bool:
 
 def _explain(stack: str, name: str, service: Service, known: set[str]) -> None:
     state = service.update[1]
-    print(f"The update of {name} failed, and Swarm went back to what ran before ({state}).", file=sys.stderr)
+    outcome = "rolled it back" if "rollback" in state else "paused it"
+    print(f"The update of {name} failed, and Swarm {outcome} ({state}).", file=sys.stderr)
     its = [task for task in tasks(stack) if task.service == service.found["ID"] and task.id not in known]
     broken = [task for task in its if task.error]
     if broken:
         print("\n".join(f"  {line}" for line in why(broken[-1])), file=sys.stderr)
 
 
-def _tell_where(stack: str, after: dict[str, Service]) -> None:
+def _print_url(stack: str, after: dict[str, Service]) -> None:
     host = urlsplit(docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).hostname or "localhost"
     entrance = after.get("edge") or after["mcp"]
     if not entrance.published:
-        print(f"'{stack}' serves, and publishes no port.")
+        print(f"'{stack}' serves; it publishes no port.")
         return
     url = f"http://{host}:{entrance.published[0]}/mcp"
-    print(f"'{stack}' serves on {url}\nAdd it to a client, for example:  claude mcp add --transport http {stack} {url}")
+    print(f"'{stack}' serves on {url}\nTo add it to a client:  claude mcp add --transport http {stack} {url}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a deployment changes."""
+"""The differences between the running stack and the stack that a deployment would create."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,16 +21,16 @@ PROTECTING = (
     "RATE_CONCURRENT",
     "REPLICA_RATE_LIMIT",
 )
-"""Settings without which a server is open to more callers, or to more calls."""
+"""Protecting settings: without one of them, the server accepts more callers or more calls."""
 _OFF = {"", "0", "false", "no", "off"}
 
 
 def lines(before: str, after: str) -> list[str]:
-    """The differences between two stacks, each as a line with the value before and after.
+    """Return the differences between two stacks, one line each, with the values before and after.
 
     Args:
-        before: what `docker stack config` printed for the stack that runs.
-        after: the same for the stack that is to be deployed.
+        before: Output of `docker stack config` for the running stack.
+        after: Output of `docker stack config` for the new stack.
     """
     old, new = dict(_flat(yaml.safe_load(before))), dict(_flat(yaml.safe_load(after)))
     return [
@@ -41,10 +41,11 @@ def lines(before: str, after: str) -> list[str]:
 
 
 def dropped(running: Service, wanted: dict[str, Any]) -> list[str]:
-    """The protecting settings that the running service has, and that the service would no longer have.
+    """Return the protecting settings that the running service has and the new service would not have.
 
     Args:
-        wanted: the service in what `docker stack config` prints.
+        running: The running service.
+        wanted: The new service in the output of `docker stack config`.
     """
     before = _held(running.environment, running.secrets)
     secrets = {str(each.get("target") or each["source"]) for each in wanted.get("secrets") or ()}
@@ -54,13 +55,13 @@ def dropped(running: Service, wanted: dict[str, Any]) -> list[str]:
 
 
 def _held(environment: dict[str, str], secrets: set[str]) -> set[str]:
-    """A setting is an environment variable, or a secret of its name."""
+    """Return the protecting settings that are set, as an environment variable or as a secret with the same name."""
     files = {secret.upper() for secret in secrets}
     return {name for name in PROTECTING if name in files or environment.get(name, "").lower() not in _OFF}
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each value with its path: `services.mcp.deploy.replicas`, `3`. Parts of a list have a path of their own."""
+    """Yield each value with its path, such as `mcp.deploy.replicas`, `3`; objects in a list get their own path."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _flat(each, f"{path}.{key}" if path else str(key))

@@ -1,4 +1,4 @@
-"""The docker command."""
+"""Functions that run the docker command."""
 
 import json
 import os
@@ -7,18 +7,19 @@ from typing import Any
 
 
 class DockerError(Exception):
-    """docker has failed; the text is what it said."""
+    """The docker command failed; the text is its error output."""
 
 
 def docker(*arguments: str, stdin: str | None = None, **environment: str) -> str:
-    """Run docker with arguments; returns what it printed, without the last line's end.
+    """Run docker and return its output without the final newline.
 
     Args:
-        stdin: what docker reads from its standard input.
-        environment: variables on top of this process's own.
+        arguments: Arguments of docker.
+        stdin: Text for docker's standard input.
+        environment: Environment variables, in addition to those of this process.
 
     Raises:
-        DockerError: the exit code wasn't 0, or there is no docker.
+        DockerError: The exit code was not 0, or the docker command is missing.
     """
     try:
         done = subprocess.run(
@@ -30,33 +31,33 @@ def docker(*arguments: str, stdin: str | None = None, **environment: str) -> str
             env={**os.environ, **environment},
         )
     except FileNotFoundError:
-        raise DockerError("There is no docker command on PATH.") from None
+        raise DockerError("The docker command is not installed or not on PATH.") from None
     if done.returncode:
         raise DockerError(done.stderr.strip() or f"docker {arguments[0]} failed with exit code {done.returncode}.")
     return done.stdout.rstrip("\n")
 
 
 def rows(*arguments: str) -> list[dict[str, Any]]:
-    """What a docker command lists, each line as an object.
+    """Run a docker command that prints a list, and return one object per line.
 
     Raises:
-        DockerError: as `docker`.
+        DockerError: As for `docker`.
     """
     return [json.loads(line) for line in docker(*arguments, "--format", "{{json .}}").splitlines()]
 
 
 def inspect(kind: str, *names: str) -> list[dict[str, Any]]:
-    """What docker knows of services, tasks, images, configs or secrets.
+    """Return the details of services, tasks, images, configs or secrets.
 
     Raises:
-        DockerError: as `docker`; there is none of such a name, for example.
+        DockerError: As for `docker`; for example if a name does not exist.
     """
     found: list[dict[str, Any]] = json.loads(docker(kind, "inspect", *names)) if names else []
     return found
 
 
 def exists(kind: str, name: str) -> bool:
-    """Whether there is a secret or an image of that name."""
+    """Return whether a secret or an image with this name exists."""
     try:
         docker(kind, "inspect", name)
     except DockerError:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Waits until nothing of a stack is left: deploy/gone.sh STACK. `make undeploy` calls it.
+# Wait until all services, tasks and networks of a stack are gone: deploy/gone.sh STACK. `make undeploy` calls it.
 #
-# A stack of the same name that finds a network half gone can't be deployed. docker's own way to wait, stack rm
-# --detach=false, was seen to wait for ever for a service whose tasks had crashed.
+# A deployment under the same name fails while an old network is being removed. Docker's own option for this,
+# `docker stack rm --detach=false`, sometimes waited forever for a service with crashed tasks.
 set -euo pipefail
 stack=$1
 seconds=${UNDEPLOY_SECONDS:-120}
@@ -14,7 +14,7 @@ left() {
 }
 until [ -z "$(left)" ]; do
   if [ "$SECONDS" -ge "$seconds" ]; then
-    echo "Something of $stack is left after $seconds s (UNDEPLOY_SECONDS): docker stack ps $stack" >&2
+    echo "Parts of the stack $stack still exist after $seconds s (UNDEPLOY_SECONDS); see: docker stack ps $stack" >&2
     exit 1
   fi
   sleep 1

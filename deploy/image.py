@@ -1,10 +1,10 @@
-"""A tag that names the content of an image.
+"""Image tags that are derived from the content of an image.
 
-Swarm replaces a service's containers when its image has another name. An image that was built again under the same
-name would change nothing, so an image without a registry gets a tag of its content: `mcp-swarm:3f2a9c1d0b7e`. For an
-image in a registry docker itself finds the digest when it deploys.
+Swarm replaces a service's containers only when the name of its image changes. An image that was built again under the
+same name would change nothing. Therefore an image without a registry gets a tag derived from its content, such as
+`mcp-swarm:3f2a9c1d0b7e`. For an image in a registry, docker itself looks up the digest when it deploys.
 
-`python -m deploy.image NAME` sets that tag and prints the image's name with it: `make image` does so.
+`python -m deploy.image NAME` sets the tag and prints the name with the tag. `make image` calls it.
 """
 
 import re
@@ -16,13 +16,13 @@ _CONTENT = "[0-9a-f]{12}"
 
 
 def by_content(image: str) -> str | None:
-    """Give an image of this engine a tag of its content, and return its name with it; None if it is in a registry.
+    """Tag a local image by its content and return the name with the tag; None if the image is not local.
 
-    An image counts as local if its name has no registry in front, this engine has it, and it was never pushed or
+    An image is local if its name does not start with a registry, this engine has it, and it was never pushed or
     pulled. `app:latest` becomes `app:3f2a9c1d0b7e`, `app:1.2` becomes `app:1.2-3f2a9c1d0b7e`.
 
     Raises:
-        DockerError: the tag can't be set.
+        DockerError: The tag can't be set.
     """
     if "@" in image or _has_registry(image):
         return None
@@ -30,13 +30,13 @@ def by_content(image: str) -> str | None:
         (found,) = inspect("image", image)
     except DockerError:
         return None
-    if found.get("RepoDigests") and "/" in image:  # newer engines give local images digests, too
+    if found.get("RepoDigests") and "/" in image:  # Newer engines give digests to local images, too.
         return None
     if re.search(f"[:-]{_CONTENT}$", image):
         return image
     name, _, tag = image.partition(":")
     prefix = f"{name}:" if tag in ("", "latest") else f"{name}:{tag}-"
-    # Another engine may have set the tag. The image has another id here if the two engines store images differently.
+    # Another engine may have set the tag. If the two engines store images differently, the image has another id here.
     for known in found.get("RepoTags") or ():
         if re.fullmatch(re.escape(prefix) + _CONTENT, known):
             return str(known)

@@ -1,4 +1,4 @@
-"""Tells how a deployment goes on, one line for each change."""
+"""The progress output of a deployment: one line for each change."""
 
 import sys
 import time
@@ -10,11 +10,13 @@ from deploy.tasks import Task, tasks
 
 
 class Progress:
-    """Compares a stack with how it was before, and prints what has changed since the last look.
+    """A monitor that compares a stack with its state before the deployment and prints each change.
 
     Args:
-        before: its services before the deployment.
-        known: the ids of the tasks that there were before.
+        stack: Name of the stack.
+        before: The services before the deployment.
+        known: Ids of the tasks that existed before the deployment.
+        say: Prints a line.
     """
 
     def __init__(
@@ -28,10 +30,10 @@ class Progress:
         self._say = say or _print
 
     def look(self) -> None:
-        """Look once."""
+        """Read the state of the stack once and print the changes since the last time."""
         try:
             found, all_tasks = services(self._stack), tasks(self._stack)
-        except DockerError:  # the next look will tell
+        except DockerError:  # The next call tries again.
             return
         for name, service in found.items():
             line = self._line(name, service, [task for task in all_tasks if task.service == service.found["ID"]])
@@ -43,14 +45,15 @@ class Progress:
         new = [task for task in its if task.id not in self._known]
         began, state = service.update
         if state.startswith("rollback") and name in self._before and self._before[name].update[0] != began:
-            return f"{name}: going back to what ran before"
+            return f"{name}: Swarm rolls the update back"
         if not new:
             return ""
         nodes = sum(task.wanted == "running" for task in its)
-        wanted = nodes if service.replicas is None else service.replicas  # an update has one more for a while
+        # During an update, a replicated service has one running task more than `service.replicas` for a while.
+        wanted = nodes if service.replicas is None else service.replicas
         running = sum(task.state == task.wanted == "running" for task in new)
         failed = sum(task.state in ("failed", "rejected") for task in new)
-        line = f"{name}: {running} of {wanted} new {'task runs' if wanted == 1 else 'tasks run'}"
+        line = f"{name}: {running} of {wanted} new {'task' if wanted == 1 else 'tasks'} running"
         return f"{line}, {failed} failed" if failed else line
 
 

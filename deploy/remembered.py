@@ -1,6 +1,6 @@
-"""What a stack was deployed with, kept as a config of the Swarm.
+"""The record of the last deployment, stored as a Docker config in the Swarm.
 
-`docker stack rm` removes it with the stack, whose label it has.
+The config has the label of the stack, so `docker stack rm` removes it together with the stack.
 """
 
 import base64
@@ -12,27 +12,27 @@ _LABEL = "mcp-swarm.deployed"
 
 
 def recall(stack: str) -> str | None:
-    """What `docker stack config` printed when the stack was last deployed; None if it never was.
+    """Return the output of `docker stack config` for the last deployment; None if there was no deployment.
 
     Raises:
-        DockerError: docker doesn't reach a Swarm's manager.
+        DockerError: Docker can't reach a manager of a Swarm.
     """
     found = sorted(inspect("config", *_ids(stack)), key=lambda each: str(each["UpdatedAt"]))
     return base64.b64decode(found[-1]["Spec"]["Data"]).decode() if found else None
 
 
 def remember(stack: str, text: str) -> None:
-    """Keep this text in place of the last one.
+    """Store the text in place of the last one.
 
     Raises:
-        DockerError: docker doesn't reach a Swarm's manager.
+        DockerError: Docker can't reach a manager of a Swarm.
     """
     if recall(stack) == text:
         return
     old = _ids(stack)
     name = f"{stack}_deployed_{zlib.crc32(text.encode()):08x}"
     labels = [f"--label=com.docker.stack.namespace={stack}", f"--label={_LABEL}={stack}"]
-    if old:  # first, as the same text may have been kept before
+    if old:  # Remove first: a config with the same text would have the same name.
         docker("config", "rm", *old)
     docker("config", "create", *labels, name, "-", stdin=text)
 

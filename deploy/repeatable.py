@@ -1,4 +1,4 @@
-"""The tools that the edge proxy may call twice."""
+"""The names of the tools that the edge proxy may safely call twice."""
 
 import os
 
@@ -8,7 +8,7 @@ EDGE = "deploy/edge.yml"
 
 
 def tools(image: str) -> str:
-    """What REPEAT_TOOLS is to be: the operator's names, and those of the image's tools whose hints allow it."""
+    """Return the value for REPEAT_TOOLS: the operator's names and the image's tools with a matching hint."""
     named = os.environ.get("REPEAT_TOOLS", "").split()
     components = os.environ.get("MCP_COMPONENTS")
     given = ["--env", f"MCP_COMPONENTS={components}"] if components else []
@@ -16,5 +16,5 @@ def tools(image: str) -> str:
     try:
         named += docker(*command).split()
     except DockerError as error:
-        print(f"The proxy repeats no calls of tools, since {image} doesn't say which it may: {error}")
+        print(f"The edge proxy retries only the tools in REPEAT_TOOLS: can't list the tools of {image}: {error}")
     return " ".join(sorted(set(named))) or "-"

@@ -1,4 +1,4 @@
-"""What of a stack runs now."""
+"""The state of the running stack."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,58 +6,59 @@ from typing import Any
 from deploy.docker import docker, inspect
 
 OVERLAYS = "mcp-swarm.overlays"
-"""Label of the service `mcp`: the overlays that it was deployed with, separated by spaces."""
+"""Label of the service `mcp`; its value is the list of overlays of the last deployment, separated by spaces."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service as Swarm knows it."""
+    """A service of the running stack."""
 
     name: str
     found: dict[str, Any]
+    """Output of `docker service inspect`."""
 
     @property
     def replicas(self) -> int | None:
-        """How many replicas it is to have; None if it has one on each node."""
+        """The desired number of tasks; None for a global service, which has one task per node."""
         replicated = self.found["Spec"]["Mode"].get("Replicated")
         return None if replicated is None else int(replicated.get("Replicas", 0))
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of its containers."""
+        """The environment variables of the service's containers."""
         container = self.found["Spec"]["TaskTemplate"]["ContainerSpec"]
         return dict(line.split("=", 1) for line in container.get("Env") or () if "=" in line)
 
     @property
     def secrets(self) -> set[str]:
-        """The names of the secrets' files in its containers."""
+        """The file names of the secrets in the service's containers."""
         container = self.found["Spec"]["TaskTemplate"]["ContainerSpec"]
         return {each["File"]["Name"] for each in container.get("Secrets") or () if each.get("File")}
 
     @property
     def overlays(self) -> str | None:
-        """The overlays that the stack was deployed with; None if that isn't known."""
+        """The overlays of the last deployment; None if the service has no label for them."""
         found: str | None = (self.found["Spec"].get("Labels") or {}).get(OVERLAYS)
         return found
 
     @property
     def update(self) -> tuple[str, str]:
-        """When its last update began, and what has become of it: `completed`, `rollback_completed` and others."""
+        """Start time and state of the last update; the state is `completed`, `rollback_completed` or another."""
         status = self.found.get("UpdateStatus") or {}
         return status.get("StartedAt", ""), status.get("State", "")
 
     @property
     def published(self) -> list[int]:
-        """The ports of the nodes that lead to it."""
+        """The published ports of the service."""
         ports = (self.found.get("Endpoint") or {}).get("Ports") or ()
         return [int(port["PublishedPort"]) for port in ports if port.get("PublishedPort")]
 
 
 def services(stack: str) -> dict[str, Service]:
-    """The services of a stack, each by its name without the stack's.
+    """Return the services of a stack; the keys are the names without the name of the stack.
 
     Raises:
-        DockerError: docker doesn't reach a Swarm's manager.
+        DockerError: Docker can't reach a manager of a Swarm.
     """
     ids = docker("service", "ls", "--quiet", "--filter", f"label=com.docker.stack.namespace={stack}").split()
     found = inspect("service", *ids)

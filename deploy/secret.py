@@ -1,4 +1,4 @@
-"""The secrets that a stack needs, made if they are missing."""
+"""The creation of missing secrets that the stack needs."""
 
 import secrets
 from collections.abc import Callable, Iterable
@@ -22,22 +22,22 @@ MADE: dict[str, Callable[[], str]] = {
     "jobs_url": lambda: f"redis://:{secrets.token_hex(24)}@redis:6379/0",
     "jobs_sentinel_url": _sentinel_url,
 }
-"""Secrets that can be made up, each with how."""
+"""The secrets that can be generated, each with its generator."""
 
 
 def make(names: Iterable[str]) -> list[str]:
-    """Make those secrets that don't exist and can be made up; returns what a person must be told.
+    """Create the secrets that are missing and can be generated, and return lines for the operator.
 
     Raises:
-        DockerError: docker can't make one.
+        DockerError: Docker can't create a secret.
     """
-    told = []
+    lines = []
     for name in names:
         if name not in MADE or exists("secret", name):
             continue
         content = MADE[name]()
         docker("secret", "create", name, "-", stdin=content)
-        told.append(f"Made the secret {name}.")
+        lines.append(f"Created the secret {name}.")
         if name == "grafana_password":
-            told.append(f"Grafana's user is admin, its password {content} (shown this once).")
-    return told
+            lines.append(f"Grafana's user is admin, its password {content}. Save the password: it is shown only now.")
+    return lines

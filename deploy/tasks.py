@@ -13,27 +13,28 @@ _LOG_LINES = 20
 
 @dataclass(frozen=True)
 class Task:
-    """One container of a service, as Swarm knows it."""
+    """One task of a service."""
 
     id: str
     service: str
-    """The service's id."""
+    """Id of the service."""
     state: str
-    """`running`, `failed`, `rejected` and others."""
+    """The actual state: `running`, `failed`, `rejected` or another."""
     wanted: str
-    """The state that Swarm wants it to have."""
+    """The desired state."""
     error: str
-    """Why it isn't in that state; empty if nothing went wrong."""
+    """The reason why the task is not in the desired state; empty if there was no error."""
     node: str
-    """The node's id."""
+    """Id of the node."""
     created: str
+    """Time of creation, as ISO 8601."""
 
 
 def tasks(stack: str) -> list[Task]:
-    """All tasks that Swarm remembers of a stack, the newest last.
+    """Return all tasks of a stack, including the last ended ones, the newest last.
 
     Raises:
-        DockerError: docker doesn't reach a Swarm's manager.
+        DockerError: Docker can't reach a manager of a Swarm.
     """
     try:
         ids = docker("stack", "ps", "--quiet", "--no-trunc", stack).split()
@@ -45,32 +46,32 @@ def tasks(stack: str) -> list[Task]:
 
 
 def why(task: Task) -> list[str]:
-    """Why a task failed, for a person to read: the reason, the node, and the last lines that it logged."""
+    """Return lines that explain why a task failed: the reason, the node and its last log lines."""
     try:
         node = inspect("node", task.node)[0]["Description"]["Hostname"] if task.node else "no node"
     except DockerError:
         node = task.node
-    told = [f"Reason: {task.error} (on {node})"]
+    lines = [f"Reason: {task.error} (on {node})"]
     logged = last_lines(task)
     if logged:
-        told += ["The last lines that it logged:", *(f"  {line}" for line in logged)]
-    return told
+        lines += ["Last log lines:", *(f"  {line}" for line in logged)]
+    return lines
 
 
 def last_lines(task: Task) -> list[str]:
-    """The last lines that a task logged; none if its node doesn't answer soon."""
+    """Return the last 20 log lines of a task; wait at most 10 s for its node."""
     command = ["docker", "service", "logs", "--raw", "--tail", str(_LOG_LINES), task.id]
     try:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=_LOG_SECONDS
         )
-    except subprocess.TimeoutExpired as late:  # docker waits for a node that is lost
+    except subprocess.TimeoutExpired as late:  # Docker waits forever for the logs of a lost node.
         return (late.output or b"").decode(errors="replace").splitlines()
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
 def _inspected(ids: list[str]) -> list[dict[str, Any]]:
-    """What Swarm knows of tasks; those that it has forgotten meanwhile are left out."""
+    """Return the details of tasks, without the tasks that Swarm has removed since the listing."""
     if not ids:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What is to be deployed: stack.yml with its overlays and variables."""
+"""The stack to deploy: stack.yml with its overlays and variables."""
 
 import os
 import zlib
@@ -14,17 +14,17 @@ from deploy.docker import docker
 
 @dataclass(frozen=True)
 class Wanted:
-    """A stack as docker understands its files."""
+    """The stack that results from stack.yml, the overlays and the variables."""
 
     files: tuple[str, ...]
     variables: Mapping[str, str]
-    """What the files refer to, on top of this process's own variables."""
+    """Variables for the files, in addition to the environment of this process."""
     text: str
-    """All files as one, with the variables' values: `docker stack config`."""
+    """Output of `docker stack config`: all files merged, with the values of the variables."""
 
     @property
     def services(self) -> dict[str, dict[str, Any]]:
-        """Each service by its name."""
+        """The services by name."""
         found: dict[str, dict[str, Any]] = yaml.safe_load(self.text)["services"]
         return found
 
@@ -35,16 +35,16 @@ class Wanted:
         return [each.get("name", name) for name, each in found.items() if each.get("external")]
 
     def deploy(self, stack: str, *flags: str) -> list[str]:
-        """The docker arguments that deploy it."""
+        """Return the docker arguments that deploy the stack."""
         files = [part for file in self.files for part in ("--compose-file", file)]
         return ["stack", "deploy", *flags, *files, stack]
 
 
 def wanted(overlays: list[str], **variables: str) -> Wanted:
-    """Read stack.yml and overlays.
+    """Read stack.yml and the overlays.
 
     Raises:
-        DockerError: a file is missing or wrong; the text says which.
+        DockerError: A file is missing or wrong; the text names it.
     """
     variables |= {
         "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),
@@ -58,7 +58,7 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
 
 
 def checksum(*files: Path) -> str:
-    """A number of the files' content, for the names of configs: a config can't be changed."""
+    """Return a checksum of the files' content for the name of a config, because a config can't be changed."""
     number = 0
     for file in sorted(files, key=os.fspath):
         number = zlib.crc32(file.read_bytes(), number)

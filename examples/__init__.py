@@ -1,1 +1,1 @@
-"""Tool packs to copy. Each is served as it is, too: `MCP_COMPONENTS=server,examples.files`."""
+"""Example component packs; copy a pack, or serve it unchanged with `MCP_COMPONENTS=server,examples.files`."""

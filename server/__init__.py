@@ -1,1 +1,1 @@
-"""Your server: its tools, resources, prompts and jobs, and what puts them together."""
+"""Your server: the ASGI app, the settings, and the tools, resources, prompts and jobs."""

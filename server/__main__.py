@@ -1,4 +1,4 @@
-"""`python -m server` is `mcp-swarm` for this server: run, check, worker, load, keys, audit. `--help` describes them."""
+"""The command line of this server: `python -m server` runs `mcp-swarm` with this server's app; see `--help`."""
 
 import sys
 

@@ -1,10 +1,10 @@
-"""Your settings, beside those of mcp-swarm. A setting's variable is its name in capitals."""
+"""Your settings, in addition to those of mcp-swarm; the environment variable of a setting is its name in capitals."""
 
 import mcp_swarm
 
 
 class Settings(mcp_swarm.Settings):
-    """All settings: `Settings.load()` reads them from environment variables and from secrets, and checks them."""
+    """All settings; `Settings.load()` reads them from environment variables and secrets, and checks them."""
 
-    # With `from pydantic import Field` above:
-    # weather_url: str = Field("https://api.example.com", description="The API that the tools of weather.py call.")
+    # To add a setting, import `Field` from pydantic and write:
+    # weather_url: str = Field("https://api.example.com", description="URL of the weather API.")

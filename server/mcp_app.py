@@ -1,6 +1,6 @@
-"""The FastMCP server: its name and instructions, and the place for mounts, providers and FastMCP middleware.
+"""The FastMCP server with its name and instructions; add mounts, providers and FastMCP middleware here.
 
-Two options of FastMCP's are settings: STATELESS_HTTP (true) and JSON_RESPONSE (auto).
+Two options of FastMCP are settings: STATELESS_HTTP (default: true) and JSON_RESPONSE (default: auto).
 """
 
 from fastmcp import FastMCP
@@ -9,11 +9,11 @@ from server.config import Settings
 
 
 def create_mcp(settings: Settings) -> FastMCP:
-    """The server. What stands in tools/, resources/, prompts/ and jobs/ is added to it later."""
+    """Create the FastMCP server; mcp-swarm adds the components of tools/, resources/, prompts/ and jobs/ later."""
     return FastMCP(
-        settings.mcp_name,  # the same on every replica
+        settings.mcp_name,  # All replicas must have the same name.
         version="0.1.0",
-        # instructions="What this server is for, and when to use which tool.",
+        # instructions="Purpose of this server, and when to use which tool.",
         # middleware=[YourMiddleware()],
         # providers=[…],
     )

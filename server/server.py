@@ -1,7 +1,7 @@
-"""The ASGI app. Any ASGI server runs it, as: uvicorn --factory server.server:create_app
+"""The ASGI app of this server; any ASGI server can run it, such as `uvicorn --factory server.server:create_app`.
 
-A request passes, from top to bottom: tracing, access log, CORS, audit log, authentication, your middleware; then
-`/mcp`, `/jobs`, `/healthz`, `/readyz`, `/health/deep`, `/metrics`, `/version`, `/` or one of your routes.
+A request passes these parts in this order: tracing, access log, CORS, audit log, authentication, your middleware. Then
+it reaches a route: `/mcp`, `/jobs`, `/healthz`, `/readyz`, `/health/deep`, `/metrics`, `/version`, `/` or your own.
 """
 
 from mcp_swarm import App, app_factory
@@ -13,11 +13,11 @@ from server.mcp_app import create_mcp
 
 @app_factory
 def create_app() -> App:
-    """The app of one replica."""
+    """Create the app of one replica."""
     settings = Settings.load()
     return create(
         create_mcp(settings),
         settings,
-        middleware=[],  # yours, outermost first: starlette.middleware.Middleware(YourMiddleware, option=1)
-        routes=[],  # yours: starlette.routing.Route("/hello", hello)
+        middleware=[],  # Your middleware, outermost first: starlette.middleware.Middleware(YourMiddleware, option=1)
+        routes=[],  # Your routes: starlette.routing.Route("/hello", hello)
     )

@@ -1,4 +1,4 @@
-"""What the tests of your server share."""
+"""Fixtures for the tests of your server."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,6 @@ from server.server import create_app
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Client]:
-    """A client of one replica in this process, with the settings' defaults."""
+    """Start a replica with default settings in this process, and return a client for it."""
     with replica(create_app) as started:
         yield started

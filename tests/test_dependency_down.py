@@ -1,4 +1,4 @@
-"""How to test what callers read when something that a tool needs is down."""
+"""Example test of the error that clients get when a dependency of a tool is down."""
 
 import socket
 import sys
@@ -19,19 +19,19 @@ URL = "http://127.0.0.1:{port}/price"
 
 @tool
 async def price() -> float:
-    """Ask the price service."""
+    """Return the price from the price service."""
     return (await downstream.get(URL)).json()["price"]
 
 
 @check
 async def price_service() -> None:
-    """Is it there?"""
+    """Check that the price service answers."""
     await downstream.get(URL)
 '''
 
 
 def test_a_service_that_is_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tool's caller reads which host it is, other tools don't notice, and /health/deep says so."""
+    """The error of the tool names the host that is down, and /health/deep reports the failing check."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         (tmp_path / "pricing.py").write_text(TOOL.format(port=unused.getsockname()[1]))

@@ -1,11 +1,11 @@
-"""How to test a job."""
+"""Example tests of a job."""
 
 import pytest
 from mcp_swarm.testing import CallFailed, Client
 
 
 def test_a_job(client: Client) -> None:
-    """Submit it, and wait for its result. Without JOBS_URL it runs in the replica itself."""
+    """A submitted job returns its result; without JOBS_URL, the job runs in the replica itself."""
     pytest.importorskip("server.jobs.sales")
     report = client.job("generate_report", rows=1000)
     assert report["rows"] == 1000
@@ -13,7 +13,7 @@ def test_a_job(client: Client) -> None:
 
 
 def test_wrong_parameters(client: Client) -> None:
-    """They are refused when the job is submitted."""
+    """A job with wrong parameters is refused when the client submits it."""
     pytest.importorskip("server.jobs.sales")
     with pytest.raises(CallFailed, match="rows: Input should be greater than or equal to 1"):
         client.job("generate_report", rows=0)

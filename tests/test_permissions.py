@@ -1,4 +1,4 @@
-"""How to test what a caller may do."""
+"""Example tests of a caller's permissions."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from server.server import create_app
 
 
 def new_key(file: Path, *options: str) -> str:
-    """Add a key to a file of keys; returns the key."""
+    """Create a key, add its entry to a file of API keys, and return the key."""
     command = [sys.executable, "-m", "mcp_swarm", "keys", "new", *options]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     with file.open("a") as keys:
@@ -20,7 +20,7 @@ def new_key(file: Path, *options: str) -> str:
 
 
 def test_a_caller_sees_its_own_tools(tmp_path: Path) -> None:
-    """A key may name the tools that its holder may use. The others don't exist for it."""
+    """A caller with a key for one tool does not see or call any other tool."""
     pytest.importorskip("server.tools.arithmetic")
     keys = tmp_path / "api_keys"
     limited = new_key(keys, "limited", "--tool", "add")

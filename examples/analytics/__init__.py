@@ -1,1 +1,1 @@
-"""Sales for agents, to ask about; `tools.py` says where they come from and which variables it takes."""
+"""A pack with tools that query sales in a database; `tools.py` describes the database and the settings."""

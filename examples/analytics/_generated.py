@@ -1,4 +1,4 @@
-"""Customers and sales to try the tools on: the same ones on every machine, by arithmetic alone."""
+"""Generated customers and sales for trying out the tools; the data is the same on every machine."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -13,14 +13,14 @@ _DAYS = 731
 
 
 def customers() -> Iterator[tuple[int, str, str]]:
-    """Rows of `customers (id, name, region)`."""
+    """Yield the rows of `customers (id, name, region)`."""
     for number in range(_CUSTOMERS):
         name = f"{_TREES[number // len(_TRADES)]} {_TRADES[number % len(_TRADES)]}"
         yield number + 1, name, _REGIONS[number * 7 % 4]
 
 
 def sales() -> Iterator[tuple[int, int, date, int]]:
-    """Rows of `sales (id, customer_id, sold_on, cents)`, two years of them; few customers buy most."""
+    """Yield the rows of `sales (id, customer_id, sold_on, cents)` for two years; few customers buy most."""
     for number in range(_SALES):
         spread = number * 7919 % _SALES
         customer = spread * spread * _CUSTOMERS // _SALES**2 + 1

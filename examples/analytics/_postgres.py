@@ -1,7 +1,7 @@
-"""PostgreSQL, read only: a bounded pool of connections on the event loop that asks first.
+"""Read-only access to PostgreSQL through a bounded connection pool.
 
-Three things keep a statement from writing, and any one of them is enough: the tools hold none that does, transactions
-of these connections are read-only, and the role of `reader.sql` may only read.
+Three independent measures prevent writes: the tools have no statement that writes, the transactions of these
+connections are read-only, and the role of `reader.sql` can only read.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr, field_validator
 
 try:
     import asyncpg  # type: ignore[import-untyped]
-except ImportError:  # which nobody needs who asks SQLite
+except ImportError:  # Without DATABASE_URL, the pack uses SQLite and does not need asyncpg.
     asyncpg = None
 
 __all__ = ["AnalyticsSettings", "Postgres", "asyncpg"]
@@ -25,16 +25,20 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0
 _SPARE_SECONDS = 1.0
-"""How much longer to wait than the database lets a statement run: it may hang, or be gone without a word."""
+"""Extra time beyond the database's own limit for a statement, in seconds: a lost database never answers."""
 _IDLE_SECONDS = 300.0
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 class AnalyticsSettings(Settings):
-    """This pack's settings."""
+    """The settings of this pack."""
 
-    database_url: SecretStr | None = Field(None, description="A database of PostgreSQL's, with user and password.")
-    database_pool_size: int = Field(5, ge=1, le=100, description="Most connections of a replica to that database.")
+    database_url: SecretStr | None = Field(
+        None, description="URL of the PostgreSQL database, with user and password. Empty: generated sales in SQLite."
+    )
+    database_pool_size: int = Field(
+        5, ge=1, le=100, description="Maximum number of connections from one replica to the database."
+    )
 
     @field_validator("database_url")
     @classmethod
@@ -42,17 +46,17 @@ class AnalyticsSettings(Settings):
         url = value.get_secret_value() if value else ""
         if url and not _fits(url):
             raise ValueError(
-                "a URL like postgresql://user:password@host:5432/database?sslmode=verify-full; what is none of "
-                "A-Z a-z 0-9 - . _ ~ in user and password is percent-encoded, and sslmode and sslrootcert are all that "
-                "may follow '?'"
+                "must be a URL like postgresql://user:password@host:5432/database?sslmode=verify-full; percent-encode "
+                "characters other than A-Z a-z 0-9 - . _ ~ in user and password; the only parameters are sslmode and "
+                "sslrootcert"
             )
         if url and asyncpg is None:
-            raise ValueError("the package asyncpg is not installed")
+            raise ValueError("needs the package asyncpg, which is not installed")
         return SecretStr(url) if url else None
 
 
 def _fits(url: str) -> bool:
-    """Whether a URL names host and database, and nothing of its password can be taken for either."""
+    """Return whether a URL names a host and a database, and no part of the password can be read as one of them."""
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True)) if parts.query else {}
@@ -73,11 +77,11 @@ def _fits(url: str) -> bool:
 
 
 class Postgres:
-    """A database of PostgreSQL's; nothing is asked of it before the first question.
+    """A PostgreSQL database; the first query opens the first connection.
 
     Args:
-        url: where it is, and who asks.
-        size: the most connections.
+        url: URL with user and password.
+        size: Maximum number of connections.
     """
 
     def __init__(self, url: str, size: int) -> None:
@@ -87,10 +91,10 @@ class Postgres:
         self._pool: Any = None
 
     async def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a statement finds; `$1`, `$2`, … in it stand for the values.
+        """Return the rows of a statement; `$1`, `$2`, … in the statement stand for the values.
 
         Raises:
-            ToolError: there is no answer in time, or no database.
+            ToolError: The database does not answer in time or can't be reached.
         """
         try:
             async with asyncio.timeout(_SECONDS + _SPARE_SECONDS):
@@ -99,17 +103,17 @@ class Postgres:
                 try:
                     return [tuple(row) for row in await connection.fetch(statement, *values)]
                 finally:
-                    # What was given up is cancelled there first, so that it keeps its place in the pool until it ends;
-                    # a database that hangs never confirms it.
+                    # A cancelled call first cancels its statement in the database. The connection stays in the pool
+                    # until that is confirmed. The time limit is for a database that never confirms.
                     await pool.release(connection, timeout=_SPARE_SECONDS)
         except (TimeoutError, asyncpg.QueryCanceledError):
-            raise ToolError(f"the database did not answer within {_SECONDS:g} s; ask about less time") from None
+            raise ToolError(f"The database did not answer within {_SECONDS:g} s; ask for a shorter period.") from None
         except (OSError, asyncpg.InterfaceError, *_unreachable()) as error:
-            logger.warning("the database can't be reached: %s: %s", type(error).__name__, error)
-            raise ToolError("the database can't be reached; try again later") from None
+            logger.warning("Can't reach the database (DATABASE_URL): %s: %s", type(error).__name__, error)
+            raise ToolError("The database can't be reached; retry later.") from None
 
     async def close(self) -> None:
-        """Close all connections; the next question opens new ones."""
+        """Close all connections; the next query opens new ones."""
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
@@ -131,14 +135,14 @@ class Postgres:
                         "application_name": "examples.analytics",
                         "default_transaction_read_only": "on",
                         "statement_timeout": f"{_SECONDS * 1000:.0f}",
-                        "DateStyle": "ISO",  # a day's text is cut into month and year
+                        "DateStyle": "ISO",  # The statements cut year and month out of a date's text.
                     },
                 )
             return self._pool
 
 
 def _unreachable() -> tuple[type[Exception], ...]:
-    """Errors of a database that isn't there, or lets nobody in: the fault of none of its callers."""
+    """Return the errors that mean that the database is down or refuses connections."""
     return (
         asyncpg.PostgresConnectionError,
         asyncpg.OperatorInterventionError,

@@ -1,6 +1,6 @@
-"""The generated sales in SQLite's memory: made at the first question, and read only from then on.
+"""The generated sales in an in-memory SQLite database, which is created by the first query and then read-only.
 
-Each replica makes them for itself, and all make the same ones, so any of them gives the same answer.
+Each replica creates its own database. All databases have the same content, so all replicas give the same answers.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from examples.analytics import _generated
 
 _SECONDS = 5.0
 _STEPS = 10_000
-"""SQLite's instructions between two looks at the time: well under a millisecond's worth."""
+"""Number of SQLite instructions between two checks of the time limit; they take well under 1 ms."""
 
 
 class Generated:
-    """The generated sales."""
+    """The database with the generated sales."""
 
     def __init__(self) -> None:
         self._one_by_one = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
     async def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a statement finds; `$1`, `$2`, … in it stand for the values.
+        """Return the rows of a statement; `$1`, `$2`, … in the statement stand for the values.
 
         Raises:
-            ToolError: it took longer than five seconds.
+            ToolError: The statement took longer than 5 s.
         """
-        # In a thread, since SQLite blocks.
+        # A thread, because SQLite blocks.
         return await asyncio.to_thread(self._rows, statement, values)
 
     async def close(self) -> None:
-        """Forget the sales; the next question makes them anew."""
+        """Close the database; the next query creates it again."""
         with self._one_by_one:
             if self._connection is not None:
                 self._connection.close()
@@ -54,7 +54,7 @@ class Generated:
         try:
             if self._connection is None:
                 self._connection = _made()
-            # A statement goes on when its call was given up, but not for longer than this.
+            # If a call is cancelled, its statement continues in the thread, but not beyond this limit.
             self._connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
             return self._connection.execute(statement, bound).fetchall()
         except sqlite3.OperationalError as error:
@@ -77,4 +77,4 @@ def _made() -> sqlite3.Connection:
 
 
 def _too_long() -> ToolError:
-    return ToolError(f"the database did not answer within {_SECONDS:g} s; ask about less time")
+    return ToolError(f"The database did not answer within {_SECONDS:g} s; ask for a shorter period.")

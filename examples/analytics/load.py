@@ -1,6 +1,7 @@
-"""`python -m examples.analytics.load`: make the tables, the generated sales and the reading role in PostgreSQL.
+"""The command `python -m examples.analytics.load`, which creates the tables, the sales and the role in PostgreSQL.
 
-`DATABASE_URL` is, for this one time, a role's that may make tables and roles. All is done, or nothing.
+For this command, the role in `DATABASE_URL` must be able to create tables and roles. The command runs in one
+transaction: if an error occurs, nothing changes.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ from examples.analytics._postgres import AnalyticsSettings, asyncpg
 
 
 async def load(url: str) -> None:
-    """Make and fill the tables.
+    """Create the tables and the role, and fill the tables.
 
     Raises:
-        OSError, asyncpg.PostgresError, asyncpg.InterfaceError: why nothing was made.
+        OSError, asyncpg.PostgresError, asyncpg.InterfaceError: An error occurred, and nothing has changed.
     """
     connection = await asyncpg.connect(url, timeout=10)
     try:
@@ -35,19 +36,20 @@ def _sql(name: str) -> str:
 
 
 def main() -> int:
-    """Run the command; returns the exit code."""
+    """Run the command and return the exit code."""
     try:
         url = AnalyticsSettings.load().database_url
         if url is None:
-            raise StartupError("DATABASE_URL: required; the database to make tables in")
+            raise StartupError("DATABASE_URL: required; set the URL of the database in which to create the tables")
         asyncio.run(load(url.get_secret_value()))
     except StartupError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        print(f"Nothing was made: {error}", file=sys.stderr)  # noqa: T201
+        print(f"The database is unchanged: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    print("Made customers, sales and the role analytics_reader; give it a password: \\password analytics_reader")  # noqa: T201
+    print("Created the tables customers and sales, and the role analytics_reader.")  # noqa: T201
+    print("Now give the role a password in psql: \\password analytics_reader")  # noqa: T201
     return 0
 
 

@@ -1,5 +1,5 @@
--- The role that replicas log in as (PostgreSQL): it reads two tables, and writes nothing. It has no password, so that
--- nobody can log in before you give it one: \password analytics_reader
+-- The PostgreSQL role for the replicas: it can read two tables and can't write. The role has no password, so nobody can
+-- log in before you set a password: \password analytics_reader
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'analytics_reader') THEN

@@ -1,4 +1,4 @@
--- What the tools ask, for PostgreSQL and SQLite alike.
+-- The tables that the tools query, for PostgreSQL and SQLite.
 CREATE TABLE customers (
     id integer PRIMARY KEY,
     name text NOT NULL,

@@ -1,12 +1,12 @@
-"""Sales for agents to ask about, in a database that all replicas share.
+"""Tools that query sales in a database, which all replicas share.
 
-`DATABASE_URL`, or the secret `database_url`, is a database of PostgreSQL's with the tables of `schema.sql`
-(`python -m examples.analytics.load` makes and fills them), such as
-`postgresql://analytics_reader:password@db:5432/shop?sslmode=verify-full`. Let that be the role of `reader.sql`, which
-can only read. `DATABASE_POOL_SIZE` (5) is the most connections of one replica; with that of all replicas taken
-together below the database's own `max_connections`, none is turned away.
+`DATABASE_URL`, or the secret `database_url`, is the URL of a PostgreSQL database with the tables of `schema.sql`, such
+as `postgresql://analytics_reader:password@db:5432/shop?sslmode=verify-full`. `python -m examples.analytics.load`
+creates and fills the tables. Use the role of `reader.sql`, which can only read. `DATABASE_POOL_SIZE` (default: 5) is
+the maximum number of connections of one replica. The sum for all replicas must be below `max_connections` of the
+database; otherwise the database refuses connections.
 
-Without a URL, sales are made up, the same ones on each replica, and kept in its memory by SQLite.
+Without a URL, each replica generates the same sales and stores them in memory with SQLite.
 """
 
 from collections.abc import AsyncIterator
@@ -23,13 +23,13 @@ from examples.analytics._sqlite import Generated
 
 
 class Database(Protocol):
-    """What the tools ask."""
+    """The database that the tools query."""
 
     async def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a statement finds; `$1`, `$2`, … in it stand for the values."""
+        """Return the rows of a statement; `$1`, `$2`, … in the statement stand for the values."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Close all connections."""
 
 
 _SETTINGS = AnalyticsSettings.load()
@@ -43,66 +43,67 @@ _MOST_ROWS = 1000
 
 @lifespan
 async def database() -> AsyncIterator[None]:
-    """Close the connections when the replica stops. The first question opens one."""
+    """Close the connections when the replica stops; the first query opens the first connection."""
     try:
         yield
     finally:
         await _DATABASE.close()
 
 
-Since = Annotated[date | None, Field(description='First day, as in "2025-01-31"; null: from the first sale on')]
-Until = Annotated[date | None, Field(description="Last day; null: to the last sale")]
-# PostgreSQL's text holds no NUL.
+Since = Annotated[date | None, Field(description='First day, such as "2025-01-31"; null: no first day')]
+Until = Annotated[date | None, Field(description='Last day, such as "2025-12-31"; null: no last day')]
+# PostgreSQL's type text can't contain NUL.
 Region = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
-Revenue = Annotated[float, Field(description="In euros")]
+Revenue = Annotated[float, Field(description="Total revenue in euros")]
+Sales = Annotated[int, Field(description="Number of sales")]
 
 
 class RegionSales(BaseModel):
-    """A region's sales."""
+    """The sales of one region."""
 
     region: str
-    sales: int
+    sales: Sales
     revenue: Revenue
 
 
 class SalesByRegion(BaseModel):
-    """Sales of each region, the one of highest revenue first."""
+    """The sales of each region, the region with the highest revenue first."""
 
     regions: list[RegionSales]
-    complete: bool = Field(description="False: there are more")
+    complete: bool = Field(description="False: there are more regions than this list contains")
 
 
 class CustomerSales(BaseModel):
-    """What one customer bought."""
+    """The sales to one customer."""
 
     customer: str
     region: str
-    sales: int
+    sales: Sales
     revenue: Revenue
 
 
 class TopCustomers(BaseModel):
-    """The customers of highest revenue, the highest first."""
+    """The customers with the highest revenue, the highest first."""
 
     customers: list[CustomerSales]
 
 
 class PeriodSales(BaseModel):
-    """Sales of a day, month or year."""
+    """The sales of one day, month or year."""
 
-    period: str = Field(description='As in "2025-01-31", "2025-01" or "2025"')
-    sales: int
+    period: str = Field(description='Period, such as "2025-01-31", "2025-01" or "2025"')
+    sales: Sales
     revenue: Revenue
 
 
 class RevenueTrend(BaseModel):
-    """Sales of each period that has any, in order of time."""
+    """The sales of each period with sales, the earliest period first."""
 
     periods: list[PeriodSales]
-    complete: bool = Field(description="False: there are more, after these")
+    complete: bool = Field(description="False: there are more periods after the last one in this list")
 
 
-# One text for both databases: SQLite takes $1 for a name, PostgreSQL for a number.
+# Both databases use the same statements: for SQLite $1 is a name, for PostgreSQL a number.
 _BY_REGION = """
 SELECT region, COUNT(*), CAST(SUM(cents) AS bigint)
 FROM sales JOIN customers ON customers.id = customer_id
@@ -122,15 +123,15 @@ WHERE sold_on BETWEEN $1 AND $2 AND ($3 = '' OR region = $3)
 GROUP BY 1 ORDER BY 1 LIMIT $5
 """
 _DIGITS = {"day": 10, "month": 7, "year": 4}
-"""How much of a day's text names its period."""
+"""Number of characters of a date's text that name the period."""
 
 
 @tool(annotations={"readOnlyHint": True})
 async def get_sales_by_region(since: Since = None, until: Until = None) -> SalesByRegion:
-    """Count the sales of each region, and sum up what they brought in.
+    """Get the number of sales and the revenue of each region.
 
     Raises:
-        ToolError: the days are in the wrong order, or the database gives no answer.
+        ToolError: `since` is after `until`, or the database does not answer.
     """
     rows = await _DATABASE.rows(_BY_REGION, *_days(since, until), _MOST_ROWS + 1)
     regions = [RegionSales(region=name, sales=count, revenue=cents / 100) for name, count, cents in rows]
@@ -144,14 +145,14 @@ async def get_top_customers(
     since: Since = None,
     until: Until = None,
 ) -> TopCustomers:
-    """Find the customers that brought in the most.
+    """Get the customers with the highest revenue.
 
     Args:
-        limit: How many.
-        region: Only those of this region, as get_sales_by_region names it.
+        limit: Maximum number of customers.
+        region: Only customers of this region; get_sales_by_region lists the regions.
 
     Raises:
-        ToolError: the days are in the wrong order, or the database gives no answer.
+        ToolError: `since` is after `until`, or the database does not answer.
     """
     rows = await _DATABASE.rows(_TOP, *_days(since, until), region or "", limit)
     return TopCustomers(
@@ -169,14 +170,14 @@ async def get_revenue_trend(
     since: Since = None,
     until: Until = None,
 ) -> RevenueTrend:
-    """Sum up sales by day, month or year, to see how they develop.
+    """Get the number of sales and the revenue per day, month or year.
 
     Args:
-        period: What to sum up by.
-        region: Only sales in this region, as get_sales_by_region names it.
+        period: Length of a period.
+        region: Only sales in this region; get_sales_by_region lists the regions.
 
     Raises:
-        ToolError: the days are in the wrong order, or the database gives no answer.
+        ToolError: `since` is after `until`, or the database does not answer.
     """
     rows = await _DATABASE.rows(_TREND, *_days(since, until), region or "", _DIGITS[period], _MOST_ROWS + 1)
     periods = [PeriodSales(period=name, sales=count, revenue=cents / 100) for name, count, cents in rows]

@@ -1,1 +1,1 @@
-"""Services of a Docker Swarm for agents, to look at; `tools.py` says which variables it takes."""
+"""A pack with tools that inspect the services of a Docker Swarm; `tools.py` describes the settings."""

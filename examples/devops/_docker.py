@@ -1,7 +1,7 @@
-"""The Docker Engine API, of which lists are read and nothing else: one client, `GET` only, answers bounded.
+"""A client of the Docker Engine API that only reads lists: it sends only `GET` and limits the size of replies.
 
-What is read here is all that goes any further. Environment, labels, secrets, mounts and commands of services come
-with the engine's answer, and are left in it.
+The client returns only the fields that are declared here. The engine's reply also contains the environment, labels,
+secrets, mounts and commands of services; the client ignores them.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _VERSION = "/v1.44"
-"""Engines from 25.0 on speak it; it is the oldest that 29.0 still takes."""
+"""API version. Engine 25.0 is the first with this version, and engine 29.0 accepts no older version."""
 _SECONDS = 10.0
 _MOST_BYTES = 8 * 1024 * 1024
 
@@ -33,40 +33,40 @@ class _Part(BaseModel):
 
 
 class Container(_Part):
-    """What a service's tasks run."""
+    """The container that a task runs."""
 
     image: str = ""
 
 
 class Template(_Part):
-    """What a service's tasks are made from; a plugin's have no container."""
+    """The template of a service's tasks; tasks of a plugin have no container."""
 
     container_spec: Container | None = None
 
 
 class Spec(_Part):
-    """What a service should be."""
+    """The specification of a service."""
 
     name: str
     task_template: Template
 
 
 class Update(_Part):
-    """How a service's last update goes."""
+    """The state of a service's last update."""
 
     state: str = ""
     message: str = ""
 
 
 class Counts(_Part):
-    """A service's tasks, counted by the engine."""
+    """The engine's counts of a service's tasks."""
 
     running_tasks: int = 0
     desired_tasks: int = 0
 
 
 class Service(_Part):
-    """A service (`Service` in Docker's reference of the Engine API)."""
+    """A service (`Service` in the reference of the Docker Engine API)."""
 
     id: str = Field(alias="ID")
     updated_at: datetime
@@ -76,7 +76,7 @@ class Service(_Part):
 
 
 class Status(_Part):
-    """What became of a task."""
+    """The state of a task."""
 
     timestamp: datetime
     state: str
@@ -85,7 +85,7 @@ class Status(_Part):
 
 
 class Task(_Part):
-    """A task (`Task` in Docker's reference of the Engine API)."""
+    """A task (`Task` in the reference of the Docker Engine API)."""
 
     status: Status
     desired_state: str
@@ -96,43 +96,43 @@ _TASKS: TypeAdapter[list[Task]] = TypeAdapter(Annotated[list[Task], FailFast()])
 
 
 class Docker:
-    """An engine that manages a Swarm, or a proxy before it.
+    """A client of an engine that manages a Swarm, or of a proxy in front of it.
 
     Args:
-        host: `unix:///path/of/socket` or `tcp://host:port`, as Docker's own `DOCKER_HOST`.
+        host: `unix:///path/of/socket` or `tcp://host:port`, like Docker's `DOCKER_HOST`.
 
     Raises:
-        StartupError: it is neither.
+        StartupError: The host has another form.
     """
 
     def __init__(self, host: str) -> None:
         socket, url = _place(host)
         self._client = httpx2.AsyncClient(
             base_url=f"{url}{_VERSION}",
-            # One of our own, so that no proxy of the environment's is asked.
+            # An explicit transport ignores the proxy settings in the environment.
             transport=httpx2.AsyncHTTPTransport(uds=socket),
-            # Not compressed, so that what comes is as large as it will be.
+            # No compression: the size limit counts the received bytes.
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             follow_redirects=False,
-            timeout=None,  # `_SECONDS` are for the whole call
+            timeout=None,  # `_SECONDS` limits the whole call.
         )
 
     async def services(self, name: str = "") -> list[Service]:
-        """All services, or those whose names begin so.
+        """Return all services, or the services with names that begin with `name`.
 
         Raises:
-            ToolError: the engine doesn't tell.
+            ToolError: The engine does not answer, or its reply is not usable.
         """
         return await self._get("/services", _SERVICES, status="true", filters=_only("name", name))
 
     async def tasks(self, service: str) -> list[Task]:
-        """A service's tasks, those that ended lately too.
+        """Return the tasks of a service, including recently ended tasks.
 
         Args:
-            service: its id.
+            service: Id of the service.
 
         Raises:
-            ToolError: the engine doesn't tell.
+            ToolError: The engine does not answer, or its reply is not usable.
         """
         return await self._get("/tasks", _TASKS, filters=_only("service", service))
 
@@ -145,28 +145,28 @@ class Docker:
             async with asyncio.timeout(_SECONDS), self._client.stream("GET", path, params=query) as response:
                 status, body = response.status_code, await _read(response)
         except TimeoutError:
-            raise ToolError(f"Docker did not answer within {_SECONDS:g} s") from None
+            raise ToolError(f"Docker did not answer within {_SECONDS:g} s; retry later.") from None
         except httpx2.HTTPError as error:
-            logger.warning("Docker can't be reached: %s: %s", type(error).__name__, error)
-            raise ToolError("Docker can't be reached, or its answer broke off") from None
+            logger.warning("Can't reach Docker (DOCKER_HOST): %s: %s", type(error).__name__, error)
+            raise ToolError("Docker can't be reached, or its reply was incomplete; retry later.") from None
         if status != 200:
-            logger.warning("Docker answered %d: %.300r", status, body)
+            logger.warning("Docker answered HTTP %d: %.300r", status, body)
             raise ToolError(_refusal(status))
         try:
             return shape.validate_json(body)
         except ValidationError as error:
             (first, *_) = error.errors(include_input=False, include_context=False, include_url=False)
-            logger.warning("Docker's answer has another shape: %s", first)
-            raise ToolError("Docker answered with something that is none of its lists") from None
+            logger.warning("Docker's reply has an unexpected form: %s", first)
+            raise ToolError("Docker's reply is not a list in the expected form.") from None
 
 
 def docker_host() -> str:
-    """`DOCKER_HOST`, or where Docker listens on a machine where nobody said otherwise."""
+    """Return `DOCKER_HOST`, or Docker's default socket if the variable is unset."""
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 def _place(host: str) -> tuple[str | None, str]:
-    """The path of a socket, if it is one, and the URL of what is asked there."""
+    """Return the path of the socket (None for tcp) and the base URL."""
     try:
         parts = urlsplit(host)
         port = 2375 if parts.port is None else parts.port
@@ -178,7 +178,7 @@ def _place(host: str) -> tuple[str | None, str]:
         if parts.scheme == "tcp" and parts.hostname and port and "@" not in parts.netloc and parts.path in ("", "/"):
             name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
             return None, f"http://{name}:{port}"
-    raise StartupError("DOCKER_HOST: unix:///path/of/socket or tcp://host:port, without user, path and query")
+    raise StartupError("DOCKER_HOST: must be unix:///path/of/socket or tcp://host:port, without user, path and query")
 
 
 def _only(what: str, value: str) -> str:
@@ -190,11 +190,11 @@ async def _read(response: httpx2.Response) -> bytes:
     async for part in response.aiter_raw():
         body += part
         if len(body) > _MOST_BYTES:
-            raise ToolError(f"Docker's answer is larger than {_MOST_BYTES} bytes")
+            raise ToolError(f"Docker's reply is too large: the limit is {_MOST_BYTES} bytes.")
     return bytes(body)
 
 
 def _refusal(status: int) -> str:
     if status == 503:
-        return "the engine that DOCKER_HOST names manages no Swarm"
-    return f"Docker answered {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
+        return "The Docker engine at DOCKER_HOST is not a manager of a Swarm."
+    return f"Docker answered HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip() + "."

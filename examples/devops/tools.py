@@ -1,12 +1,12 @@
-"""Services of a Docker Swarm for agents to look at: what runs, in which version, and what failed last.
+"""Tools that inspect the services of a Docker Swarm: what runs, with which image, and the last failures.
 
-`DOCKER_HOST` is where Docker's API of a Swarm manager is: `unix:///var/run/docker.sock` (default) or
-`tcp://host:port`, without TLS. Whoever can write to that API is root on the manager, so don't hand its socket to a
-server that callers reach: put a proxy in between that passes `GET /services` and `GET /tasks` and nothing else, on a
-network of the two alone, and name the proxy. These tools send nothing else; the proxy is there for whatever isn't
-these tools.
+`DOCKER_HOST` is the address of the Docker API of a Swarm manager: `unix:///var/run/docker.sock` (default) or
+`tcp://host:port`, without TLS. Write access to this API means root access on the manager. Therefore do not give the
+socket to a server that clients can reach. Put a proxy between the two that allows only `GET /services` and
+`GET /tasks`, on a network that only these two use, and set `DOCKER_HOST` to the proxy. These tools send only these two
+requests; the proxy protects against all other code.
 
-Callers see names, images, counts, states, and errors as the engine words them, shortened; not the environment,
+Callers see names, images, counts, states, and the engine's error texts (shortened). They do not see the environment,
 labels, commands, secrets and mounts of services.
 """
 
@@ -24,52 +24,56 @@ _MOST_FOUND = 500
 _MOST_FAILURES = 5
 _LONGEST = 200
 _STOPPED = ("paused", "rollback_started", "rollback_paused", "rollback_completed")
-"""How an update fares that wasn't well."""
+"""The states of an update that failed."""
 
-# As Swarm names services; nothing of it means anything in a URL or in JSON.
+# The form of Swarm's service names; none of these characters has a special meaning in a URL or in JSON.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
 
 
 class Deployment(BaseModel):
-    """A service, and how many of its tasks run."""
+    """A service and the number of its running tasks."""
 
     name: str
     image: str
-    running: int = Field(description="Tasks that run")
-    desired: int = Field(description="Tasks that should")
-    update: str | None = Field(description='The last update, as in "completed", "updating", "paused"; null: none yet')
+    running: int = Field(description="Number of running tasks")
+    desired: int = Field(description="Desired number of running tasks")
+    update: str | None = Field(
+        description='State of the last update, such as "completed", "updating" or "paused"; null: no update yet'
+    )
     updated_at: datetime
 
 
 class Deployments(BaseModel):
-    """Services in order of name."""
+    """The services, ordered by name."""
 
     deployments: list[Deployment]
-    complete: bool = Field(description="False: there are more")
+    complete: bool = Field(description="False: there are more services than this list contains")
 
 
 class Failure(BaseModel):
-    """What became of a task that didn't last."""
+    """A task that failed."""
 
     at: datetime
-    state: str = Field(description='As in "failed" or "rejected"; of one that still waits, "pending"')
+    state: str = Field(description='State such as "failed" or "rejected"; "pending" for a task that can\'t start yet')
     error: str
 
 
 class ServiceStatus(Deployment):
-    """A service, whether all is well with it, and what wasn't."""
+    """A service, its health and its last failures."""
 
-    healthy: bool = Field(description="As many tasks run as should, and no update was stopped or taken back")
+    healthy: bool = Field(
+        description="True: the desired number of tasks run, and the last update was not paused or rolled back"
+    )
     update_message: str | None
-    failures: list[Failure] = Field(description="The last ones, latest first; they may be long past")
+    failures: list[Failure] = Field(description="The last failures, the latest first; they may be old")
 
 
 @tool(annotations={"readOnlyHint": True})
 async def list_deployments() -> Deployments:
-    """List the services that are deployed, with their images and how many of their tasks run.
+    """List the services of the Swarm with their images and their numbers of running tasks.
 
     Raises:
-        ToolError: Docker doesn't tell.
+        ToolError: Docker does not answer, or its reply is not usable.
     """
     found = sorted(await _DOCKER.services(), key=lambda service: service.spec.name)
     deployments = [_deployment(service) for service in found[:_MOST_FOUND]]
@@ -78,17 +82,17 @@ async def list_deployments() -> Deployments:
 
 @tool(annotations={"readOnlyHint": True})
 async def check_service_status(service: Name) -> ServiceStatus:
-    """Tell whether a service runs as it should, and the last errors of its tasks.
+    """Check whether a service is healthy, and get the last errors of its tasks.
 
     Args:
-        service: Its whole name, as list_deployments has it.
+        service: Full name of the service, as in the result of list_deployments.
 
     Raises:
-        ToolError: there is no such service, or Docker doesn't tell.
+        ToolError: The service does not exist, Docker does not answer, or its reply is not usable.
     """
     found = next((each for each in await _DOCKER.services(service) if each.spec.name == service), None)
     if found is None:
-        raise ToolError(f"there is no service {service!r}")
+        raise ToolError(f"The service {service!r} does not exist; list_deployments lists the services.")
     about, update = _deployment(found), found.update_status
     failed = [task for task in await _DOCKER.tasks(found.id) if task.status.err]
     failed.sort(key=lambda task: task.status.timestamp, reverse=True)
@@ -118,6 +122,6 @@ def _failure(task: Task) -> Failure:
 
 
 def _short(text: str) -> str:
-    """One line of it, without control characters."""
+    """Return the text in one line, without control characters, shortened to 200 characters."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 2 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,1 +1,1 @@
-"""Files for agents, to list, read and search; `tools.py` says which variables it takes."""
+"""A pack with tools that list, read and search files; `tools.py` describes the settings."""

@@ -1,8 +1,8 @@
-"""A folder for agents to read: its files and folders, hidden ones too, and nothing else of this machine.
+"""Tools that read the files in one folder, including hidden files, and nothing else on this machine.
 
-`FILES_ROOT` is that folder; required. Callers name what is in it by its path from there. A path is walked name by
-name, each folder opened within the one before, and no symbolic link is followed, wherever it leads: so nothing outside
-is reached, whoever moves files meanwhile. A hard link is a file like any other.
+`FILES_ROOT` is the folder; it is required. Paths are relative to this folder. The tools open a path name by name, each
+folder relative to its parent, and never follow a symbolic link. So no call can reach a file outside of the folder,
+even if somebody moves files at the same time. A hard link counts as a normal file.
 """
 
 import codecs
@@ -22,14 +22,14 @@ from pydantic import BaseModel, Field
 
 
 class FilesSettings(Settings):
-    """This pack's settings."""
+    """The settings of this pack."""
 
-    files_root: str = Field("", description="The folder whose files callers may read.")
+    files_root: str = Field("", description="Folder with the files that callers may read. Required.")
 
 
 _ROOT = FilesSettings.load().files_root
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
-# Nobody waits for a FIFO's writer, and no terminal becomes the server's own.
+# O_NONBLOCK: do not wait for the writer of a FIFO. O_NOCTTY: do not take a terminal as the controlling terminal.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _LONGEST_PATH = 4096
 _PART_BYTES = 64 * 1024
@@ -37,18 +37,18 @@ _MOST_FOUND = 1000
 _SEARCHED_BYTES_OF_A_FILE = 1024 * 1024
 _SEARCHED_BYTES = 128 * 1024 * 1024
 _LEAST_BYTES = 4096
-"""What anything counts for in a search, so that many small files end it, too."""
+"""Number of bytes that each file or folder counts for in a search, so that many small files also reach the limit."""
 _REASONS = {
-    errno.ENOENT: "there is no such file or folder",
-    errno.ENOTDIR: "there is no such folder (symbolic links aren't followed)",
-    errno.ELOOP: "this is a symbolic link, and none is followed",
-    errno.EACCES: "the server may not read it",
-    errno.ENXIO: "this is no file",
-    errno.ENAMETOOLONG: "a name in it is too long",
+    errno.ENOENT: "the file or folder does not exist",
+    errno.ENOTDIR: "the folder does not exist, or it is a symbolic link",
+    errno.ELOOP: "symbolic links are not allowed",
+    errno.EACCES: "the server has no permission to read it",
+    errno.ENXIO: "this is not a regular file",
+    errno.ENAMETOOLONG: "the path contains a name that is too long",
 }
 
 if not _ROOT:
-    raise StartupError("FILES_ROOT: required; the folder whose files callers may read")
+    raise StartupError("FILES_ROOT: required; set it to the folder with the files that callers may read")
 try:
     os.close(os.open(_ROOT, _FOLDER))
 except OSError as error:
@@ -56,29 +56,29 @@ except OSError as error:
 
 
 class Found(BaseModel):
-    """What was found, as far as it fits."""
+    """A list of results."""
 
     found: list[str]
-    complete: bool = Field(description="False: there is more")
+    complete: bool = Field(description="False: there may be more results than this list contains")
 
 
 class Part(BaseModel):
-    """Text of a file."""
+    """The text of a file, or a part of it."""
 
     text: str
-    size: int = Field(description="Bytes of the whole file")
-    next_offset: int | None = Field(description="Where the next part begins; null: this was the last")
+    size: int = Field(description="Size of the whole file in bytes")
+    next_offset: int | None = Field(description="Offset of the next part in bytes; null: this is the last part")
 
 
 @tool(annotations={"readOnlyHint": True})
 def list_directory(folder: str = ".") -> Found:
-    """List a folder: the paths of its first 1000 files and folders in order of name; those of folders end with "/".
+    """List the paths of the files and folders in a folder, ordered by name, at most 1000. Folders end with "/".
 
     Args:
-        folder: Its path, as in "reports/2026"; "." is the folder that holds all others.
+        folder: Path of the folder, such as "reports/2026"; "." is the top folder.
 
     Raises:
-        ToolError: there is no such folder within reach.
+        ToolError: The folder does not exist or can't be read.
     """
     first = heapq.nsmallest(_MOST_FOUND + 1, _paths(folder))
     return Found(found=first[:_MOST_FOUND], complete=len(first) <= _MOST_FOUND)
@@ -86,14 +86,14 @@ def list_directory(folder: str = ".") -> Found:
 
 @tool(annotations={"readOnlyHint": True})
 def read_config(path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Part:
-    """Read a configuration, or any other text file (UTF-8); of one larger than 64 KiB a part.
+    """Read a configuration file or another text file (UTF-8). Large files come in parts of 64 KiB.
 
     Args:
-        path: Its path, as in "services/web.yml".
-        offset: The byte to begin at: 0, or the next_offset of the part before.
+        path: Path of the file, such as "services/web.yml".
+        offset: Start of the part in bytes: 0, or the next_offset of the part before.
 
     Raises:
-        ToolError: there is no such file within reach, or what is there is no text.
+        ToolError: The file does not exist, can't be read, or is not text.
     """
     part, size = _bytes(path, offset, _PART_BYTES)
     text = _text(path, part, last=offset + len(part) >= size)
@@ -103,23 +103,23 @@ def read_config(path: str, offset: Annotated[int, Field(ge=0)] = 0) -> Part:
 
 @tool(annotations={"readOnlyHint": True})
 def search_logs(words: Annotated[str, Field(min_length=1, max_length=200)], folder: str = ".") -> Found:
-    """Find lines of logs, and of other text files, with these words, in upper or lower case.
+    """Find the lines in logs and other text files that contain a text; upper and lower case are equal.
 
-    Each is given as "path:line: the line". Large files are searched in part.
+    Each result has the form "path:line number: line". Only the first 1 MiB of a file is searched.
 
     Args:
-        words: What to look for, to the letter.
-        folder: The path of the folder to search with all beneath it; "." is everywhere.
+        words: Text to find; it has no wildcards.
+        folder: Path of the folder to search, with all its subfolders; "." is the top folder.
 
     Raises:
-        ToolError: there is no such folder within reach.
+        ToolError: The folder does not exist or can't be read.
     """
     found: list[str] = []
     sought, left, complete = words.casefold(), _SEARCHED_BYTES, True
     for path in _beneath(folder):
         left -= _LEAST_BYTES
         if not path.endswith("/"):
-            with suppress(ToolError):  # no text, or gone
+            with suppress(ToolError):  # The file is not text or has been removed.
                 part, size = _bytes(path, 0, _SEARCHED_BYTES_OF_A_FILE)
                 left -= len(part)
                 text = _text(path, part, last=len(part) >= size)
@@ -145,7 +145,7 @@ def _beneath(folder: str) -> Iterator[str]:
                 yield path
                 if path.endswith("/"):
                     folders.append(path)
-        except ToolError:  # gone, or not for the server
+        except ToolError:  # The folder has been removed or can't be read.
             if here is folder:
                 raise
 
@@ -157,7 +157,7 @@ def _paths(folder: str) -> Iterator[str]:
             path = "/".join([*names, entry.name])
             try:
                 path.encode()
-            except UnicodeEncodeError:  # a name that isn't UTF-8, which JSON can't carry
+            except UnicodeEncodeError:  # The name is not UTF-8, so JSON can't contain it.
                 continue
             if entry.is_file(follow_symlinks=False):
                 yield path
@@ -166,7 +166,7 @@ def _paths(folder: str) -> Iterator[str]:
 
 
 def _bytes(path: str, offset: int, most: int) -> tuple[bytes, int]:
-    """Part of a file, and the whole one's size."""
+    """Return a part of a file and the size of the whole file."""
     with _opened(path, _FILE) as descriptor:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
@@ -175,17 +175,17 @@ def _bytes(path: str, offset: int, most: int) -> tuple[bytes, int]:
 
 
 def _text(path: str, part: bytes, *, last: bool) -> str:
-    """A part's text, without a character that ends in the next part."""
+    """Return the text of a part, without a final character that continues in the next part."""
     with suppress(UnicodeDecodeError):
         text = codecs.getincrementaldecoder("utf-8")().decode(part, final=last)
         if "\0" not in text:
             return text
-    raise ToolError(f"{path!r}: what is there is no text in UTF-8")
+    raise ToolError(f"{path!r}: the file is not text in UTF-8")
 
 
 @contextmanager
 def _opened(path: str, flags: int) -> Iterator[int]:
-    """A file or folder beneath the root, while it is needed; its descriptor."""
+    """Open a file or folder in the root folder, give its descriptor, and close it afterwards."""
     descriptor = _open(path, flags)
     try:
         yield descriptor
@@ -204,7 +204,7 @@ def _open(path: str, flags: int) -> int:
             if error.errno not in _REASONS:
                 raise
             raise ToolError(f"{path!r}: {_REASONS[error.errno]}") from None
-        except ValueError:  # no file has such a name: a NUL is in it, or what UTF-8 can't carry
+        except ValueError:  # The name contains a NUL or is not valid Unicode, so no file can have it.
             raise ToolError(f"{path!r}: {_REASONS[errno.ENOENT]}") from None
         finally:
             os.close(here)
@@ -214,8 +214,8 @@ def _open(path: str, flags: int) -> int:
 
 def _names(path: str) -> list[str]:
     if len(path) > _LONGEST_PATH:
-        raise ToolError(f"the path is longer than {_LONGEST_PATH} characters")
+        raise ToolError(f"The path is too long: the limit is {_LONGEST_PATH} characters.")
     names = [name for name in path.split("/") if name not in ("", ".")]
     if path.startswith("/") or ".." in names:
-        raise ToolError(f"{path!r}: a path begins in the top folder, without '/' in front, and has no '..'")
+        raise ToolError(f"{path!r}: a path must be relative to the top folder, without a leading '/' and without '..'")
     return names

@@ -1,1 +1,1 @@
-"""HTTP APIs for agents to read from, and what they do with what they got; `apis.py` says which variables it takes."""
+"""A pack with tools that read HTTP APIs, and transform and validate JSON; `apis.py` describes the settings."""

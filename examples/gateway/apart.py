@@ -1,8 +1,8 @@
-"""Work that a caller can make endless, in a process of its own.
+"""A separate process for work that may never end.
 
-A regular expression, or an expression that doubles its result with each of its steps, can't be stopped within a
-process, nor kept from all of its memory. Here it has its time and its memory, no variables of the environment, and no
-way to open a file or a connection; whatever happens to it happens to nothing else.
+A regular expression may run forever, and an expression may double its result with each step. Inside a process, nothing
+can stop such work or limit its memory. The separate process has limits for CPU time and memory. It gets no environment
+variables and can't open files or connections. If it fails, nothing else is affected.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from fastmcp.exceptions import ToolError
 from pydantic_core import from_json, to_json
 
 SECONDS = 2
-"""Of a processor's time, for one piece of work."""
+"""Limit of CPU time for one task, in seconds."""
 
 _AT_MOST = 10.0
-"""Seconds that it may take on a machine that is busy with other things."""
+"""Limit of real time for one task, in seconds; it is longer, because the machine may be busy."""
 
 _AT_ONCE = 2
 _SCRIPT = Path(__file__).with_name("worker.py")
@@ -26,10 +26,10 @@ _places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
 
 async def work(task: str, **given: Any) -> Any:
-    """Do a piece of work that `worker.py` knows.
+    """Run one of the tasks of `worker.py` and return its result.
 
     Raises:
-        ToolError: it was refused, or took too much time or memory.
+        ToolError: The task was refused, or needed too much time or memory.
     """
     async with _free_place():
         process = await asyncio.create_subprocess_exec(
@@ -43,13 +43,13 @@ async def work(task: str, **given: Any) -> Any:
             async with asyncio.timeout(_AT_MOST):
                 written, _ = await process.communicate(to_json(given))
         except TimeoutError:
-            raise ToolError(f"that took longer than {_AT_MOST:g} s; ask for less") from None
+            raise ToolError(f"The task took longer than {_AT_MOST:g} s; use less data or a simpler one.") from None
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
             await asyncio.shield(process.wait())
     if process.returncode != 0:
-        raise ToolError("that took too much time or memory; ask for less")
+        raise ToolError("The task needed too much time or memory; use less data or a simpler one.")
     reply = from_json(written)
     if "refused" in reply:
         raise ToolError(reply["refused"])
@@ -57,7 +57,7 @@ async def work(task: str, **given: Any) -> Any:
 
 
 def _free_place() -> asyncio.Semaphore:
-    """One for the running loop."""
+    """Return the semaphore of the running event loop; it limits the number of processes."""
     global _places  # noqa: PLW0603
     loop = asyncio.get_running_loop()
     if _places is None or _places[0] is not loop:

@@ -1,4 +1,4 @@
-"""Tools that ask APIs (`apis.py`), and that reshape and check what came of it."""
+"""Tools that call APIs (`apis.py`) and that transform and validate JSON."""
 
 from functools import partial
 from typing import Annotated
@@ -19,15 +19,15 @@ _CLIENT = downstream.client(partial(CheckedTransport, _APIS.networks))
 
 @tool(annotations={"readOnlyHint": True, "openWorldHint": True})
 async def call_external_api(url: str, query: dict[str, str | int | float | bool] | None = None) -> JsonValue:
-    """Get a JSON document from one of the APIs that this server may ask.
+    """Get a JSON document from one of the APIs that this server may call.
 
     Args:
-        url: Where it is, as in "https://api.example.com/v1/users/42": names as they are, not percent-encoded. An
-            error tells which URLs there are.
-        query: Parameters by name, as in {"page": 2}.
+        url: URL of the document, such as "https://api.example.com/v1/users/42", not percent-encoded. If the URL is
+            not allowed, the error lists the allowed URLs.
+        query: Query parameters by name, such as {"page": 2}.
 
     Raises:
-        ToolError: the URL is none that may be asked, or there is no such document; the message says why.
+        ToolError: The URL is not allowed, or the API returned no document; the message gives the reason.
     """
     api, where = _APIS.find(url)
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {api.token}"} if api.token else {})
@@ -35,24 +35,25 @@ async def call_external_api(url: str, query: dict[str, str | int | float | bool]
     try:
         document: JsonValue = from_json(reply.content, allow_inf_nan=False)
     except ValueError:
-        raise ToolError("the API answered with something that is no JSON") from None
-    if api.token and to_json(api.token)[1:-1] in to_json(document):  # as of a page that shows what it was sent
-        raise ToolError("the API's answer holds a secret of this server's, and isn't shown")
+        raise ToolError("The API's reply is not JSON.") from None
+    if api.token and to_json(api.token)[1:-1] in to_json(document):  # Some APIs return the headers of the request.
+        raise ToolError("The API's reply contains a secret of this server and is not shown.")
     return document
 
 
 @tool(annotations={"readOnlyHint": True, "openWorldHint": False})
 async def transform_data(data: JsonValue, expression: Annotated[str, Field(max_length=2000)]) -> JsonValue:
-    """Pick, rename, filter, sort or group parts of a JSON document by a JMESPath expression (https://jmespath.org).
+    """Select, rename, filter, sort or group parts of a JSON document with a JMESPath expression (https://jmespath.org).
 
-    Besides JMESPath's functions there is group_by(items, &expression), which gives an object of arrays.
+    The function group_by(items, &expression) is available in addition to JMESPath's functions. It returns an object
+    of arrays.
 
     Args:
         data: The document.
-        expression: As in "users[?age > `30`].{name: name, mail: contact.mail} | sort_by(@, &name)".
+        expression: The expression, such as "users[?age > `30`].{name: name, mail: contact.mail} | sort_by(@, &name)".
 
     Raises:
-        ToolError: the expression is none, doesn't fit the data, or takes too much time or memory.
+        ToolError: The expression is invalid, does not fit the data, or needs too much time or memory.
     """
     result: JsonValue = await apart.work("transform", data=data, expression=expression)
     return result
@@ -60,17 +61,17 @@ async def transform_data(data: JsonValue, expression: Annotated[str, Field(max_l
 
 @tool(annotations={"readOnlyHint": True, "openWorldHint": False})
 async def validate_schema(data: JsonValue, json_schema: dict[str, JsonValue] | bool) -> dict[str, JsonValue]:
-    """Check a JSON document by a JSON Schema; without "$schema" in it, by draft 2020-12.
+    """Validate a JSON document against a JSON Schema (draft 2020-12 if the schema has no "$schema").
 
     Args:
         data: The document.
-        json_schema: The schema; what it refers to must be within it.
+        json_schema: The schema; all its references must be inside the schema.
 
     Returns:
-        Whether it is "valid", and its first 20 "errors", each with a "path" and a "message".
+        "valid" (true or false) and the first 20 "errors", each with a "path" and a "message".
 
     Raises:
-        ToolError: the schema is none, refers to another document, or takes too much time or memory.
+        ToolError: The schema is invalid, refers to another document, or needs too much time or memory.
     """
     result: dict[str, JsonValue] = await apart.work("validate", data=data, schema=json_schema)
     return result

@@ -1,4 +1,4 @@
-"""Connections to where a name may lead, and to nowhere else."""
+"""An HTTP transport that connects only to allowed addresses."""
 
 import asyncio
 import ipaddress
@@ -13,27 +13,28 @@ from examples.gateway.addresses import Address, Network, may_lead_to
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Looks a name up, looks at all its addresses, and connects to one of those.
+    """A transport that resolves a name, checks all its addresses, and connects to one of the checked addresses.
 
-    So no later answer of a name server leads elsewhere ("DNS rebinding"). The certificate must be the name's as ever.
+    So a later reply of a name server can't redirect the connection ("DNS rebinding"). The certificate must still match
+    the name.
 
     Args:
-        networks: that names may lead to, besides public addresses.
-        verify: the certificates that are trusted; None: those of the machine.
+        networks: Private networks that names may resolve to, in addition to public addresses.
+        verify: The trusted certificates; None: those of the machine.
     """
 
     def __init__(self, networks: Iterable[Network], verify: ssl.SSLContext | None = None) -> None:
         self._networks = tuple(networks)
         self._verify = verify or httpx2.create_ssl_context()
-        # By name: a connection that was made for one name must not serve another that has the same address.
+        # One pool per name: a connection for one name must not serve another name with the same address.
         self._pools: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the first of its host's addresses that takes a connection.
+        """Send a request to the first address of its host that accepts a connection.
 
         Raises:
-            ToolError: the name leads to where it may not.
-            httpx2.ConnectError: there is no such name, or no address takes a connection.
+            ToolError: The name resolves to an address that is not allowed.
+            httpx2.ConnectError: The name does not resolve, or no address accepts a connection.
         """
         host = request.url.host
         pool = self._pools.get(host)
@@ -55,7 +56,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     async def _addresses(self, host: str) -> list[Address]:
         try:
-            return [ipaddress.ip_address(host)]  # which the operator wrote down: callers can't name a host
+            return [ipaddress.ip_address(host)]  # The operator configured this address: callers can't set the host.
         except ValueError:
             pass
         loop = asyncio.get_running_loop()
@@ -65,12 +66,12 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(type(error).__name__) from None
         addresses = list(dict.fromkeys(ipaddress.ip_address(each[4][0]) for each in found))
         if not all(may_lead_to(address, self._networks) for address in addresses):
-            raise ToolError(f"{host} leads to an address that isn't public, and isn't asked")
+            raise ToolError(f"{host} resolves to an address that is not public (GATEWAY_PRIVATE_NETWORKS).")
         return addresses
 
 
 def _to(address: Address, request: httpx2.Request) -> httpx2.Request:
-    """The same request, to an address; `Host` and the certificate's name stay what they were."""
+    """Return the same request for an address; `Host` and the name for the certificate do not change."""
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=str(address)),

@@ -1,4 +1,4 @@
-"""`worker.py SECONDS TASK`: one piece of work, from stdin to stdout, as JSON; see `apart.py`."""
+"""The script `worker.py SECONDS TASK`, which runs one task with JSON on stdin and stdout; `apart.py` starts it."""
 
 import json
 import resource
@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 MOST_BYTES = 1024 * 1024
-"""Of a result, as JSON."""
+"""Maximum size of a result as JSON, in bytes."""
 
 _MEMORY = 256 * 1024 * 1024
 _ERRORS = 20
@@ -16,16 +16,16 @@ _LONGEST = 300
 
 
 class Refused(Exception):
-    """The work can't be done; `str()` says why."""
+    """The task can't be done; `str()` gives the reason."""
 
 
 def transform(data: Any, expression: str) -> Any:
-    """What a JMESPath expression makes of a document.
+    """Return the result of a JMESPath expression for a document.
 
     Raises:
-        Refused: it is none, or doesn't fit the document.
+        Refused: The expression is invalid or does not fit the document.
     """
-    import jmespath  # type: ignore[import-untyped]  # noqa: PLC0415  # each task has its own
+    import jmespath  # type: ignore[import-untyped]  # noqa: PLC0415  # Each task imports only its own library.
     from jmespath.exceptions import JMESPathError  # type: ignore[import-untyped]  # noqa: PLC0415
     from jmespath.functions import Functions, signature  # type: ignore[import-untyped]  # noqa: PLC0415
 
@@ -45,20 +45,20 @@ def transform(data: Any, expression: str) -> Any:
     try:
         return jmespath.search(expression, data, jmespath.Options(custom_functions=More()))
     except JMESPathError as error:
-        raise Refused(f"the expression can't be used: {' '.join(str(error).split())[:_LONGEST]}") from None
-    except (TypeError, ValueError, AttributeError, ArithmeticError):  # as of sorting what has no order
-        raise Refused("the expression doesn't fit the data") from None
+        raise Refused(f"The expression is invalid: {' '.join(str(error).split())[:_LONGEST]}") from None
+    except (TypeError, ValueError, AttributeError, ArithmeticError):  # For example: values that can't be sorted.
+        raise Refused("The expression does not fit the data.") from None
 
 
 def validate(data: Any, schema: Any) -> Any:
-    """What is wrong with a document by a JSON Schema, as far as a caller wants to know.
+    """Validate a document against a JSON Schema and return `valid` and the first 20 `errors`.
 
     Raises:
-        Refused: the schema is none, or refers to another document.
+        Refused: The schema is invalid or refers to another document.
     """
     import jsonschema  # type: ignore[import-untyped]  # noqa: PLC0415
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]  # noqa: PLC0415
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # noqa: PLC0415  # which fetches nothing
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # noqa: PLC0415  # It fetches nothing.
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
     _close()
@@ -69,9 +69,9 @@ def validate(data: Any, schema: Any) -> Any:
         errors = [_shown(error) for error in islice(found, _ERRORS)]
     except SchemaError as error:
         shown = _shown(error)
-        raise Refused(f"the schema is none, at {shown['path']}: {shown['message']}") from None
+        raise Refused(f"The schema is invalid at {shown['path']}: {shown['message']}") from None
     except Unresolvable as error:
-        raise Refused(f"the schema refers to what isn't in it, and is not fetched: {error.ref[:_LONGEST]}") from None
+        raise Refused(f"The schema refers to another document, which is not fetched: {error.ref[:_LONGEST]}") from None
     return {"valid": not errors, "errors": errors}
 
 
@@ -80,7 +80,7 @@ def _shown(error: Any) -> dict[str, str]:
 
 
 def _close() -> None:
-    """Let nothing more be opened: no file, no connection."""
+    """Prevent this process from opening more files and connections."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
 
 
@@ -88,29 +88,29 @@ TASKS: dict[str, Callable[..., Any]] = {"transform": transform, "validate": vali
 
 
 def main(seconds: int, task: str) -> None:
-    """Do it."""
+    """Run the task with a limit of CPU time in seconds."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":  # elsewhere there is no such bound, but that of the time
+    if sys.platform == "linux":  # Other systems can't limit the memory; there only the time limit applies.
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
         reply = {"result": TASKS[task](**json.load(sys.stdin.buffer))}
     except Refused as refused:
         reply = {"refused": str(refused)}
     except RecursionError:
-        reply = {"refused": "that is nested too deep"}
+        reply = {"refused": "The data or the expression is nested too deeply."}
     except MemoryError:
-        reply = {"refused": "that took too much memory; ask for less"}
-    except Exception as error:  # noqa: BLE001  # of what isn't foreseen its caller learns the kind
-        reply = {"refused": f"that can't be done ({type(error).__name__})"}
+        reply = {"refused": "The task needed too much memory; use less data."}
+    except Exception as error:  # noqa: BLE001  # The caller learns only the kind of an unexpected error.
+        reply = {"refused": f"The task failed ({type(error).__name__})."}
     try:
         written = json.dumps(reply, allow_nan=False, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):  # NaN, or text that isn't Unicode
-        written = json.dumps({"refused": "the result can't be written as JSON"}).encode()
+    except (ValueError, RecursionError):  # The result contains NaN or text that is not Unicode.
+        written = json.dumps({"refused": "The result can't be written as JSON."}).encode()
     except MemoryError:
-        written = json.dumps({"refused": "the result takes too much memory; ask for less"}).encode()
+        written = json.dumps({"refused": "The result needs too much memory; use less data."}).encode()
     if len(written) > MOST_BYTES:
-        written = json.dumps({"refused": f"the result is larger than {MOST_BYTES} bytes; ask for less"}).encode()
+        written = json.dumps({"refused": f"The result is too large: the limit is {MOST_BYTES} bytes."}).encode()
     sys.stdout.buffer.write(written)
 
 

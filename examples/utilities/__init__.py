@@ -1,1 +1,1 @@
-"""Texts in common formats, to convert and to check; `tools.py` says which. It takes no variables."""
+"""A pack with tools that convert and check text formats; `tools.py` lists the formats; there are no settings."""

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) with a header line: a list of objects, whose values are texts."""
+"""CSV (RFC 4180) with a header line; a CSV document is a list of objects with text values."""
 
 import csv
 import io
@@ -9,22 +9,22 @@ from examples.utilities._document import MOST_WRITTEN, Malformed, Unfit, shown
 
 
 def read(text: str) -> list[dict[str, str]]:
-    """A value from its text.
+    """Parse a text and return its value.
 
     Raises:
-        Malformed: it is no CSV, its lines have different numbers of fields, or a name is in the header twice.
+        Malformed: The text is not CSV, its lines have different numbers of fields, or the header has a name twice.
     """
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     found: list[dict[str, str]] = []
     try:
         header = next(lines, [])
         if not header:
-            raise Malformed("there is no header line")
+            raise Malformed("the header line is missing")
         if len(set(header)) < len(header):
-            raise Malformed("a name is in the header twice")
+            raise Malformed("the header has the same name twice")
         for fields in lines:
             if fields and len(fields) != len(header):
-                raise Malformed(f"line {lines.line_num}: {len(fields)} fields, and {len(header)} in the header")
+                raise Malformed(f"line {lines.line_num}: {len(fields)} fields, but the header has {len(header)}")
             if fields:
                 found.append(dict(zip(header, fields, strict=True)))
     except csv.Error as error:
@@ -33,18 +33,18 @@ def read(text: str) -> list[dict[str, str]]:
 
 
 def write(value: Any) -> str:
-    """The text of a value. Null, and what an object lacks, becomes an empty field.
+    """Return the text of a value; null and a missing key become an empty field.
 
     Raises:
-        Unfit: it isn't a list of objects of single values.
+        Unfit: The value is not a list of objects with single values.
     """
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise Unfit("CSV is a list of objects, and this is none")
+        raise Unfit("a CSV document must be a list of objects")
     header = list(dict.fromkeys(key for each in value for key in each))
     if not header:
-        raise Unfit("CSV has at least one column, and this has none")
+        raise Unfit("a CSV document needs at least one column")
     if len(header) * len(value) > MOST_WRITTEN:
-        raise Unfit("it would have too many fields")
+        raise Unfit("the CSV document would have too many fields")
     written = io.StringIO(newline="")
     lines = csv.writer(written)
     lines.writerow(header)
@@ -54,7 +54,7 @@ def write(value: Any) -> str:
 
 def _field(key: str, value: Any) -> str:
     if isinstance(value, dict | list):
-        raise Unfit(f"CSV holds single values, and {shown(key)} has several")
+        raise Unfit(f"a CSV field must be a single value, but {shown(key)} is a list or an object")
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, bool):

@@ -1,28 +1,29 @@
-"""What formats have in common: values that all of them are read into, and why some can't be."""
+"""Common parts of all formats: limits, errors and the common set of values."""
 
 from datetime import date, time
 from typing import Any
 
 MOST_CHARACTERS = 128 * 1024
-"""Of a text that is read."""
+"""Maximum length of an input text, in characters."""
 MOST_WRITTEN = 1024 * 1024
+"""Maximum length of an output text, in characters."""
 DEEPEST = 50
-"""How many lists and objects may stand within each other."""
+"""Maximum depth of nested lists and objects."""
 
 
 class Malformed(Exception):
-    """A text isn't of its format. `str()` says why."""
+    """A text does not follow its format; `str()` gives the reason."""
 
 
 class Unfit(Exception):
-    """A text may be of its format, and still isn't converted. `str()` says why."""
+    """A text can't be processed, although its format may be correct; `str()` gives the reason."""
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A copy of a value in which nothing is shared: lists, objects, texts, numbers, booleans, null, dates and times.
+    """Return a deep copy of a value: lists, objects, texts, numbers, booleans, null, dates and times.
 
     Raises:
-        Unfit: it is nested deeper than `DEEPEST`, or holds a key that is no text, or text that isn't Unicode.
+        Unfit: The value is nested too deeply, or contains a key that is not text or text that is not Unicode.
     """
     if depth > DEEPEST:
         raise Unfit(f"it is nested deeper than {DEEPEST} lists and objects")
@@ -34,24 +35,24 @@ def plain(value: Any, depth: int = 0) -> Any:
         return _text(value)
     if value is None or isinstance(value, bool | int | float | date | time):
         return value
-    raise Unfit(f"it holds a {type(value).__name__}, which other formats don't have")
+    raise Unfit(f"it contains a value of the type {type(value).__name__}, which other formats don't have")
 
 
 def _key(key: object) -> str:
     if isinstance(key, str):
         return _text(key)
-    raise Unfit(f"a key is no text but {shown(key)}; put it into quotation marks")
+    raise Unfit(f"the key {shown(key)} is not text; put it into quotation marks")
 
 
 def _text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Unfit("it holds half of a surrogate pair, which no text can") from None
+        raise Unfit("it contains half of a surrogate pair, which is not valid Unicode") from None
     return text
 
 
 def shown(value: object) -> str:
-    """A part of a text for a message, shortened."""
+    """Return a value as ASCII text for a message, shortened to 80 characters."""
     text = ascii(value)
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,4 +1,4 @@
-"""JSON (RFC 8259)."""
+"""The format JSON (RFC 8259)."""
 
 import json
 import math
@@ -9,43 +9,43 @@ from examples.utilities._document import Malformed, Unfit, shown
 
 
 def read(text: str) -> Any:
-    """A value from its text.
+    """Parse a text and return its value.
 
     Raises:
-        Malformed: it is no JSON, or an object has a key twice, of which one would be lost.
-        Unfit: a number is too large.
+        Malformed: The text is not JSON, or an object has a key twice, so one value would be lost.
+        Unfit: A number is too large.
     """
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise Malformed(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except ValueError:  # as of an integer of more digits than Python reads
+    except ValueError:  # For example: an integer with more digits than Python's limit.
         raise Unfit("a number is too large") from None
 
 
 def write(value: Any) -> str:
-    """The text of a value; dates and times become texts.
+    """Return the text of a value; dates and times become texts.
 
     Raises:
-        Unfit: a number is none to JSON (section 6).
+        Unfit: JSON has no form for a number (RFC 8259, section 6).
     """
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, default=_iso) + "\n"
     except ValueError:
-        raise Unfit("a number is infinite, or none, or too large for JSON") from None
+        raise Unfit("a number is infinite, not a number (NaN), or too large for JSON") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise Malformed(f"the key {shown(key)} is there twice")
+            raise Malformed(f"an object has the key {shown(key)} twice")
         found[key] = value
     return found
 
 
 def _no_number(name: str) -> NoReturn:
-    raise Malformed(f"{name} is no JSON")
+    raise Malformed(f"{name} is not valid in JSON")
 
 
 def _finite(digits: str) -> float:

@@ -1,4 +1,4 @@
-"""TOML 1.0."""
+"""The format TOML 1.0."""
 
 import json
 import re
@@ -13,34 +13,34 @@ _BARE = r"[A-Za-z0-9_-]"
 _LONG_KEY = re.compile(
     rf"""(?<!{_BARE})(?:(?:{_BARE}++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
 )
-"""More names with dots in between than may be nested. The memory that Python's reader takes grows with their square."""
+"""A dotted key with more names than the maximum depth: the memory of Python's parser grows with the square of them."""
 
 
 def read(text: str) -> dict[str, Any]:
-    """A value from its text.
+    """Parse a text and return its value.
 
     Raises:
-        Malformed: it is no TOML.
-        Unfit: a number is too large, or a key too long.
+        Malformed: The text is not TOML.
+        Unfit: A number is too large, or a dotted key has too many names.
     """
     if _LONG_KEY.search(text):
-        raise Unfit(f"it has {DEEPEST} names and more with dots in between")
+        raise Unfit(f"a dotted key has more than {DEEPEST} names")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Malformed(str(error)) from None
-    except ValueError:  # as of an integer of more digits than Python reads
+    except ValueError:  # For example: an integer with more digits than Python's limit.
         raise Unfit("a number is too large") from None
 
 
 def write(value: Any) -> str:
-    """The text of a value.
+    """Return the text of a value.
 
     Raises:
-        Unfit: it is no object, or something in it has no place in TOML.
+        Unfit: The value is not an object, or contains a value that TOML does not have.
     """
     if not isinstance(value, dict):
-        raise Unfit("TOML is an object at the top, and this is none")
+        raise Unfit("a TOML document must be a table at the top level")
     return "".join(f"{line}\n" for line in _section(value, ()))
 
 
@@ -67,7 +67,7 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise Unfit("an integer has more than the 64 bits that TOML gives it")
+        raise Unfit("an integer is too large for TOML, which has 64 bits")
     if isinstance(value, date | time):
         return value.isoformat()
     if value is None:
@@ -76,5 +76,5 @@ def _written(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    # A basic string is written as JSON writes it, but for one control character.
+    # TOML's basic strings are like JSON's strings, except for one control character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Checks of single words: each says why a text isn't what it should be, or nothing."""
+"""Checks of single words; each function returns the reason why a text is invalid, or an empty string if it is valid."""
 
 import ipaddress
 import re
@@ -17,12 +17,12 @@ _URL = re.compile(
 
 
 def uuid(text: str) -> str:
-    """A UUID in its usual form (RFC 9562, section 4)."""
-    return "" if _UUID.fullmatch(text) else "a UUID is 8-4-4-4-12 hexadecimal digits"
+    """Check a UUID in its usual form (RFC 9562, section 4)."""
+    return "" if _UUID.fullmatch(text) else "a UUID has 8-4-4-4-12 hexadecimal digits"
 
 
 def ipv4(text: str) -> str:
-    """An IPv4 address in dotted decimals, without zeros in front (RFC 6943, section 3.1.1, says why)."""
+    """Check an IPv4 address in dotted decimals without leading zeros (reason: RFC 6943, section 3.1.1)."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError as error:
@@ -31,9 +31,9 @@ def ipv4(text: str) -> str:
 
 
 def ipv6(text: str) -> str:
-    """An IPv6 address (RFC 4291, section 2.2), without a zone."""
+    """Check an IPv6 address (RFC 4291, section 2.2) without a zone."""
     if "%" in text:
-        return "a zone isn't part of the address"
+        return "an address must not have a zone"
     try:
         ipaddress.IPv6Address(text)
     except ValueError as error:
@@ -42,10 +42,10 @@ def ipv6(text: str) -> str:
 
 
 def date_time(text: str) -> str:
-    """A moment (RFC 3339, section 5.6); seconds are 60 in a leap second, which is at 23:59 UTC."""
+    """Check a time (RFC 3339, section 5.6); the second 60 is valid only in a leap second, at 23:59 UTC."""
     match = _DATE_TIME.fullmatch(text)
     if not match:
-        return "a moment is as in 2026-01-31T13:30:00Z or 2026-01-31T14:30:00.5+01:00"
+        return "a time must have a form like 2026-01-31T13:30:00Z or 2026-01-31T14:30:00.5+01:00"
     day, minute, second, offset = match.groups(default="+00:00")
     try:
         moment = datetime.fromisoformat(f"{day}T{minute}:{'59' if second == '60' else second}{offset}")
@@ -55,20 +55,22 @@ def date_time(text: str) -> str:
     if second == "60" and shift is not None:
         minutes = (moment.hour * 60 + moment.minute - shift.total_seconds() // 60) % (24 * 60)
         if minutes != 24 * 60 - 1:
-            return "seconds are at most 59, but for a leap second"
+            return "seconds must be at most 59, except for a leap second at 23:59 UTC"
     return ""
 
 
 def url(text: str) -> str:
-    """A URL with scheme and host (RFC 3986, section 3)."""
+    """Check a URL with scheme and host (RFC 3986, section 3)."""
     match = _URL.fullmatch(text)
     if not match:
-        return "a URL is as in https://example.com:8443/path?query#fragment; other characters are percent-encoded"
+        return (
+            "a URL must have a form like https://example.com:8443/path?query#fragment; percent-encode other characters"
+        )
     address, port = match.groups()
     if address is not None and ipv6(address):
-        return "what is in brackets is no IPv6 address"
+        return "the text in brackets is not an IPv6 address"
     if port and (len(port) > 5 or int(port) > 65535):
-        return "a port is at most 65535"
+        return "a port must be at most 65535"
     return ""
 
 

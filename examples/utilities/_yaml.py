@@ -1,7 +1,7 @@
-"""YAML of one document, as version 1.2 reads it (its core schema), with the dates and merge keys of 1.1.
+"""The format YAML, one document, with the core schema of version 1.2 and the dates and merge keys of version 1.1.
 
-So `yes`, `on`, `0644` and `22:30` are texts. Only what says by itself what it is gets read; a tag, which could make it
-something else, is refused. Aliases are followed as far as what they stand for, written out, stays small.
+So `yes`, `on`, `0644` and `22:30` are texts. Tags are refused, because a tag can create arbitrary types. Aliases are
+replaced by their values, as long as the result stays small.
 """
 
 import re
@@ -13,7 +13,7 @@ import yaml
 from examples.utilities._document import DEEPEST, Malformed, Unfit, shown
 
 _MOST_EXPANDED = 512 * 1024
-"""Characters and parts, with each alias written out."""
+"""Maximum number of characters and parts after the replacement of all aliases."""
 _TAG = "tag:yaml.org,2002:"
 _CORE = {
     f"{_TAG}bool": re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"),
@@ -23,13 +23,13 @@ _CORE = {
         r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
 }
-"""What unquoted words are (YAML 1.2.2, section 10.3.2)."""
+"""The patterns that give unquoted words their types (YAML 1.2.2, section 10.3.2)."""
 
 
 class _Loader(yaml.CSafeLoader):
-    """The one of the C library: PyYAML's own takes ten times as long."""
+    """A loader based on the C library; PyYAML's own loader takes ten times as long."""
 
-    # By first letter; those of 1.1 take seconds for a long number to base sixty.
+    # Patterns by first letter. The patterns of version 1.1 take seconds for a long number in base 60.
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, _CORE.get(tag, pattern)) for tag, pattern in each if tag != f"{_TAG}value"]
         for first, each in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -37,7 +37,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Puts into quotes what either version would take for something else than text."""
+    """A dumper that quotes a text if version 1.1 or 1.2 would read it as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
@@ -49,11 +49,11 @@ _Dumper.add_representer(time, lambda dumper, value: dumper.represent_str(value.i
 
 
 def read(text: str) -> Any:
-    """A value from its text.
+    """Parse a text and return its value.
 
     Raises:
-        Malformed: it is no YAML, or a mapping has a key twice, of which one would be lost.
-        Unfit: it has tags, or would grow or nest too much.
+        Malformed: The text is not YAML, or a mapping has a key twice, so one value would be lost.
+        Unfit: The text has tags, is nested too deeply, or becomes too large with its aliases replaced.
     """
     try:
         _look(text)
@@ -69,16 +69,16 @@ def read(text: str) -> Any:
         why = ", ".join(each for each in (error.context, error.problem) if each)
         raise Malformed(f"{where}{why[:200]}") from None
     except yaml.YAMLError:
-        raise Malformed("it holds characters that YAML doesn't have") from None
-    except ValueError:  # a day that isn't, or a number of more digits than Python reads
-        raise Malformed("it has a date or number that is none") from None
+        raise Malformed("it contains characters that YAML does not allow") from None
+    except ValueError:  # A date that does not exist, or a number with more digits than Python's limit.
+        raise Malformed("it contains an invalid date or number") from None
 
 
 def write(value: Any) -> str:
-    """The text of a value; times without a day become texts.
+    """Return the text of a value; times without a date become texts.
 
     Raises:
-        Unfit: a number is too large.
+        Unfit: A number is too large.
     """
     try:
         written: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
@@ -88,7 +88,7 @@ def write(value: Any) -> str:
 
 
 def _look(text: str) -> None:
-    """Refuse what grows or nests too much before anything is made of it: that would take all time and memory."""
+    """Refuse a text that is too deep or grows too much, before the parser builds values and needs all memory."""
     sizes: dict[str | None, int] = {}
     opened: list[tuple[str | None, int]] = []
     size = 0
@@ -97,7 +97,7 @@ def _look(text: str) -> None:
         if isinstance(event, yaml.ScalarEvent):
             sizes[event.anchor] = size - before
         elif isinstance(event, yaml.CollectionStartEvent):
-            sizes.pop(event.anchor, None)  # within it, an alias of its name would be itself
+            sizes.pop(event.anchor, None)  # Inside the collection, an alias of this name would refer to itself.
             opened.append((event.anchor, before))
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = opened.pop()
@@ -105,17 +105,17 @@ def _look(text: str) -> None:
         if len(opened) > DEEPEST:
             raise Unfit(f"it is nested deeper than {DEEPEST} lists and objects")
         if size > _MOST_EXPANDED:
-            raise Unfit("with its aliases written out, it is too large")
+            raise Unfit("it is too large after all aliases are replaced by their values")
 
 
 def _weight(event: yaml.Event, sizes: dict[str | None, int]) -> int:
     if isinstance(event, yaml.AliasEvent):
         if event.anchor not in sizes:
-            raise Unfit(f"the alias {shown(event.anchor)} stands for nothing, or for what it stands in")
+            raise Unfit(f"the alias {shown(event.anchor)} has no anchor, or refers to a part that contains it")
         return sizes[event.anchor]
     tag = getattr(event, "tag", None)
     if tag is not None:
-        raise Unfit(f"tags such as {shown(tag)} aren't followed")
+        raise Unfit(f"tags such as {shown(tag)} are not allowed")
     return 1 + len(getattr(event, "value", ""))
 
 
@@ -130,7 +130,7 @@ def _look_for_twins(root: yaml.Node | None) -> None:
         if isinstance(node, yaml.MappingNode):
             keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if len(set(keys)) < len(keys):
-                raise Malformed(f"line {node.start_mark.line + 1}: a key is there twice")
+                raise Malformed(f"line {node.start_mark.line + 1}: a mapping has the same key twice")
             left += [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             left += node.value

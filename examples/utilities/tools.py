@@ -1,6 +1,7 @@
-"""Texts in common formats: converted from one to another, and checked. Nothing is kept, and nobody else is asked.
+"""Tools that convert a text from one format to another, and that check formats.
 
-Texts of up to 128 Ki characters are read, nested up to fifty levels; what comes of them has up to 1 Mi.
+The tools store nothing and call no other service. An input text has at most 131,072 characters and 50 levels of nested
+lists and objects. An output text has at most 1,048,576 characters.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,49 +40,51 @@ _WORDS: Mapping[str, Callable[[str], str]] = {
 
 
 class Validity(BaseModel):
-    """Whether a text is of a format."""
+    """The result of a check."""
 
     valid: bool
-    reason: str | None = Field(description="Why it isn't; null: it is")
+    reason: str | None = Field(description="Reason why the text is invalid; null: the text is valid")
 
 
 @tool(annotations={"readOnlyHint": True, "idempotentHint": True})
 def convert_format(text: Text, source: Format, target: Format) -> str:
     """Convert a text from one format to another.
 
-    CSV is a list of objects: its first line names their keys, and all their values are texts. Dates and times become
-    texts in JSON and CSV. Comments, and how a text is laid out, are lost.
+    A CSV document is a list of objects: the first line has the keys, and all values are texts. Dates and times become
+    texts in JSON and CSV. The conversion loses comments and the layout.
 
     Args:
-        text: What to convert, one document.
-        source: The format that it has.
-        target: The format that it should get.
+        text: The text to convert, one document.
+        source: Format of the text.
+        target: Format of the result.
 
     Raises:
-        ToolError: the text isn't of its format, too large or nested too deeply, or holds what the other one can't.
+        ToolError: The text does not follow its format, is too large or nested too deeply, or contains a value that
+            the other format does not have.
     """
     try:
         written = _WRITE[target](plain(_read(text, source)))
     except Malformed as error:
-        raise ToolError(f"this is no {source.upper()}: {error}") from None
+        raise ToolError(f"The text is not valid {source.upper()}: {error}") from None
     except Unfit as error:
-        raise ToolError(f"this isn't converted: {error}") from None
+        raise ToolError(f"The text can't be converted: {error}") from None
     if len(written) > MOST_WRITTEN:
-        raise ToolError(f"this isn't converted: it would become longer than {MOST_WRITTEN} characters")
+        raise ToolError(f"The text can't be converted: the result would be longer than {MOST_WRITTEN} characters")
     return written
 
 
 @tool(annotations={"readOnlyHint": True, "idempotentHint": True})
 def validate_format(text: Text, kind: Kind) -> Validity:
-    """Check whether a text is of a format, and tell why it isn't.
+    """Check whether a text follows a format, and return the reason if it does not.
 
     Args:
-        text: All of it; spaces around a word count.
-        kind: The format: that of a document (keys must be unique; all lines of CSV have as many fields as its first),
-            or of a word: a URL with scheme and host (RFC 3986), a moment (RFC 3339), an IP address without zone.
+        text: The complete text; leading and trailing spaces count.
+        kind: The format of a document or of a word. Documents: keys must be unique, and all lines of CSV must have the
+            same number of fields. Words: a URL needs scheme and host (RFC 3986), a date-time follows RFC 3339, an IP
+            address has no zone.
 
     Raises:
-        ToolError: it is too large or nested too deeply to tell.
+        ToolError: The text is too large or nested too deeply to check.
     """
     try:
         if kind in _WORDS:
@@ -92,7 +95,7 @@ def validate_format(text: Text, kind: Kind) -> Validity:
     except Malformed as error:
         reason = str(error)
     except Unfit as error:
-        raise ToolError(f"this isn't checked: {error}") from None
+        raise ToolError(f"The text can't be checked: {error}") from None
     return Validity(valid=not reason, reason=reason or None)
 
 

@@ -301,7 +301,7 @@ def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     """Three local replicas with the sample's components, for tests that do not change their state."""
     server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
     server.wait_ready()
-    until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
+    until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
     yield server
     server.stop()
 

@@ -1,4 +1,4 @@
-# Targets for those who work on mcp-swarm itself. A project made from the template has no such file.
+# Targets for the maintainers of mcp-swarm. A project that copier made from the template does not have this file.
 
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
@@ -6,24 +6,24 @@ SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
 .PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs \
   conformance wheel sbom
 
-# The package's tests, unless ARGS names some of them.
+# All tests of the package, unless ARGS selects some of them.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
-# Exit code 5 of pytest: there are none of these.
+# pytest's exit code 5 means that it found no tests; that is not a failure here.
 SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 
 # ARGS=tests/test_words.py runs this file alone.
 test::
 	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ])
 
-test-all: $(READY) ## run all tests of mcp-swarm (half an hour; REQUIRE=docker,browser makes their skips failures)
+test-all: $(READY) ## run all tests of mcp-swarm (30 minutes; REQUIRE=docker,browser fails tests that skip without them)
 	@$(if $(WHERE),$(BIN)/python -m pytest)
 	@$(SIDE_BY_SIDE) -n 2 -m "not alone" $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || [ $$? = 5 ]
 
-test-swarm: $(READY) ## run the tests of the stack in the Swarm that docker reaches (skips without one)
+test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)
 
-test-attacks: $(READY) ## attack a replica: five minutes at random, 200,000 failing calls (a quarter of an hour)
+test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
 	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
 
 docs: reference ## build the documentation site in build/site (fails on a broken link)
@@ -39,16 +39,16 @@ lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
-bench: $(READY) ## measure what the README claims (half an hour; ARGS=--quick: three minutes, roughly)
+bench: $(READY) ## measure the figures in the README (30 minutes; ARGS=--quick: 3 minutes, less precise)
 	@$(BIN)/python -m benchmarks.suite $(ARGS)
 
-bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
+bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
 
-bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)
+bench-generators: $(READY) ## compare the load test with wrk and other load generators (4 minutes)
 	@$(BIN)/python -m benchmarks.generators $(ARGS)
 
-bench-jobs: $(READY) ## measure long jobs with a Redis, two replicas and two workers (two minutes; needs redis-server)
+bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)
 	@$(BIN)/python -m benchmarks.jobs $(ARGS)
 
 wheel: $(READY) ## build the wheel and the source distribution of mcp-swarm into dist/
@@ -60,10 +60,10 @@ sbom: $(READY) ## write the bill of materials of requirements.lock (CycloneDX) t
 	@$(BIN)/python $(CHASSIS)/sbom.py $(BIN)/uv $(SBOM)
 	@echo "Wrote $(SBOM)."
 
-conformance: $(READY) $(SUITE) ## run the official conformance suite against three replicas
+conformance: $(READY) $(SUITE) ## run the official MCP conformance suite against three replicas
 	@REQUIRE=node $(BIN)/python -m pytest $(CHASSIS)/tests/conformance $(ARGS)
 
 $(SUITE): $(CHASSIS)/tests/conformance/package-lock.json
-	@echo "Installing the conformance suite and its Node …" >&2
+	@echo "Installing the conformance suite and its Node.js …" >&2
 	@npm ci --prefix $(CHASSIS)/tests/conformance --silent --no-audit --no-fund
 	@touch $@

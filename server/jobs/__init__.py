@@ -1,11 +1,11 @@
-"""Jobs: every public async function with `@job` in this folder can be submitted.
+"""Jobs: clients can submit every public async function in this folder that has the decorator `@job`.
 
-A new file with a new function is all there is to do:
+To add a job, add a file with a function:
 
     from mcp_swarm import Progress, job
 
     @job(timeout=600)
     async def digest(pages: int, progress: Progress) -> dict[str, int]: ...
 
-Files and folders that begin with `_` are left out.
+mcp-swarm ignores files and folders whose names begin with `_`.
 """

@@ -1,4 +1,4 @@
-"""Two jobs to copy: one writes a table as text, the other computes over it. Put your own database in its place."""
+"""Two sample jobs: one exports a table as text, the other computes a report. Replace the table with your database."""
 
 import csv
 import io
@@ -18,14 +18,14 @@ _REGIONS = ("north", "east", "south", "west")
 
 @contextmanager
 def _sales() -> Iterator[sqlite3.Connection]:
-    """An empty table `sales (id, region, month, cents)`."""
+    """Open an in-memory database with an empty table `sales (id, region, month, cents)`."""
     with closing(sqlite3.connect(":memory:", check_same_thread=False)) as connection:
         connection.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, region TEXT, month INTEGER, cents INTEGER)")
         yield connection
 
 
 def _sell(connection: sqlite3.Connection, first: int, count: int) -> None:
-    """Add the sales of so many ids; the same ids are always the same sales."""
+    """Insert `count` sales, starting with the id `first`; the same id always gives the same sale."""
     rows = ((i, _REGIONS[i % 4], i % 12 + 1, (i * 7919) % 10_000) for i in range(first, first + count))
     connection.executemany("INSERT INTO sales VALUES (?, ?, ?, ?)", rows)
 
@@ -34,10 +34,10 @@ def _sell(connection: sqlite3.Connection, first: int, count: int) -> None:
 async def export_data(
     rows: Annotated[int, Field(ge=1, le=10_000)], progress: Progress, form: Literal["csv", "json"] = "csv"
 ) -> str:
-    """Export so many sales as CSV or JSON."""
+    """Export a number of sales as CSV or JSON."""
     with _sales() as connection:
         await in_thread(_sell, connection, 0, rows)
-        await progress(50, "read")
+        await progress(50, "sales read")
         found = await in_thread(lambda: connection.execute("SELECT * FROM sales ORDER BY id").fetchall())
     return await in_thread(_written, found, form)
 
@@ -53,18 +53,18 @@ def _written(rows: list[tuple[Any, ...]], form: str) -> str:
 
 
 class Region(BaseModel):
-    """A region's line of the report."""
+    """The figures of one region."""
 
     region: str
-    sales: int
-    total: float = Field(description="In euros")
-    best_month: int = Field(description="1 to 12, by total")
+    sales: int = Field(description="Number of sales")
+    total: float = Field(description="Total of the sales, in euros")
+    best_month: int = Field(description="Month with the highest total, 1 to 12")
 
 
 class Report(BaseModel):
     """Sales by region."""
 
-    rows: int
+    rows: int = Field(description="Number of sales in the report")
     regions: list[Region]
 
 
@@ -77,10 +77,10 @@ GROUP BY region ORDER BY region
 
 @job(timeout=300)
 async def generate_report(rows: Annotated[int, Field(ge=1, le=5_000_000)], progress: Progress) -> Report:
-    """Make a report of so many sales: count, total and best month of each region."""
+    """Create a report about a number of sales: count, total and best month of each region."""
     with _sales() as connection:
         for done in range(0, rows, _CHUNK):
-            # In a thread, since SQLite blocks; in chunks, so that there is progress and an end when it is cancelled.
+            # A thread, because SQLite blocks. Chunks, so that the job can report progress and react to a cancellation.
             await in_thread(_sell, connection, done, min(_CHUNK, rows - done))
             await progress(90 * min(done + _CHUNK, rows) / rows, f"{min(done + _CHUNK, rows)} of {rows} sales read")
         found = await in_thread(lambda: connection.execute(_QUERY).fetchall())

@@ -1,1 +1,1 @@
-"""Prompts: every public function with `@prompt` in this folder is served."""
+"""Prompts: mcp-swarm serves every public function in this folder that has the decorator `@prompt`."""

@@ -1,4 +1,4 @@
-"""A prompt that a person picks in their client."""
+"""A sample prompt, which users select in their client."""
 
 from fastmcp.prompts import prompt
 
@@ -8,7 +8,7 @@ async def summarize(text: str, sentences: int = 3) -> str:
     """Ask for a summary of a text.
 
     Args:
-        text: What to summarize.
-        sentences: How long the summary may be, in sentences.
+        text: The text to summarize.
+        sentences: Maximum number of sentences of the summary.
     """
     return f"Summarize the following text in at most {sentences} sentences, without opinion.\n\n{text}"

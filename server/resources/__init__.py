@@ -1,1 +1,1 @@
-"""Resources: every public function with `@resource("scheme://…")` in this folder is served."""
+"""Resources: mcp-swarm serves every public function in this folder that has `@resource("scheme://…")`."""

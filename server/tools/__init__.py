@@ -1,4 +1,4 @@
-"""Tools: every public function with `@tool` in this folder is served.
+"""Tools: mcp-swarm serves every public function in this folder that has the decorator `@tool`.
 
-A new file with a new function is all there is to do. Files and folders that begin with `_` are left out.
+To add a tool, add a file with a function. mcp-swarm ignores files and folders whose names begin with `_`.
 """

@@ -1,4 +1,4 @@
-"""Sums."""
+"""A sample tool with a structured result: it adds two numbers."""
 
 from fastmcp.tools import tool
 

@@ -1,4 +1,4 @@
-"""The smallest tool: it gives back what it was given."""
+"""A sample tool with an error for a wrong argument: it returns its message."""
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
@@ -6,11 +6,11 @@ from fastmcp.tools import tool
 
 @tool
 async def echo(message: str, repeat: int = 1) -> str:
-    """Give a message back, as often as asked.
+    """Return a message, once or several times.
 
     Args:
         message: Any text.
-        repeat: How often to repeat it, 1 to 10 times, with a space in between.
+        repeat: How many times to return the message, from 1 to 10, separated by spaces.
 
     Raises:
         ToolError: `repeat` is not from 1 to 10.

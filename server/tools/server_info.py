@@ -1,4 +1,4 @@
-"""What a caller may know of the server."""
+"""A sample tool that reads a setting: it returns public information about the server."""
 
 import time
 
@@ -13,17 +13,17 @@ _STARTED = time.monotonic()
 
 
 class ServerInfo(BaseModel):
-    """Which server and which replica answered."""
+    """Information about the server and the replica that answered."""
 
-    name: str = Field(description="The server's name, the same on every replica")
-    version: str = Field(description="The version of mcp-swarm")
-    replica: str = Field(description="The replica that ran this call")
-    uptime_seconds: float = Field(description="Seconds since that replica started")
+    name: str = Field(description="Name of the server, the same on all replicas")
+    version: str = Field(description="Version of mcp-swarm")
+    replica: str = Field(description="Name of the replica that ran this call")
+    uptime_seconds: float = Field(description="Time since the start of this replica, in seconds")
 
 
 @tool(annotations={"readOnlyHint": True})
 async def server_info() -> ServerInfo:
-    """Tell which replica of which server answers, and for how long it has been up (seconds)."""
+    """Return the name and version of the server, the replica that answered, and its uptime in seconds."""
     return ServerInfo(
         name=_SETTINGS.mcp_name,
         version=__version__,

@@ -65,7 +65,7 @@ def test_many_problems_are_not_all_shown(tmp_path: Path) -> None:
     done = audit("verify", written(tmp_path / "log", lines))
     assert done.returncode == 1
     assert len(done.stdout.splitlines()) == 23
-    assert done.stdout.splitlines()[-2:] == ["… and 1980 problems more", "broken: 2000 problems in 2002 lines"]
+    assert done.stdout.splitlines()[-2:] == ["… and 1980 more problems", "broken: 2000 problems in 2002 lines"]
 
 
 def test_from_a_pipe(lines: list[bytes]) -> None:
@@ -117,11 +117,11 @@ def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
     [
         ((), "COMMAND"),
         (("verify",), "FILE"),
-        (("verify", "nowhere"), "nowhere: can't be used: No such file or directory"),
-        (("verify", "tests"), "tests: can't be used: Is a directory"),
-        (("verify", "--key-file", "nowhere", "-"), "nowhere: can't be used: No such file or directory"),
-        (("verify", "--key-file", "/dev/null", "-"), "/dev/null: can't be used: the key is shorter than 32 bytes"),
-        (("verify", "--expect", "abc", "-"), "'abc' is no hash: 64 hexadecimal digits"),
+        (("verify", "nowhere"), "nowhere: can't be read: No such file or directory"),
+        (("verify", "tests"), "tests: can't be read: Is a directory"),
+        (("verify", "--key-file", "nowhere", "-"), "nowhere: can't be read: No such file or directory"),
+        (("verify", "--key-file", "/dev/null", "-"), "/dev/null: the key is shorter than 32 bytes"),
+        (("verify", "--expect", "abc", "-"), "'abc' is not a hash; a hash has 64 hexadecimal digits"),
         (("forge", "-"), "forge"),
     ],
 )
@@ -139,8 +139,8 @@ def test_help_says_what_can_not_be_seen(capsys: pytest.CaptureFixture[str]) -> N
         main(["verify", "--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
-    assert "What can't be seen" in text
-    assert "Exit codes: 0 intact; 1 broken" in text
+    assert "the command can't detect whether lines were removed" in text
+    assert "exit codes:\n  0  intact\n  1  broken" in text
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: list[bytes]) -> None:

@@ -114,7 +114,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
     replicas = Server(tmp_path / "log", "--replicas", "3", **settings)
     try:
         replicas.wait_ready()
-        until(lambda: "Ctrl-C stops them" in replicas.output, "all replicas are ready")
+        until(lambda: "Ctrl-C stops the replicas" in replicas.output, "all replicas are ready")
         good, late = A, threading.Event()
         failed: list[int] = []
         calls = 0

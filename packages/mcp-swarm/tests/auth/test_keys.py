@@ -75,7 +75,7 @@ def test_check_lists_what_there_is(tmp_path: Path) -> None:
     [
         (["new", "a b"], "id: must be 1 to 64 letters"),
         (["new", "x", "--rate", "often"], "rate: 'often' is not a rate"),
-        (["new", "x", "--expires", "soon"], "'soon' is no time"),
+        (["new", "x", "--expires", "soon"], "'soon' is not a time"),
         (["new", "x", "--burst", "0"], "burst: input should be greater than or equal to 1"),
         (["new", "x", "--not-before", "2d", "--expires", "1d"], "expires must be later than not_before"),
         (["check", "/nowhere/api_keys"], "/nowhere/api_keys cannot be read: No such file or directory"),

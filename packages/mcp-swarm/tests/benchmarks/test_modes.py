@@ -66,7 +66,7 @@ def test_the_sentence_says_what_was_measured() -> None:
     ("reply", "kind"),
     [
         (HttpReply(200, body=b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"hello"}]}}'), None),
-        (HttpReply(200, body=b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"hallo"}]}}'), "wrong echo"),
+        (HttpReply(200, body=b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"hallo"}]}}'), "wrong text"),
         (HttpReply(404, body=b'{"id":null,"error":{"message":"Session not found"}}'), "HTTP 404, Session not found"),
         (HttpReply(503, body=b"<html>"), "HTTP 503, no JSON-RPC"),
         (HttpReply(503, body=b"[]"), "HTTP 503, no JSON-RPC"),

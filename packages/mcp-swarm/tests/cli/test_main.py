@@ -21,7 +21,7 @@ def test_check_lists_the_components() -> None:
     done = serve("check")
     assert (done.returncode, done.stderr) == (0, "")
     first, tools, resources, prompts, jobs = done.stdout.splitlines()
-    assert first == "template-mcp 0.2.0: settings and components are fine."
+    assert first == "template-mcp 0.2.0: settings and components are valid."
     assert re.fullmatch(r"tools      .*echo.*", tools)
     assert re.fullmatch(r"resources  .*template://about, template://greeting/\{language\}/\{name\}.*", resources)
     assert re.fullmatch(r"prompts    .*summarize.*", prompts)
@@ -60,7 +60,7 @@ def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> N
     for app, told in (
         ("mine:create_app", f"ModuleNotFoundError: No module named 'no_such_module' ({tmp_path}/mine.py:1"),
         ("nowhere.mine:create_app", "--app nowhere.mine:create_app: No module named 'nowhere'"),
-        ("tests.sample:create", "--app tests.sample:create: there is no 'create' in tests.sample"),
+        ("tests.sample:create", "--app tests.sample:create: tests.sample has no function 'create'"),
     ):
         done = check(app)
         assert done.returncode == 3

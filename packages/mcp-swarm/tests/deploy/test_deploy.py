@@ -15,7 +15,7 @@ def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
     """And how a client is told of it."""
     told = swarm.deploy()
     assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
-    assert "Made the secret request_state_keys." in told
+    assert "Created the secret request_state_keys." in told
     assert "'mcp-swarm' serves on http://localhost:8150/mcp" in told
     assert "claude mcp add --transport http mcp-swarm http://localhost:8150/mcp" in told
     assert "Changes" not in told
@@ -67,7 +67,7 @@ def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
     before = swarm.state
     told = swarm.deploy(ok=False, OVERLAYS=JOBS)
     assert "would drop AUTH_ENABLED API_KEYS_FILE" in told
-    assert f'It runs with OVERLAYS="{KEYS}".' in told
+    assert f'The running stack has OVERLAYS="{KEYS}".' in told
     assert 'ALLOW_DROP="AUTH_ENABLED API_KEYS_FILE" make deploy' in told
     assert swarm.state == before
     assert "would drop API_KEYS_FILE," in swarm.deploy(ok=False, OVERLAYS="", ALLOW_DROP="AUTH_ENABLED")
@@ -120,7 +120,7 @@ def test_an_update_that_is_taken_back_is_a_failure(swarm: Swarm, service: str) -
     """Of the workers as of the replicas; the next deployment is compared with what runs."""
     swarm.deploy(OVERLAYS=JOBS)
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
-    assert f"The update of {service} failed, and Swarm went back to what ran before (rollback_completed)." in told
+    assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
     assert "No changes" in swarm.deploy()
 
 

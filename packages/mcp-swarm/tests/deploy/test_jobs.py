@@ -205,7 +205,7 @@ def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret
     redis = start_redis(secret)
     _, said = redis.process.communicate(timeout=10)
     assert redis.process.returncode == 1
-    assert "The secret jobs_url has no password of letters and digits, as in redis://:PASSWORD@redis:6379/0" in said
+    assert "Secret jobs_url: it needs a password of letters and digits, like redis://:PASSWORD@redis:6379/0" in said
     with pytest.raises(exceptions.ConnectionError):
         redis.client(None).ping()
 

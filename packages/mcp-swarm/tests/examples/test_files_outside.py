@@ -26,28 +26,28 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("nothing", "there is no such file or folder"),
-        ("docs/deep/nothing", "there is no such file or folder"),
-        ("A.TXT", "there is no such file or folder"),
-        ("docs%2fdeep", "there is no such file or folder"),
-        ("%2e%2e/secret.txt", "there is no such file or folder"),
-        ("..\\secret.txt", "there is no such file or folder"),
-        ("a.txt\0", "there is no such file or folder"),
-        ("\udcff", "there is no such file or folder"),
-        ("a.txt/b", "there is no such folder"),
-        ("folder/secret.txt", "symbolic links aren't followed"),
-        ("inside/deep", "symbolic links aren't followed"),
-        ("file", "a symbolic link"),
-        ("loop", "a symbolic link"),
-        ("docs", "this is no file"),
-        ("fifo", "this is no file"),
-        (".", "this is no file"),
-        ("binary", "no text in UTF-8"),
-        ("x" * 256, "a name in it is too long"),
-        ("a/" * 2049, "longer than 4096 characters"),
-        ("../secret.txt", "has no '..'"),
-        ("docs/../a.txt", "has no '..'"),
-        ("/etc/passwd", "without '/' in front"),
+        ("nothing", "the file or folder does not exist"),
+        ("docs/deep/nothing", "the file or folder does not exist"),
+        ("A.TXT", "the file or folder does not exist"),
+        ("docs%2fdeep", "the file or folder does not exist"),
+        ("%2e%2e/secret.txt", "the file or folder does not exist"),
+        ("..\\secret.txt", "the file or folder does not exist"),
+        ("a.txt\0", "the file or folder does not exist"),
+        ("\udcff", "the file or folder does not exist"),
+        ("a.txt/b", "the folder does not exist"),
+        ("folder/secret.txt", "it is a symbolic link"),
+        ("inside/deep", "it is a symbolic link"),
+        ("file", "symbolic links are not allowed"),
+        ("loop", "symbolic links are not allowed"),
+        ("docs", "this is not a regular file"),
+        ("fifo", "this is not a regular file"),
+        (".", "this is not a regular file"),
+        ("binary", "not text in UTF-8"),
+        ("x" * 256, "a name that is too long"),
+        ("a/" * 2049, "the limit is 4096 characters"),
+        ("../secret.txt", "without '..'"),
+        ("docs/../a.txt", "without '..'"),
+        ("/etc/passwd", "without a leading '/'"),
     ],
 )
 def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, why: str) -> None:
@@ -69,7 +69,7 @@ def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.Mon
 
     real = os.open
     monkeypatch.setattr(os, "open", refuse)
-    assert refusal(files.read_config, "a.txt") == "'a.txt': the server may not read it"
+    assert refusal(files.read_config, "a.txt") == "'a.txt': the server has no permission to read it"
 
 
 WORDS = [*("..", ".", "", "~", "...", "%2e%2e", "..%2f", "\0", "..;", ".. ", "．．", "secret.txt", "outside", "a.txt")]

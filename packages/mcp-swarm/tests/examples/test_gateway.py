@@ -49,13 +49,13 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
     [
         (response('{"why": "internal"}', "X-Server: internal", status="404 internal"), b"", "answered 404 Not Found"),
         (response("internal", status="500 internal"), b"", "answered 500 Internal Server Error"),
-        (response("", status="299 internal"), b"", "no JSON"),
+        (response("", status="299 internal"), b"", "is not JSON"),
         (response("", status="799 internal"), b"", "answered 799"),
-        (response("<html>internal"), b"", "no JSON"),
-        (response("NaN"), b"", "no JSON"),
-        (response('"\\ud800"'), b"", "no JSON"),
-        (response(b'"\xff"'), b"", "no JSON"),
-        (response("[" * 100_000), b"", "no JSON"),
+        (response("<html>internal"), b"", "is not JSON"),
+        (response("NaN"), b"", "is not JSON"),
+        (response('"\\ud800"'), b"", "is not JSON"),
+        (response(b'"\xff"'), b"", "is not JSON"),
+        (response("[" * 100_000), b"", "is not JSON"),
         (response(gzip.compress(b"{}"), "Content-Encoding: gzip"), b"", "a compressed response"),
         (response(BOMB, "Content-Encoding: gzip"), b"", "a compressed response"),
         (response(" " * 1_048_577), b"", "larger than 1048576 bytes"),
@@ -63,7 +63,7 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
         (response("{", length=9), b"", "the connection failed"),
         (b"internal garbage\r\n\r\n", b"", "the connection failed"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"internal" * 100_000, b"", "the connection failed"),
-        (response(f'["{TOKEN[:6]}\\u0022token\\/\\\\"]'), b"", "a secret of this server's"),
+        (response(f'["{TOKEN[:6]}\\u0022token\\/\\\\"]'), b"", "a secret of this server"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -135,7 +135,7 @@ def test_a_replica_serves_the_pack(gateway: Gateway, start_server: StartServer, 
     assert "cannot be written as JSON" in text(ask(url=base))
     for wrong in ({"url": f"{base}//a"}, {"url": base, "query": {"b": None}}, {"url": base, "query": {"b": {}}}):
         assert ask(**wrong)["isError"]
-    assert f"beneath one of: {base}" in text(ask(url="http://169.254.169.254/"))
+    assert f"begin with one of: {base}" in text(ask(url="http://169.254.169.254/"))
     found = ask("transform_data", data={"a": [{"b": 2}, {"b": 1}]}, expression="sort_by(a, &b)[*].b")
     assert found["structuredContent"] == {"result": [1, 2]}
     found = ask("validate_schema", data={"private": 1}, json_schema={"required": ["b"]})
@@ -152,9 +152,9 @@ NO_URLS += ["http://a:b", "http://a/%2e%2e", "http://a, b"]
     ("name", "value", "why"),
     [
         *(("GATEWAY_APIS", url, "GATEWAY_APIS: ") for url in NO_URLS),
-        ("GATEWAY_TOKENS", "http://a hunter2\x7f", "GATEWAY_TOKENS: visible ASCII"),
-        ("GATEWAY_TOKENS", "http://a", "GATEWAY_TOKENS: visible ASCII"),
-        ("GATEWAY_TOKENS", "http://b hunter2", "GATEWAY_TOKENS: each line begins"),
+        ("GATEWAY_TOKENS", "http://a hunter2\x7f", "GATEWAY_TOKENS: a token must consist of visible ASCII"),
+        ("GATEWAY_TOKENS", "http://a", "GATEWAY_TOKENS: a token must consist of visible ASCII"),
+        ("GATEWAY_TOKENS", "http://b hunter2", "GATEWAY_TOKENS: each line must begin"),
         ("GATEWAY_PRIVATE_NETWORKS", "10.0.0.1/8", "GATEWAY_PRIVATE_NETWORKS: 10.0.0.1/8 has host bits set"),
     ],
 )

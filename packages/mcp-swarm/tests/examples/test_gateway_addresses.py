@@ -113,7 +113,7 @@ def test_a_name_that_leads_elsewhere_next_time(names: Names) -> None:
         assert first == 1
         assert second == 2
         for error in others:
-            assert str(error) == "api.test leads to an address that isn't public, and isn't asked"
+            assert str(error) == "api.test resolves to an address that is not public (GATEWAY_PRIVATE_NETWORKS)."
         assert len(upstream.asked) == 2
         assert all(f"\r\nHost: api.test:{port}\r\n" in head for head in upstream.asked)
         server.close()
@@ -131,9 +131,9 @@ def test_names_lead_nowhere_private_unless_allowed(names: Names) -> None:
         names("api.test", ["127.0.0.1"])
         urls = f"http://api.test:{port}/", f"http://nobody.test:{port}/", f"http://localhost:{port}/"
         private, nobody, local = await _asking(lambda: CheckedTransport(()), *urls)
-        assert "isn't public" in str(private)
+        assert "is not public" in str(private)
         assert isinstance(nobody, Unreachable)
-        assert "isn't public" in str(local)
+        assert "is not public" in str(local)
         assert upstream.asked == []
         server.close()
 

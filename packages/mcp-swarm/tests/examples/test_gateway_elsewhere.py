@@ -51,7 +51,7 @@ def test_what_is_beneath_no_api(gateway: Gateway, url: str) -> None:
     for name, value in (("ELSEWHERE", gateway.elsewhere.host), ("BASE", gateway.base), ("HOST", gateway.upstream.host)):
         url = url.replace(name, value)
     gateway.upstream.asked.clear()
-    with pytest.raises(ToolError, match=f"url must be beneath one of: {gateway.base}, {gateway.base}/open"):
+    with pytest.raises(ToolError, match=f"url must begin with one of: {gateway.base}, {gateway.base}/open"):
         gateway.runner.run(gateway.module.call_external_api(url))
     assert gateway.upstream.asked == []
     assert gateway.elsewhere.asked == []

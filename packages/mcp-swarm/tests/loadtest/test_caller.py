@@ -55,7 +55,7 @@ def test_each_call_is_sent_once_with_a_number_of_its_own() -> None:
 @pytest.mark.parametrize(("family", "versions"), [("legacy", 1), ("modern", 1), ("mixed", 2)])
 def test_eras(family: str, versions: int) -> None:
     """The stateless protocol repeats in headers what the body says, and has an envelope."""
-    _, server = go(echo, "--requests", "10", "--era", family, "--header", "X-Tenant: blue", "--token", "secret")
+    _, server = go(echo, "--requests", "10", "--protocol", family, "--header", "X-Tenant: blue", "--token", "secret")
     seen = set()
     for head, message in zip(server.heads, server.messages, strict=True):
         modern = b"MCP-Protocol-Version: 2026-07-28\r\n" in head
@@ -199,7 +199,7 @@ def test_a_conversation(family: str) -> None:
             return http(b"", "202 Accepted")
         return echoed(message, **({"Mcp_Session_Id": "s1"} if message["method"] == "initialize" else {}))
 
-    run, server = go(with_session, "--session", "--requests", "2", "--concurrent", "1", "--era", family)
+    run, server = go(with_session, "--session", "--requests", "2", "--concurrent", "1", "--protocol", family)
     methods = [message["method"] for message in server.messages[: len(server.messages) // 2]]
     first = ["initialize", "notifications/initialized"] if family == "legacy" else ["server/discover"]
     assert methods == [*first, "tools/list", *["tools/call"] * 3]

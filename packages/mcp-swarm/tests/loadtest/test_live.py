@@ -29,7 +29,7 @@ def shown(count: int, *, terminal: bool) -> str:
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
     with Live(console, read(["--duration", "10s"])) as live:
         for tick in ticks(count):
-            live.tell(tick)
+            live.add(tick)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -58,6 +58,6 @@ def test_a_run_that_has_just_begun_has_no_latencies() -> None:
     """And doesn't divide by zero."""
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None)
     with Live(console, read([])) as live:
-        live.tell(LiveTick(at=0.0, seconds=array("d"), failed=0, replicas=Counter()))
+        live.add(LiveTick(at=0.0, seconds=array("d"), failed=0, replicas=Counter()))
     assert isinstance(console.file, io.StringIO)
     assert "p50 –" in console.file.getvalue()

@@ -31,6 +31,11 @@ def test_a_ramp_takes_its_own_time() -> None:
     assert read(["--ramp", "0:100/30s", "--requests", "5"]).seconds is None
 
 
+def test_the_former_name_of_the_option_protocol_still_works() -> None:
+    """The option --era is an alias of --protocol."""
+    assert read(["--era", "modern"]).families == read(["--protocol", "modern"]).families == (Family.MODERN,)
+
+
 def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it isn't in the shell's history."""
     monkeypatch.setenv("MCP_TOKEN", "secret")
@@ -42,28 +47,28 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     [
         (["--requests", "0"], "'0' is not a whole number above 0"),
         (["--concurrent", "x"], "'x' is not a whole number"),
-        (["--duration", "soon"], "it looks like 500ms, 30s or 5m"),
-        (["--duration", "0"], "no time above 0"),
-        (["--rate", "0"], "it looks like 500/s"),
-        (["--rate", "inf"], "no number of 0 or more"),
+        (["--duration", "soon"], "write it like 500ms, 30s or 5m"),
+        (["--duration", "0"], "not a time above 0"),
+        (["--rate", "0"], "write it like 500/s"),
+        (["--rate", "inf"], "not a number of 0 or more"),
         (["--ramp", "0:0/1s"], "sends nothing"),
-        (["--ramp", "fast"], "it looks like 0:1000/30s"),
+        (["--ramp", "fast"], "write it like 0:1000/30s"),
         (["--rate", "5", "--ramp", "0:1/1s"], "give one of them"),
-        (["--connections", "recycle:0"], "none of keepalive, fresh, recycle:N"),
-        (["--args", "{}x", "--tool", "a"], "is no JSON"),
-        (["--args", "[]", "--tool", "a"], "is no JSON object"),
-        (["--args", '{"a": 1}'], "--args are for --tool or --method"),
+        (["--connections", "recycle:0"], "not keepalive, fresh or recycle:N"),
+        (["--args", "{}x", "--tool", "a"], "is not JSON"),
+        (["--args", "[]", "--tool", "a"], "is not a JSON object"),
+        (["--args", '{"a": 1}'], "--args needs --tool or --method"),
         (["--tool", "a", "--args", '{"a": "{random:9-1}"}'], "{random:1-100}"),
         (["--tool", "a", "--session"], "not allowed with"),
         (["--mix", "/nowhere.json"], "can't read"),
-        (["--header", "X"], "it looks like 'X-Tenant: blue'"),
-        (["--header", "X: a\r\nY: b"], "is no header"),
-        (["--threshold", "p99"], "it looks like 'p99<200ms'"),
-        (["--json", "/nowhere/at/all.json"], "there is no folder '/nowhere/at'"),
-        (["--era", "future"], "invalid choice"),
+        (["--header", "X"], "write it like 'X-Tenant: blue'"),
+        (["--header", "X: a\r\nY: b"], "is not a header"),
+        (["--threshold", "p99"], "write it like 'p99<200ms'"),
+        (["--json", "/nowhere/at/all.json"], "the folder '/nowhere/at' does not exist"),
+        (["--protocol", "future"], "invalid choice"),
         (["--compare", "/nowhere.json"], "can't read"),
         (["--compare", "pyproject.toml"], "as JSON"),
-        (["--compare", str(SOURCE / "loadtest/report/schema.json")], "is no run that --json wrote"),
+        (["--compare", str(SOURCE / "loadtest/report/schema.json")], "is not a report that --json wrote"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

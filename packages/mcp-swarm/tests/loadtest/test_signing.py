@@ -45,7 +45,7 @@ def test_each_request_is_signed(
     """With a nonce of its own; a wrong one would be a failure."""
     asking = Asking(forward_to=start_server().url)
     with serving(asking) as url:
-        run = go(asking, url, *signing, *what, "--requests", "10", "--concurrent", "3", "--era", family)
+        run = go(asking, url, *signing, *what, "--requests", "10", "--concurrent", "3", "--protocol", family)
     assert {each.kind for each in run.samples} == {""}
     assert len(asking.bodies) == len(run.samples) >= 10
 

@@ -32,11 +32,11 @@ def test_what_holds(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("p99<20ms", "p99<20ms: it is 30.0 ms"),
-        ("failed==0", "failed==0: it is 2"),
-        ("replicas>=3", "replicas>=3: it is 2"),
-        ("error_rate<1%", "error_rate<1%: it is 20.00%"),
-        ("throughput>=4.1", "throughput>=4.1: it is 4"),
+        ("p99<20ms", "p99<20ms: p99 is 30.0 ms"),
+        ("failed==0", "failed==0: failed is 2"),
+        ("replicas>=3", "replicas>=3: replicas is 2"),
+        ("error_rate<1%", "error_rate<1%: error_rate is 20.00%"),
+        ("throughput>=4.1", "throughput>=4.1: throughput is 4"),
     ],
 )
 def test_what_breaks(text: str, said: str) -> None:
@@ -47,12 +47,12 @@ def test_what_breaks(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("p99", "it looks like"),
-        ("p99<fast", "it looks like"),
-        ("speed<1", "'speed' is none of mean, p50"),
-        ("failed<1ms", "failed has no unit ms"),
-        ("p99<1%", "p99 has no unit %"),
-        ("", "it looks like"),
+        ("p99", "write it like"),
+        ("p99<fast", "write it like"),
+        ("speed<1", "'speed' is not a metric; the metrics are mean, p50"),
+        ("failed<1ms", "failed can't have the unit ms"),
+        ("p99<1%", "p99 can't have the unit %"),
+        ("", "write it like"),
     ],
 )
 def test_what_is_none(text: str, said: str) -> None:

@@ -127,7 +127,7 @@ def test_keys_from_a_secret(start_server: StartServer, tmp_path: Path) -> None:
 def test_local_replicas_share_a_generated_key(start_server: StartServer) -> None:
     """Local replicas share a generated key, so that any of them can continue a call without settings."""
     server = start_server("--replicas", "3", ready=False, MCP_COMPONENTS=PACKS)
-    until(lambda: "Ctrl-C stops them" in server.output, f"all replicas are ready:\n{server.output}")
+    until(lambda: "Ctrl-C stops the replicas" in server.output, f"all replicas are ready:\n{server.output}")
     pairs: set[bool] = set()
 
     def crossed() -> bool:

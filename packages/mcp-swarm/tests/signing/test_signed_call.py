@@ -87,21 +87,21 @@ def test_wrong_arguments(url: str, pem: str, tmp_path: Path) -> None:
     lock = ["openssl", "pkey", "-in", pem, "-aes256", "-passout", "pass:hunter2", "-out", str(locked)]
     subprocess.run(lock, check=True)
     for arguments, said in (
-        ((url, "ci"), "3 or 4 arguments are wanted, not 2"),
-        ((url, "ci", pem, MESSAGE, "more"), "3 or 4 arguments are wanted, not 5"),
-        (("localhost/mcp", "ci", pem, MESSAGE), "'localhost/mcp' is no URL like"),
-        (("http:///mcp", "ci", pem, MESSAGE), "is no URL like"),
+        ((url, "ci"), "expected 3 or 4 arguments, got 2"),
+        ((url, "ci", pem, MESSAGE, "more"), "expected 3 or 4 arguments, got 5"),
+        (("localhost/mcp", "ci", pem, MESSAGE), "'localhost/mcp' is not a URL like"),
+        (("http:///mcp", "ci", pem, MESSAGE), "is not a URL like"),
         ((f"{url}/é", "ci", pem, MESSAGE), "must be percent-encoded"),
         ((f"{url}/a b", "ci", pem, MESSAGE), "must be percent-encoded"),
-        ((url, "", pem, MESSAGE), "a key id has printable ASCII"),
-        ((url, 'c"i', pem, MESSAGE), "a key id has printable ASCII"),
-        ((url, "c\\i", pem, MESSAGE), "a key id has printable ASCII"),
-        ((url, "c\ni", pem, MESSAGE), "a key id has printable ASCII"),
-        ((url, "é", pem, MESSAGE), "a key id has printable ASCII"),
+        ((url, "", pem, MESSAGE), "a key id needs printable ASCII"),
+        ((url, 'c"i', pem, MESSAGE), "a key id needs printable ASCII"),
+        ((url, "c\\i", pem, MESSAGE), "a key id needs printable ASCII"),
+        ((url, "c\ni", pem, MESSAGE), "a key id needs printable ASCII"),
+        ((url, "é", pem, MESSAGE), "a key id needs printable ASCII"),
         ((url, "ci", "/nowhere.pem", MESSAGE), "can't read the file '/nowhere.pem'"),
-        ((url, "ci", SCRIPT, MESSAGE), "holds no Ed25519 private key"),
-        ((url, "ci", str(rsa), MESSAGE), "holds no Ed25519 private key"),
-        ((url, "ci", str(locked), MESSAGE), "holds no Ed25519 private key"),
+        ((url, "ci", SCRIPT, MESSAGE), "is not an Ed25519 private key"),
+        ((url, "ci", str(rsa), MESSAGE), "is not an Ed25519 private key"),
+        ((url, "ci", str(locked), MESSAGE), "is not an Ed25519 private key"),
     ):
         done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments

@@ -113,7 +113,7 @@ class Load:
         self._processes = []
         for kind, file in zip(kinds, self._files, strict=True):
             command = [sys.executable, "test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1"]
-            load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--era", "mixed"]
+            load = ["--rate", f"{rate / len(kinds):g}", "--duration", "15m", "--protocol", "mixed"]
             load += ["--concurrent", str(callers), *call]
             result = ["--connections", kind, "--json", str(file), "--csv", str(file.with_suffix(".csv"))]
             self._processes.append(

@@ -69,8 +69,8 @@ def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
 def test_progress_and_the_address_are_told(stack: Stack) -> None:
     """As lines, since nobody looks at a terminal here; and how a client is told of the server."""
     said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
-    assert "mcp: 1 of 3 new tasks run" in said
-    assert "mcp: 3 of 3 new tasks run" in said
+    assert "mcp: 1 of 3 new tasks running" in said
+    assert "mcp: 3 of 3 new tasks running" in said
     assert f":{stack.port}/mcp\nAdd it to a client" in said
 
 
@@ -79,10 +79,10 @@ def test_progress_and_the_address_are_told(stack: Stack) -> None:
 def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
     """By the exit of the task that failed, and by its last lines."""
     said = stack.deploy(tag, "OVERLAYS=", ok=False)
-    assert "The update of mcp failed, and Swarm went back to what ran before" in said
+    assert "The update of mcp failed, and Swarm rolled it back" in said
     assert reason in said
     if tag == "crashing":
-        assert "The last lines that it logged:\n    broken" in said
+        assert "Last log lines:\n    broken" in said
     until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
     stack.wait("3/3", 120)
 
@@ -100,7 +100,7 @@ def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
     single.scale(3)
     until(lambda: [jobs_are_offered() for _ in range(9)] == [False] * 9, "none of three replicas offers jobs", 60)
     said = single.deploy("good")
-    assert "Keeping REPLICAS=3, as many as the stack has." in said
+    assert "Keeping REPLICAS=3 of the running stack." in said
     assert single.replicas() == "3/3"
 
 

@@ -42,7 +42,7 @@ def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, ta
     with load(stack.url, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)
         said = stack.deploy(tag, ok=False)
-        assert "The update of mcp failed, and Swarm went back to what ran before" in said
+        assert "The update of mcp failed, and Swarm rolled it back" in said
         until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
         stack.wait("3/3", 120)
         runs = running.stop()

@@ -38,7 +38,7 @@ def test_any_replica_answers_either_era(stack: Stack) -> None:
 def test_the_scripts_pass(stack: Stack) -> None:
     """As README tells an operator to run them."""
     for family in ("legacy", "modern"):
-        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--era", family, "--rapid", "12")
+        done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--protocol", family, "--rapid", "12")
         assert done.returncode == 0, done.stdout + done.stderr
     done = script("test_swarm_load.py", "--url", f"{stack.url}/mcp", "--requests", "300")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,7 +66,7 @@ def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its im
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:
         said = broken.deploy("crashing", "DEPLOY_SECONDS=15", ok=False)
-        assert "Not converged after 15 s (DEPLOY_SECONDS)" in said
+        assert "has not converged within 15 s (DEPLOY_SECONDS)" in said
         assert "non-zero exit (1)" in said
     finally:
         broken.make("undeploy")

@@ -158,7 +158,7 @@ def test_it_needs_no_shell(image: str) -> None:
 
 def test_it_checks_itself(image: str) -> None:
     """Settings and components, as at start."""
-    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
     refused = subprocess.run(
         ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
     )

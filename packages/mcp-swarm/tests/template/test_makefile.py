@@ -53,7 +53,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
             start_new_session=True,
         )
     try:
-        until(lambda: "Ctrl-C stops them" in log.read_text(), "all replicas are ready")
+        until(lambda: "Ctrl-C stops the replicas" in log.read_text(), "all replicas are ready")
         assert f"2 replicas on http://localhost:{port}/mcp" in log.read_text()
         assert httpx.get(f"http://localhost:{port}/readyz").status_code == 200
     finally:
@@ -86,7 +86,7 @@ def test_an_old_python_is_told_so(tmp_path: Path) -> None:
     old.chmod(0o755)
     done = make("up", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
     assert done.returncode != 0
-    assert f"This needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
+    assert f"This project needs Python 3.11 or newer; '{old}' is Python 3.9.2." in done.stderr
     assert not (tmp_path / "venv").exists()
 
 

@@ -1,1 +1,1 @@
-"""The command line: mcp-swarm run, check, worker, load, keys, audit."""
+"""The command line `mcp-swarm` with its commands run, check, worker, load, keys and audit."""

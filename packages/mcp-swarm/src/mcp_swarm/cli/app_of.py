@@ -1,4 +1,4 @@
-"""Import the app that a command is about."""
+"""The import of the app for a command."""
 
 import importlib
 import os
@@ -11,24 +11,32 @@ from mcp_swarm.settings.errors import StartupError
 
 
 def app_of(factory: str, replicas: int = 1) -> App:
-    """Make the app by a `module:function`, and warn of each setting that has no effect or is seldom meant.
+    """Create the app with a factory, and print a warning for each suspicious setting.
+
+    Suspicious settings are names without effect (probably misspelt) and unusual combinations.
+
+    Args:
+        factory: The factory as `module:function`.
+        replicas: Number of replicas that the command starts.
 
     Raises:
-        StartupError: there is no such function, or it can't make an app.
+        StartupError: The factory does not exist, fails, or does not return an app.
     """
     module, _, name = factory.partition(":")
     with refusing():
         try:
             make = getattr(importlib.import_module(module), name, None)
         except ModuleNotFoundError as error:
-            if not f"{module}.".startswith(f"{error.name}."):  # another module, which this one imports
+            if not f"{module}.".startswith(f"{error.name}."):  # The factory's module exists; one of its imports fails.
                 raise
             raise StartupError(f"--app {factory}: {error}") from error
         if make is None:
-            raise StartupError(f"--app {factory}: there is no {name!r} in {module}")
+            raise StartupError(f"--app {factory}: {module} has no function {name!r}")
         app = getattr(make, "__wrapped__", make)()
     if not isinstance(app, App):
-        raise StartupError(f"--app {factory}: it returns {type(app).__name__}, and not what create_app makes")
+        raise StartupError(
+            f"--app {factory}: the function must return an App from create_app, not {type(app).__name__}"
+        )
     replicas = max(replicas, app.settings.mcp_replicas)
     for sentence in (*misspelt(os.environ, app.settings), *doubts(app.settings, replicas)):
         print(f"Warning: {sentence}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`mcp-swarm check`: all that a start would find, without serving."""
+"""The command `mcp-swarm check`, which finds every problem that a start would find, without serving."""
 
 import argparse
 import asyncio
@@ -27,10 +27,14 @@ from mcp_swarm.worker import check as check_worker
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check; returns the exit code, or raises StartupError if a start would be refused."""
+    """Run the check and return the exit code.
+
+    Raises:
+        StartupError: The server could not start; the message names the reason.
+    """
     options = _parser().parse_args(arguments)
     if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
-        os.environ["LOG_LEVEL"] = "WARNING"  # what is wrong, and not what is done
+        os.environ["LOG_LEVEL"] = "WARNING"  # The output is for problems; the log of a normal start is noise here.
     app = app_of(options.app)
     if options.repeatable:
         return _repeatable(app)
@@ -39,38 +43,49 @@ def main(arguments: Sequence[str]) -> int:
         with refusing():
             tracing.check(app.settings)
             check_worker(app.components.jobs, app.settings)
-        print(f"{name}: settings and jobs are fine.\njobs       {', '.join(sorted(app.components.jobs))}")
+        print(f"{name}: settings and jobs are valid.\njobs       {', '.join(sorted(app.components.jobs))}")
         return 0
     with refusing():
-        connect(app.settings)  # which only looks at the URL
+        connect(app.settings)  # This only checks the URL; it opens no connection.
         authentication.check(app.settings)
         audit.check(app.settings)
         tracing.check(app.settings)
         if not uvloop.run(_starts(app)):
             return EXIT_REFUSED
-    print(f"{name}: settings and components are fine.\n{app.catalogue}")
+    print(f"{name}: settings and components are valid.\n{app.catalogue}")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcp-swarm check",
-        description="Start without serving: check settings and components, say what is served, and exit.",
-        epilog=f"Exit codes: 0 fine; 2 wrong arguments; {EXIT_REFUSED} a start would be refused (stderr says why).",
+        description="""\
+Check settings and components: start a replica without serving, list its tools,
+resources, prompts and jobs, and exit. The command opens no port.""",
+        epilog=f"""\
+example:
+  AUTH_ENABLED=true AUTH_TOKEN_FILE=/run/secrets/auth_token mcp-swarm check
+
+exit codes:
+  0  valid
+  2  wrong arguments
+  {EXIT_REFUSED}  the server can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     app_option(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--worker", action="store_true", help="check what a worker needs, in place of a replica")
+    what.add_argument("--worker", action="store_true", help="check the settings and jobs of a worker, not of a replica")
     what.add_argument(
         "--repeatable",
         action="store_true",
-        help="print the names of the tools that a proxy may call twice (readOnlyHint, idempotentHint)",
+        help="only print the names of the tools that a proxy may safely call twice (readOnlyHint or idempotentHint)",
     )
     return parser
 
 
 def _repeatable(app: App) -> int:
-    """Print the names of the tools that say of themselves that calling them twice does no harm."""
+    """Print the names of the tools whose annotations say that a second call does no harm."""
     offer_jobs(app.mcp, JobService(app.components.jobs, app.settings, "", lambda: None), app.settings)
     tools = asyncio.run(app.mcp.list_tools(run_middleware=False))
     hints = ((tool.name, tool.annotations) for tool in tools)
@@ -79,13 +94,14 @@ def _repeatable(app: App) -> int:
 
 
 async def _starts(app: App) -> bool:
-    """Start a replica and stop it again. It binds no port, handles no signal, and writes nothing to the audit log.
+    """Start a replica, stop it, and return whether it started.
 
-    Returns whether it started. If not, stderr says why.
+    The replica opens no port, handles no signal, and writes nothing to the audit log. If the start fails, stderr names
+    the reason.
     """
     composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), audited=False))
     config = uvicorn.Config(**uvicorn_options(app.settings, composed))
-    config.load()  # with the protocol's module
+    config.load()  # This also imports the module of the HTTP protocol.
     lifespan = config.lifespan_class(config)
     await lifespan.startup()
     if lifespan.should_exit:

@@ -1,4 +1,4 @@
-"""`mcp-swarm load`: the load test."""
+"""The command `mcp-swarm load`, which runs the load test."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The command line: which command is asked for, and what all of them share."""
+"""The entry point of the command line; it selects the command and handles errors for all commands."""
 
 import argparse
 import importlib
@@ -11,25 +11,25 @@ from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.settings.errors import StartupError
 
 APP = "server.server:create_app"
-"""The factory of the app, where none is named: the template's."""
+"""Default of `--app`: the factory of the template's app."""
 
 _COMMANDS = {
-    "run": "run one replica, or several on one port of this machine",
-    "check": "start without serving: check settings and components",
-    "worker": "run a worker, which does the jobs of JOBS_URL",
-    "load": "load a running deployment and report",
-    "keys": "make and check API keys",
+    "run": "run one replica, or several replicas on one port (the default command)",
+    "check": "check settings and components without serving",
+    "worker": "run a worker, which runs the jobs from JOBS_URL",
+    "load": "load test a running server and print a report",
+    "keys": "create and check API keys",
     "audit": "verify an audit log",
 }
 _OF_AN_APP = ("run", "check", "worker")
 
 
 def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
-    """Run the command line; returns the exit code.
+    """Run a command line and return the exit code.
 
     Args:
-        arguments: a command and its options; None takes those of the process. Without a command: `run`.
-        app: the function that makes the app, as `module:function`, if `--app` names none.
+        arguments: The command and its options; None: the arguments of the process. The default command is `run`.
+        app: The factory of the app as `module:function`; the option `--app` overrides it.
 
     Example:
 
@@ -45,9 +45,10 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
         _parser().parse_args(given)
     command = given.pop(0) if given and given[0] in _COMMANDS else "run"
     if given and not given[0].startswith("-") and command == "run":
-        _parser().parse_args(given)  # says that there is no such command
+        _parser().parse_args(given)  # Prints the error for an unknown command and exits.
     if command in _OF_AN_APP:
-        sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109  # as python -m has it
+        # Like `python -m`: the app's module may be in the working directory.
+        sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
         if not any(each.startswith("--app") for each in given):
             given += ["--app", app]
     try:
@@ -62,19 +63,36 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcp-swarm",
-        description="MCP servers as identical replicas. `mcp-swarm COMMAND --help` describes each command. Without a "
-        "command it is `run`. Settings come from environment variables and from secret files.",
-        epilog=f"Exit codes: 0 done; 1 failed; 2 wrong arguments; {EXIT_REFUSED} the server can't start.",
+        description="""\
+Run and operate an MCP server as identical replicas. Without a COMMAND,
+`mcp-swarm` runs one replica. Settings come from environment variables and from
+secret files.""",
+        epilog=f"""\
+examples:
+  mcp-swarm check
+  mcp-swarm run --replicas 3
+  mcp-swarm load --requests 1000
+
+Each command has its own help: mcp-swarm COMMAND --help
+
+exit codes:
+  0    success
+  1    the command failed
+  2    wrong arguments
+  {EXIT_REFUSED}    the server can't start; stderr names the reason
+  130  Ctrl-C
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=__version__, help="show the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, meaning in _COMMANDS.items():
         commands.add_parser(name, help=meaning)
     return parser
 
 
 def app_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the app's factory."""
+    """Add the option `--app`, which names the app's factory."""
     parser.add_argument(
-        "--app", default=APP, metavar="MODULE:FUNCTION", help="the function that makes the app (default: %(default)s)"
+        "--app", default=APP, metavar="MODULE:FUNCTION", help="function that creates the app (default: %(default)s)"
     )

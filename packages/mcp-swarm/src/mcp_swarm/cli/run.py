@@ -1,4 +1,4 @@
-"""`mcp-swarm run`: one replica, or several on one port of this machine."""
+"""The command `mcp-swarm run`, which runs one replica or several replicas on one port."""
 
 import argparse
 import importlib.util
@@ -22,23 +22,30 @@ from mcp_swarm.process.replica import uvicorn_options
 from mcp_swarm.process.start import refusing
 from mcp_swarm.settings import Settings
 
-_MOST = 64
-"""Replicas on one machine."""
+_MAX_REPLICAS = 64
+"""Maximum number of replicas on one machine."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run replicas until a signal ends them; returns the exit code, or raises StartupError if they can't start."""
+    """Run replicas until a signal stops them and return the exit code.
+
+    Raises:
+        StartupError: The replicas can't start; the message names the reason.
+    """
     options = _parser().parse_args(arguments)
     if options.reload:
         settings = Settings.load()
         with refusing():
             folders = _folders(options.app, settings)
-        print(f"One replica on {_base(settings)}/mcp, started anew when a file changes. Ctrl-C stops it.", flush=True)
+        print(
+            f"One replica on {_base(settings)}/mcp; it restarts when a file changes. Ctrl-C stops the replica.",
+            flush=True,
+        )
         return serve(settings, options.app, folders)
     app = app_of(options.app, options.replicas or 1)
     if options.replicas is None:
         return serve(app.settings, app)
-    # The replicas read their settings anew: how many they are, and the keys that they share.
+    # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
     os.environ["MCP_REPLICAS"] = str(options.replicas)
     if app.settings.request_state_keys is None:
         os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
@@ -47,12 +54,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
-    """Serve an app by uvicorn until a signal ends it; returns the exit code, or raises StartupError.
+    """Serve an app with uvicorn until a signal stops it and return the exit code.
 
-    A change in a `watched` folder starts the app anew, which is named as `module:factory` then.
+    Args:
+        settings: The settings of the replica or worker.
+        app: The app; with `watched`, its factory as `module:function`.
+        watched: Folders to watch; a change restarts the app.
+
+    Raises:
+        StartupError: The port is taken.
     """
     refuse_taken(settings)
-    # uvicorn raises the signal that stopped it once more when it is done; a replica that drained has not failed.
+    # After a shutdown by signal, uvicorn raises the same signal again. The handlers below ignore it, because a replica
+    # that has drained has not failed.
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGINT, lambda *_: None)
     options = uvicorn_options(settings, app)
@@ -60,9 +74,9 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
         uvicorn.run(**options, reload=True, reload_dirs=watched)
         return 0
     server = Server(uvicorn.Config(**options))
-    with suppress(SystemExit):  # uvicorn's, if another server took the port just now
+    with suppress(SystemExit):  # uvicorn exits if another server has taken the port in the last moment.
         server.run()
-    if settings.mcp_uds:  # before Python 3.13 the event loop leaves the file
+    if settings.mcp_uds:  # Before Python 3.13, the event loop does not delete the socket's file.
         Path(settings.mcp_uds).unlink(missing_ok=True)
     return 0 if server.started else EXIT_REFUSED
 
@@ -70,25 +84,43 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcp-swarm run",
-        description="Run one replica of the MCP server, or several on one port of this machine.",
-        epilog=f"Exit codes: 0 stopped; 2 wrong arguments; {EXIT_REFUSED} can't start (stderr says why).",
+        description="""\
+Run one replica of the MCP server, or several replicas on one port of this
+machine. SIGTERM or Ctrl-C stops them after they have drained.""",
+        epilog=f"""\
+examples:
+  mcp-swarm run
+  mcp-swarm run --replicas 3
+  MCP_PORT=9000 mcp-swarm run --reload
+
+exit codes:
+  0  stopped by a signal
+  2  wrong arguments
+  {EXIT_REFUSED}  the server can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     app_option(parser)
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--replicas", type=_replicas, metavar="N", help="run N replicas on one port of this machine")
-    how.add_argument("--reload", action="store_true", help="run one replica, and start it anew when a file changes")
+    how.add_argument(
+        "--replicas",
+        type=_replicas,
+        metavar="N",
+        help=f"run N replicas (1 to {_MAX_REPLICAS}) on one port of this machine",
+    )
+    how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
     return parser
 
 
 def _replicas(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
-    if not 1 <= number <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MOST}")
+    if not 1 <= number <= _MAX_REPLICAS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MAX_REPLICAS}")
     return number
 
 
 def _folders(app: str, settings: Settings) -> list[str]:
-    """The folders of the app and of all packages and modules that it serves."""
+    """Return the folders of the app and of all component packs."""
     found = []
     for package in dict.fromkeys((app.partition(":")[0].partition(".")[0], *settings.mcp_components)):
         spec = importlib.util.find_spec(package)
@@ -114,14 +146,14 @@ def _welcome(app: App, replicas: int) -> None:
     catalogue = str(app.catalogue).replace("\n", "\n  ")
     print(
         f"""
-  {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (a page for people: {base}/)
+  {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (status page: {base}/)
 
-  For an MCP client's configuration:
+  Configuration for an MCP client:
   {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}/mcp"{header}}}}}}}
 
   {catalogue}
 
-  Ctrl-C stops them.
+  Ctrl-C stops the replicas.
 """,
         flush=True,
     )

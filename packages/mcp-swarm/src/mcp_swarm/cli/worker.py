@@ -1,4 +1,4 @@
-"""`mcp-swarm worker`: a process that runs jobs."""
+"""The command `mcp-swarm worker`, which runs a worker: a process that runs jobs."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,16 +11,31 @@ from mcp_swarm.process.start import refusing
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a worker until a signal ends it; returns the exit code, or raises StartupError if it can't start."""
+    """Run a worker until a signal stops it and return the exit code.
+
+    Raises:
+        StartupError: The worker can't start; the message names the reason.
+    """
     parser = argparse.ArgumentParser(
         prog="mcp-swarm worker",
-        description="Run a worker, which does the jobs of JOBS_URL, and no replica. It answers /healthz and /readyz.",
-        epilog=f"Exit codes: 0 stopped; 2 wrong arguments; {EXIT_REFUSED} can't start (stderr says why).",
+        description="""\
+Run a worker. A worker runs the jobs from the queue at JOBS_URL and serves no
+MCP requests. It answers only the health probes (/healthz, /readyz).""",
+        epilog=f"""\
+example:
+  JOBS_URL=redis://localhost:6379/0 mcp-swarm worker
+
+exit codes:
+  0  stopped by a signal
+  2  wrong arguments
+  {EXIT_REFUSED}  the worker can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     app_option(parser)
     app = app_of(parser.parse_args(arguments).app)
     with refusing():
         worker = app.worker()
     jobs = ", ".join(sorted(app.components.jobs))
-    print(f"A worker for {jobs}; its probes are on port {app.settings.mcp_port}.", flush=True)
+    print(f"Worker for the jobs {jobs}; its probes are on port {app.settings.mcp_port}.", flush=True)
     return serve(app.settings, worker)

@@ -1,1 +1,1 @@
-"""The load test: calls in flight, what came of them, and what that says of the deployment."""
+"""A load test for MCP servers: a load generator, statistics and a report."""

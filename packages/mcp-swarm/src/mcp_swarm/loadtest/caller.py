@@ -1,4 +1,4 @@
-"""A caller: one connection, and one thing after the other."""
+"""A caller: it has one connection and sends one request after the other."""
 
 import asyncio
 import ssl
@@ -9,11 +9,14 @@ from mcp_swarm.loadtest.message import SentRequest
 from mcp_swarm.loadtest.run import LoadRun
 
 REFUSED_PAUSE = 0.1
-"""Seconds that a caller waits after a refused connection: without it, a server's restart would count as a million."""
+"""Seconds that a caller waits after a failed connection.
+
+Without the pause, one restart of the server would count as a million failures.
+"""
 
 
 class LoadCaller:
-    """Sends requests over a connection of its own, and notes what comes of them."""
+    """A caller that sends requests over its own connection and records the results."""
 
     def __init__(self, run: LoadRun) -> None:
         self.connection: Connection | None = None
@@ -22,14 +25,14 @@ class LoadCaller:
         self._due: float | None = None
 
     async def work(self) -> None:
-        """Call until there is nothing left to do."""
+        """Send requests until the run is over."""
         load = self._run.load
         async for number, due in self._run.turns():
             self._due = due
             await load.scenario.perform(number, load.families[number % len(load.families)], self.exchange)
 
     async def exchange(self, request: SentRequest) -> HttpReply | None:
-        """Send a request and note what comes of it."""
+        """Send a request and record its result; return the reply of a success, otherwise None."""
         run, due = self._run, self._due
         self._due = None
         begun = run.now if due is None else due
@@ -57,7 +60,7 @@ class LoadCaller:
         return None if failure else reply
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
@@ -86,7 +89,7 @@ class LoadCaller:
 
 
 def _why(error: OSError) -> str:
-    """The kind of failure that a connection's making ended with."""
+    """Return the kind of failure for an error while connecting."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ConnectionResetError):

@@ -1,4 +1,4 @@
-"""What changed since another run, and whether it is more than noise."""
+"""A comparison of two runs that separates real changes from noise."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,41 +7,41 @@ from statistics import NormalDist, median
 from typing import Any
 
 _NOISE = 0.0001
-"""Probability below which a difference is no chance."""
+"""A difference counts as real if the probability of chance is below this value."""
 
 _SMALL = 0.03
-"""Differences of so little are not worth a word, however certain."""
+"""A relative difference up to this value counts as noise, even if it is statistically certain."""
 
 _FEWEST = 8
-"""Slices that a run must have to be compared."""
+"""Minimum number of slices of a run for a comparison."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One figure, then and now."""
+    """One metric in both runs."""
 
     name: str
     before: float
     after: float
     unit: str
     verdict: str
-    """`better`, `worse`, `noise`, or `too short to tell`."""
+    """`better`, `worse`, `noise`, or `too little data`."""
 
     @property
     def ratio(self) -> float | None:
-        """Now to then; None if there was nothing then."""
+        """The value now divided by the value before; None if the value before was 0."""
         return self.after / self.before if self.before else None
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    """What changed between two runs, as `files.as_json` has them.
+    """Compare two runs in the form of `files.as_json`.
 
-    A figure's values in the slices of one run are held against those of the other (Mann and Whitney's rank test), so
-    that a run's own unsteadiness decides what is noise. Failures are compared by their share (test of two
-    proportions).
+    For throughput, p50 and p99 the comparison uses the values in the slices of both runs (Mann and Whitney's rank
+    test). So the variation inside each run decides which difference is noise. For failures it compares the shares of
+    failed requests (test of two proportions).
 
     Raises:
-        KeyError, TypeError: one of them is no such run.
+        KeyError, TypeError: One of the arguments does not have the form of `files.as_json`.
     """
     return [
         _by_slices("throughput", "/s", before, after, _rate, more_is_better=True),
@@ -66,7 +66,7 @@ def _by_slices(
 ) -> Change:
     old, new = ([figure for each in run["slices"] if (figure := value(each)) is not None] for run in (before, after))
     if min(len(old), len(new)) < _FEWEST:
-        verdict = "too short to tell"
+        verdict = "too little data"
     else:
         middle, now = median(old), median(new)
         certain = rank_test(old, new) < _NOISE and abs(now - middle) > _SMALL * max(middle, 1e-9)
@@ -87,9 +87,9 @@ def _failures(before: dict[str, Any], after: dict[str, Any]) -> Change:
 
 
 def rank_test(first: Sequence[float], second: Sequence[float]) -> float:
-    """The probability that two samples as different as these come from one source (Mann and Whitney 1947).
+    """Return the probability that two samples from one source differ at least this much (Mann and Whitney 1947).
 
-    By the normal approximation with correction for ties, which is good from eight values on.
+    The function uses the normal approximation with correction for ties. It is good for eight or more values.
     """
     everything = sorted([(value, 0) for value in first] + [(value, 1) for value in second])
     count, ranks, ties = len(everything), 0.0, 0.0

@@ -1,6 +1,6 @@
-"""HTTP/1.1 from a client's side, as little of it as a load test needs: one request, then its whole response.
+"""A minimal HTTP/1.1 client for the load test: it sends one request, then reads the whole response.
 
-Own code because the generator must cost less than the server that it measures.
+This is own code, because the load generator must use less CPU time than the server that it measures.
 """
 
 import asyncio
@@ -16,43 +16,43 @@ _SESSION = b"mcp-session-id"
 
 @dataclass(slots=True)
 class HttpReply:
-    """A whole HTTP response."""
+    """A complete HTTP response."""
 
     status: int = 0
     replica: str = ""
-    """What `X-Served-By` says."""
+    """Value of the header `X-Served-By`."""
     retry_after: str = ""
     session: str = ""
-    """What `Mcp-Session-Id` says."""
+    """Value of the header `Mcp-Session-Id`."""
     body: bytes = b""
     parts: list[bytes] = field(default_factory=list)
 
 
 class ConnectionEnded(Exception):
-    """No whole response came; `str()` says what happened instead, in a word or two."""
+    """The connection ended before the response was complete; `str()` gives the kind of failure in a few words."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection; one request is on its way at a time."""
+    """A connection with at most one request in flight."""
 
     transport: asyncio.Transport
 
     def __init__(self) -> None:
         self.requests = 0
-        """How many requests it has carried."""
+        """Number of requests sent over this connection."""
         self.open = False
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpResponseParser(self)
         self._reply = HttpReply()
         self._waiter: asyncio.Future[HttpReply] | None = None
         self.since = 0.0
-        """When the request on its way was sent, by the loop's clock; 0 if none is."""
+        """Time when the request in flight was sent, in seconds of the event loop's clock; 0 if none is in flight."""
 
     def send(self, request: bytes) -> asyncio.Future[HttpReply]:
-        """Send a request; the future gives its response.
+        """Send a request and return a future for its response.
 
-        Raises (the future):
-            ConnectionEnded: the connection was closed or reset, or what came was no HTTP.
+        Raises (from the future):
+            ConnectionEnded: The connection was closed or reset, or the response was not HTTP.
         """
         self.requests += 1
         self._waiter = self._loop.create_future()
@@ -65,38 +65,38 @@ class Connection(asyncio.Protocol):
         return waiter
 
     def give_up(self, why: str) -> None:
-        """Fail the request on its way, and close."""
+        """Fail the request in flight and close the connection."""
         self._fail(why)
         self.close()
 
     def close(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         self.open = False
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
+        """Mark the connection as open."""
         self.transport = cast("asyncio.Transport", transport)
         self.open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Mark the connection as closed and fail the request in flight."""
         self.open = False
         self._fail("connection reset" if isinstance(exc, ConnectionResetError) else "connection closed")
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a response."""
+        """Parse a part of a response."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self.give_up("not HTTP")
 
     def on_message_begin(self) -> None:
-        """A response begins."""
+        """Begin a new response."""
         self._reply = HttpReply()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header has been read."""
+        """Record a response header that the report uses."""
         name = name.lower()
         if name == _SERVED_BY:
             self._reply.replica = value.decode("latin-1")
@@ -106,20 +106,20 @@ class Connection(asyncio.Protocol):
             self._reply.session = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body has been read."""
+        """Record a part of the response body."""
         self._reply.parts.append(body)
 
     def on_message_complete(self) -> None:
-        """The response is whole."""
+        """Deliver the complete response."""
         reply = self._reply
         reply.status = self._parser.get_status_code()
-        if reply.status < 200:  # informational: the response is still to come
+        if reply.status < 200:  # An informational response (RFC 9110, 15.2): the final response follows.
             return
         reply.body = reply.parts[0] if len(reply.parts) == 1 else b"".join(reply.parts)
         if not self._parser.should_keep_alive():
             self.close()
         waiter, self._waiter, self.since = self._waiter, None, 0.0
-        if waiter is None:  # nobody asked for it
+        if waiter is None:  # The server sent a response without a request.
             self.close()
         elif not waiter.done():
             waiter.set_result(reply)

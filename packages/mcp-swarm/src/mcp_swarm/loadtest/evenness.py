@@ -1,26 +1,30 @@
-"""How evenly replicas shared the work, and how uneven chance alone makes it."""
+"""A measure for how evenly the replicas shared the requests, and its lower limit for a fair balancer."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
 
 _CHANCE = 0.9999
-"""Share of fair random balancers that do better than the tolerance: one in 10,000 runs is called uneven for nothing."""
+"""Share of the runs with a fair random balancer that stay above the tolerance: 1 run in 10,000 is a false alarm."""
 
 
 def evenness(counts: Sequence[int]) -> float:
-    """Jain's fairness index: 1 if all are equal, 1/n if one of n does everything (Jain, Chiu, Hawe 1984)."""
+    """Return Jain's fairness index: 1 if all counts are equal, 1/n if one of n has everything.
+
+    Source: Jain, Chiu, Hawe 1984.
+    """
     total, squares = sum(counts), sum(count * count for count in counts)
     return total * total / (len(counts) * squares) if squares else 0.0
 
 
 def tolerance(replicas: int, choices: int) -> float:
-    """The lowest evenness that a balancer reaches which sends each connection to a replica by fair dice.
+    """Return the lowest evenness to expect from a balancer that chooses a replica at random for each connection.
 
-    The chosen counts are multinomial, so that Pearson's statistic X² is distributed like χ² with replicas - 1 degrees
-    of freedom, and the index is 1 / (1 + X² / choices). Stricter balancers (round robin) stay far above.
+    The counts of such a balancer are multinomial. So Pearson's statistic X² has a χ² distribution with replicas - 1
+    degrees of freedom, and the index is 1 / (1 + X² / choices). Stricter balancers (round robin) stay far above.
 
     Args:
-        choices: how often the balancer chose: connections, where it balances these.
+        replicas: Number of replicas.
+        choices: Number of choices that the balancer made: the number of connections if it balances connections.
     """
     if replicas < 2 or not choices:
         return 0.0
@@ -28,6 +32,6 @@ def tolerance(replicas: int, choices: int) -> float:
 
 
 def _chi_square(freedom: int) -> float:
-    """The quantile of χ², by Wilson and Hilferty's approximation (1931), which is good to a percent here."""
+    """Return the quantile of χ² by Wilson and Hilferty's approximation (1931); its error here is about 1 %."""
     part = 2 / (9 * freedom)
     return float(freedom * (1 - part + NormalDist().inv_cdf(_CHANCE) * part**0.5) ** 3)

@@ -1,4 +1,4 @@
-"""Fields within a request's arguments that differ from call to call."""
+"""Placeholders in a request's arguments that get a different value in each call."""
 
 import random
 import re
@@ -10,18 +10,22 @@ _FIELD = re.compile(r"\{(i|uuid|random|choice)(?::([^{}]*))?\}")
 _RANGE = re.compile(r"(-?\d+)-(-?\d+)")
 
 Maker = Callable[[int], Any]
-"""Makes a call's value of the call's number."""
+"""A function that takes the number of a call and returns the value for that call."""
 
-FIELDS_HELP = "{i} the call's number, {random:1-100} a number, {choice:a|b|c} one of these, {uuid}"
+FIELDS_HELP = """\
+  {i}             number of the request
+  {random:1-100}  random whole number from 1 to 100
+  {choice:a|b|c}  one of the values a, b, c
+  {uuid}          random UUID"""
 
 
 def maker(value: Any) -> Maker | None:
-    """What fills the fields of some JSON; None if it has none.
+    """Return a function that fills the placeholders in a JSON value; None if the value has no placeholder.
 
-    A text that is one numeric field and nothing else becomes a number: `"{i}"` gives 17, `"call {i}"` gives a text.
+    A string that consists of one numeric placeholder becomes a number: `"{i}"` gives 17. `"call {i}"` gives a string.
 
     Raises:
-        ValueError: a field that makes no sense.
+        ValueError: A placeholder is invalid.
     """
     if isinstance(value, str):
         return _text(value)
@@ -64,6 +68,6 @@ def _field(kind: str, argument: str) -> Maker:
         return lambda _: random.choice(choices)
     bounds = _RANGE.fullmatch(argument or "0-999999")
     if bounds is None or int(bounds[1]) > int(bounds[2]):
-        raise ValueError(f"{{random:{argument}}} needs two whole numbers, the smaller one first: {{random:1-100}}")
+        raise ValueError(f"{{random:{argument}}} needs two whole numbers, the smaller number first: {{random:1-100}}")
     low, high = int(bounds[1]), int(bounds[2])
     return lambda _: random.randint(low, high)

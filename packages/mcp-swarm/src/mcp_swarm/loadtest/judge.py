@@ -1,4 +1,4 @@
-"""Whether a response is a success, and what kind of failure it is if not."""
+"""The check that a response is a success, and the kinds of failure."""
 
 from typing import Any
 
@@ -8,21 +8,24 @@ from mcp_swarm.loadtest.connection import HttpReply
 from mcp_swarm.loadtest.message import SentRequest
 
 _EXAMPLE = 200
-"""Characters of a failure's example."""
+"""Maximum length of a failure's example, in characters."""
 
 _HINTS = {
     401: "HTTP 401 (give --token or set MCP_TOKEN)",
-    404: "HTTP 404 (is the path right? it is usually /mcp)",
+    404: "HTTP 404 (check the path of --url; it is usually /mcp)",
     429: "HTTP 429 too many requests",
     503: "HTTP 503 unavailable",
 }
 
 Failure = tuple[str, str]
-"""The kind, and what came in short."""
+"""The kind of failure, and the beginning of the response."""
 
 
 def judge(request: SentRequest, reply: HttpReply) -> Failure | None:
-    """None for a success: HTTP 2xx, no JSON-RPC error, no tool error, the right id and the right text."""
+    """Return None for a success: HTTP 2xx, no JSON-RPC error, no tool error, the right id and the right text.
+
+    Return the failure otherwise. A notification (no id) needs only HTTP 2xx.
+    """
     if not 200 <= reply.status < 300:
         after = f"; Retry-After: {reply.retry_after}" if reply.retry_after else ""
         return _HINTS.get(reply.status, f"HTTP {reply.status}"), f"{_short(reply.body)}{after}"
@@ -33,7 +36,7 @@ def judge(request: SentRequest, reply: HttpReply) -> Failure | None:
     except orjson.JSONDecodeError:
         message = _last_event(reply.body, request.identity)
     if type(message) is not dict or message.get("id") != request.identity:
-        return "not a JSON-RPC reply to this call", _short(reply.body)
+        return "not a JSON-RPC response to this request", _short(reply.body)
     result = message.get("result")
     if type(result) is not dict:
         error = message.get("error")
@@ -42,7 +45,7 @@ def judge(request: SentRequest, reply: HttpReply) -> Failure | None:
     if result.get("isError"):
         return "tool error", _short(reply.body)
     if request.text is not None and _text(result) != request.text:
-        return "wrong echo", f"expected {request.text!r}, got {_short(reply.body)}"
+        return "wrong text", f"expected {request.text!r}, got {_short(reply.body)}"
     return None
 
 
@@ -54,7 +57,7 @@ def _text(result: dict[str, Any]) -> Any:
 
 
 def _last_event(body: bytes, identity: int) -> Any:
-    """The message with an id in an event stream; None if there is none."""
+    """Return the last message with this id in an event stream; None if the stream has no such message."""
     for line in reversed(body.splitlines()):
         if line.startswith(b"data:"):
             try:

@@ -1,4 +1,7 @@
-"""How much a deployment can take: the rate is raised until something breaks, and the knee is looked for in between."""
+"""A search for the highest rate that a deployment sustains (the knee).
+
+The search doubles the rate until a threshold breaks. Then it narrows the interval between the last two rates.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,43 +11,43 @@ from mcp_swarm.loadtest.thresholds import Threshold
 
 _FACTOR = 2.0
 _CLOSE = 1.1
-"""Where the best and the worst rate are so near to each other, the knee is found."""
+"""The search ends when the lowest bad rate is at most this many times the highest good rate."""
 
 _ACHIEVED = 0.95
-"""Share of the offered rate that must be begun and succeed; below, requests pile up."""
+"""Share of the offered rate at which the callers must begin requests; below this share, requests pile up."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One rate that was tried."""
+    """One rate that the search tried."""
 
     rate: float
-    """Offered, per second."""
+    """Offered requests per second."""
     summary: Summary
     broken: list[str]
-    """What didn't hold; empty if all did."""
+    """The broken thresholds, in words; empty if the rate is good."""
 
 
 @dataclass(frozen=True)
 class Knee:
-    """What was found."""
+    """The result of the search."""
 
     stages: list[Stage]
-    """In the order in which they were tried."""
+    """The stages in the order in which the search tried them."""
 
     @property
     def best(self) -> Stage | None:
-        """The highest rate at which everything held."""
+        """The highest rate without a broken threshold."""
         return max((stage for stage in self.stages if not stage.broken), key=lambda stage: stage.rate, default=None)
 
     @property
     def worst(self) -> Stage | None:
-        """The lowest rate at which something broke."""
+        """The lowest rate with a broken threshold."""
         return min((stage for stage in self.stages if stage.broken), key=lambda stage: stage.rate, default=None)
 
     @property
     def limited_by_generator(self) -> bool:
-        """Whether the generator, rather than the server, may be what broke."""
+        """Whether the load generator, and not the server, may be the reason for the broken threshold."""
         return self.worst is not None and bool(self.worst.summary.generator.limit)
 
 
@@ -54,12 +57,15 @@ def find(
     attempt: Callable[[float], Summary],
     tried: Callable[[Stage], None] = lambda _: None,
 ) -> Knee:
-    """Look for the knee.
+    """Search for the knee.
 
     Args:
-        first: the rate to begin with, per second; doubled until something breaks, then halved in between.
-        attempt: loads at a rate; gives what came of it. An interruption ends the search with what has been found.
-        tried: called after each.
+        first: The first rate, in requests per second. The search doubles the rate until a threshold breaks, then it
+            tries the middle between the best and the worst rate.
+        thresholds: The conditions that a good rate meets.
+        attempt: Generates load at a rate and returns the summary. A KeyboardInterrupt from it ends the search; the
+            stages so far are the result.
+        tried: Called after each stage.
     """
     knee = Knee([])
     rate = first
@@ -86,5 +92,5 @@ def find(
 def _broken(rate: float, thresholds: tuple[Threshold, ...], summary: Summary) -> list[str]:
     found = [said for threshold in thresholds if (said := threshold.broken(summary))]
     if summary.begun < _ACHIEVED * rate:
-        found.append(f"only {summary.begun:,.0f}/s of {rate:,.0f}/s could be begun")
+        found.append(f"the callers began only {summary.begun:,.0f}/s of {rate:,.0f}/s")
     return found

@@ -1,4 +1,4 @@
-"""Latencies: exact percentiles and a histogram."""
+"""Latency figures: exact percentiles and a histogram."""
 
 import math
 from bisect import bisect_left
@@ -7,28 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
-"""Those that reports show."""
+"""The percentiles in the reports."""
 
 _STEPS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
-"""Bounds of a histogram's buckets within a decade: Renard's series R10 (ISO 3), each a quarter above the last."""
+"""Bounds of the histogram's buckets within a decade: Renard's series R10 (ISO 3), each about 25 % above the last."""
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """The smallest of the ordered values that at least `percent` % of them do not exceed (nearest rank, exact).
+    """Return the smallest value that at least `percent` % of the values do not exceed (nearest rank, exact).
+
+    Args:
+        ordered: The values in ascending order.
+        percent: The percentile, from 0 to 100.
 
     Raises:
-        ValueError: there are no values.
+        ValueError: There are no values.
     """
     if not ordered:
         raise ValueError("no values")
-    # Rounded first, or 99.9 % of 1,000 would be the 1,000th for the sake of 1e-13.
+    # Round first: without it, a rounding error of 1e-13 would make 99.9 % of 1,000 values the 1,000th value.
     rank = math.ceil(round(percent / 100 * len(ordered), 6))
     return ordered[max(0, rank - 1)]
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Latencies in milliseconds; all None when there were none."""
+    """Latency figures in milliseconds; all are None if there are no values."""
 
     count: int
     mean: float | None
@@ -42,7 +46,7 @@ class Latency:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Latency":
-        """The latency figures of calls that took so many seconds each."""
+        """Return the latency figures of a list of durations in seconds."""
         ordered = sorted(seconds)
         if not ordered:
             return cls(0, *[None] * 8)
@@ -52,17 +56,20 @@ class Latency:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bar of a histogram."""
+    """One bar of a histogram."""
 
     up_to_ms: float
-    """Its upper bound, which belongs to it."""
+    """The upper bound in milliseconds; the bucket includes the bound."""
     count: int
 
 
 def histogram(seconds: Sequence[float]) -> list[Bucket]:
-    """How many took how long, in buckets whose bounds grow by a quarter from one to the next.
+    """Count durations in buckets; each bound is about 25 % above the one before.
 
-    Buckets of equal width would put all into the first as soon as there is one outlier.
+    With buckets of equal width, one outlier would put all other values into the first bucket.
+
+    Args:
+        seconds: The durations in seconds.
     """
     last = len(_BOUNDS) - 1
     counts = Counter(min(last, bisect_left(_BOUNDS, value * 1000)) for value in seconds)
@@ -72,4 +79,4 @@ def histogram(seconds: Sequence[float]) -> list[Bucket]:
 
 
 _BOUNDS = [float(f"{step}e{decade}") for decade in range(-3, 8) for step in _STEPS]
-"""Milliseconds, from a microsecond to a day; what is beyond counts there."""
+"""Bounds in milliseconds, from 1 microsecond to 22 hours; longer durations count in the last bucket."""

@@ -1,4 +1,4 @@
-"""What is to be seen while a run goes on: a live view on a terminal, a line every few seconds in a pipe."""
+"""The progress of a run: a live view on a terminal, otherwise one line every 5 seconds."""
 
 from collections import Counter, deque
 from types import TracebackType
@@ -16,13 +16,13 @@ from mcp_swarm.loadtest.options import Options
 from mcp_swarm.loadtest.worker import LiveTick
 
 _WINDOW = 1.0
-"""Seconds of which "now" is made."""
+"""Length of the window for the current rate and latencies, in seconds."""
 _LINE_EVERY = 5.0
 _BAR = 30
 
 
 class Live:
-    """Shows `LiveTick`s as they come."""
+    """A progress display that is fed with `LiveTick`s."""
 
     def __init__(self, console: Console, options: Options) -> None:
         self._console = console
@@ -46,8 +46,8 @@ class Live:
         if self._live:
             self._live.stop()
 
-    def tell(self, tick: LiveTick) -> None:
-        """Take a report and show what has changed."""
+    def add(self, tick: LiveTick) -> None:
+        """Add a tick and refresh the display."""
         self._ticks.append(tick)
         self._at = max(self._at, tick.at)
         while self._ticks[0].at < self._at - _WINDOW:
@@ -62,7 +62,7 @@ class Live:
             self._console.print(self._line(), highlight=False)
 
     def _now(self) -> tuple[float, str, str]:
-        """The rate, and the latencies of the last second in words."""
+        """Return the rate, p50 and p99 of the last second; p50 and p99 as text."""
         span = min(_WINDOW, self._at) or 1.0
         seconds = sorted(value for tick in self._ticks for value in tick.seconds)
         rate = (len(seconds) + sum(tick.failed for tick in self._ticks)) / span
@@ -89,7 +89,7 @@ class Live:
         return Group(Text(), head, Text(), table, Text(), progress)
 
     def _share(self) -> float:
-        """How much of the run is done, 0 to 1."""
+        """Return the finished share of the run, from 0 to 1."""
         shares = [0.0]
         if self._options.seconds:
             shares.append(self._at / self._options.seconds)

@@ -1,4 +1,4 @@
-"""The load test from its command line to its exit code."""
+"""The load test program: it reads the command line, generates the load, prints the report, returns the exit code."""
 
 import asyncio
 import shlex
@@ -28,11 +28,11 @@ EXIT_INTERRUPTED = 130
 
 _REACH_SECONDS = 5.0
 _WIDTH = 120
-"""Columns of the report in a pipe or a file."""
+"""Columns of the report if the output is not a terminal."""
 
 
 def main(arguments: Sequence[str] | None = None, program: str = SCRIPT) -> int:
-    """Run the command line of `program`; returns the exit code."""
+    """Run the load test with the command line of `program` and return the exit code."""
     options = read(arguments, program)
     command = shlex.join([*program.split(), *(sys.argv[1:] if arguments is None else arguments)])
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, program: str = SCRIPT) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
     except WorkerError as error:
-        print(f"A generator failed:\n{error}", file=sys.stderr)
+        print(f"A process of the load generator failed:\n{error}", file=sys.stderr)
     except OSError as error:
         print(f"Can't write {error.filename}: {error.strerror}", file=sys.stderr)
     except KeyboardInterrupt:
@@ -63,7 +63,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
     summary, measured = outcome
     broken = [said for threshold in options.thresholds if (said := threshold.broken(summary))]
     if measured.interrupted:
-        console.print("\n[yellow]Ctrl-C: this is what ran until then.[/]", highlight=False)
+        console.print("\n[yellow]Ctrl-C: the report shows the requests until then.[/]", highlight=False)
     figures = files.as_json(summary, broken, command, began, knee)
     changes = compare(options.compare, figures) if options.compare else []
     if knee:
@@ -77,12 +77,12 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
 
 def _load(options: Options, addresses: list[str], console: Console) -> tuple[Summary, Measured]:
     with Live(console, options) as live:
-        measured = measure(options, addresses, live.tell)
+        measured = measure(options, addresses, live.add)
     return _summary(options, measured), measured
 
 
 def _search(options: Options, addresses: list[str], console: Console) -> tuple[Knee, tuple[Summary, Measured] | None]:
-    """Look for the knee; gives what came of the best rate, or of the last one if none was good."""
+    """Search for the knee; also return the outcome of the best rate, or of the last rate if none was good."""
     outcomes: dict[float, tuple[Summary, Measured]] = {}
 
     def attempt(rate: float) -> Summary:
@@ -99,32 +99,36 @@ def _search(options: Options, addresses: list[str], console: Console) -> tuple[K
 
 
 def _reach(options: Options) -> list[str]:
-    """The server's addresses.
+    """Return the server's addresses.
 
     Raises:
-        ValueError: there is nothing to send to; the message says what to do.
+        ValueError: The URL is wrong or the server can't be reached; the message says what to do.
     """
     target = LoadTarget.of(options.url)
-    plan.scenario(options.what, Writer(target, options.headers))  # makes no sense? then before anything is sent
+    # A wrong description of the requests must fail before the first request.
+    plan.scenario(options.what, Writer(target, options.headers))
     try:
         return asyncio.run(target.resolved(_REACH_SECONDS))
     except OSError as error:
         why = error.strerror or str(error) or "no answer"
-        raise ValueError(f"Can't reach {options.url}: {why}. Start the server with `make up`, or give --url.") from None
+        raise ValueError(
+            f"Can't connect to {options.url}: {why}. Start the server with `make up`, or give the right --url."
+        ) from None
 
 
 def _announced(options: Options) -> str:
-    how = f"{options.concurrent} callers"
+    how = "1 caller" if options.concurrent == 1 else f"{options.concurrent} callers"
     if options.find_max and options.ramp:
         return (
-            f"From {options.ramp.last:g} requests/s up to where {options.url} breaks, {options.seconds:g} s each, {how}"
+            f"Searching for the highest rate of {options.url}: from {options.ramp.last:g} requests/s, "
+            f"{options.seconds:g} s per rate, {how}"
         )
     if options.ramp:
         rates = options.ramp
         rate = f"{rates.first:g} to {rates.last:g}" if rates.seconds else f"{rates.last:g}"
         how = f"{rate} requests/s from {how}"
-    much = f"{options.requests:,} calls" if options.requests else f"{options.seconds:g} s of calls"
-    return f"{much} to {options.url}, {how}"
+    much = f"{options.requests:,} requests" if options.requests else f"requests for {options.seconds:g} s"
+    return f"Sending {much} to {options.url}, {how}"
 
 
 def _summary(options: Options, measured: Measured) -> Summary:
@@ -155,4 +159,4 @@ def _write(
         files.write_csv(options.csv, measured.samples)
     written = [str(file) for file in (options.json, options.csv, options.html) if file]
     if written:
-        console.print(f"\n   written to {', '.join(written)}", highlight=False, soft_wrap=True)
+        console.print(f"\n   Wrote {', '.join(written)}.", highlight=False, soft_wrap=True)

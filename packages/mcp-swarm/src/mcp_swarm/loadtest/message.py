@@ -1,4 +1,4 @@
-"""One JSON-RPC message as bytes of HTTP/1.1, in either protocol family."""
+"""A writer of HTTP/1.1 requests with one JSON-RPC message, for both protocol families."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from mcp_swarm.loadtest.target import LoadTarget
 
 
 class Family(Enum):
-    """A protocol family, by the version that its requests name."""
+    """A protocol family; the value is the protocol version in its requests."""
 
     LEGACY = "2025-11-25"
     MODERN = "2026-07-28"
@@ -20,7 +20,7 @@ class Family(Enum):
 CLIENT = {"name": "mcp-swarm load test", "version": "1"}
 
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Which of a method's params the stateless protocol repeats in the header `Mcp-Name`."""
+"""The param of each method that the stateless protocol repeats in the header `Mcp-Name`."""
 
 _ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": Family.MODERN.value,
@@ -31,23 +31,24 @@ _ENVELOPE = {
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """One request, and what a right answer to it is."""
+    """One request and its expected response."""
 
     payload: bytes
     name: str
-    """What the report calls it: the method, and the tool's name."""
+    """Name of the request in the report: the method, and the name of the tool."""
     identity: int | None
     """The JSON-RPC id; None for a notification."""
     text: str | None = None
-    """The text that must come back, if that is known."""
+    """The expected text of the result; None: any text is right."""
 
 
 class Writer:
-    """Writes requests to a target.
+    """A writer of requests to one target.
 
     Args:
-        headers: sent with each, beyond those of the protocol.
-        sign: gives the header lines that sign a body; None: nothing is signed.
+        target: The endpoint.
+        headers: Headers of each request, in addition to those of the protocol.
+        sign: Returns the header lines that sign a body; None: the requests are not signed.
     """
 
     def __init__(
@@ -76,11 +77,15 @@ class Writer:
         text: str | None = None,
         session: str = "",
     ) -> SentRequest:
-        """A request, or without an id a notification.
+        """Return a request, or a notification if `identity` is None.
 
         Args:
-            text: the text of the result that is right.
-            session: a session's id that the server has issued.
+            family: The protocol family.
+            identity: The JSON-RPC id.
+            method: The JSON-RPC method.
+            params: The JSON-RPC params.
+            text: The expected text of the result.
+            session: The session id from the server; empty: none.
         """
         params = dict(params or {})
         named = params.get(_NAMED.get(method, ""), "")

@@ -1,4 +1,4 @@
-"""A caller that is the official SDK's client: what it costs to use that, rather than what the server can do."""
+"""A caller that uses the client of the MCP SDK; it measures the cost of that client, not the limit of the server."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,15 +18,16 @@ _MODES = {Family.LEGACY: "legacy", Family.MODERN: Family.MODERN.value}
 
 
 class OfficialCaller:
-    """Connects, and calls echo again and again.
+    """A caller that connects with the SDK's client and calls echo repeatedly.
 
     Args:
-        headers: sent with each request, beyond the SDK's own.
-        auth: signs each request; None: they aren't signed.
+        run: The run that this caller belongs to.
+        headers: Headers of each request, in addition to those of the SDK.
+        auth: Signs each request; None: the requests are not signed.
     """
 
     connection = None
-    """The SDK looks after its own."""
+    """Always None: the SDK's client manages its connections."""
 
     def __init__(self, run: LoadRun, headers: Mapping[str, str], auth: Signed | None = None) -> None:
         self._run = run
@@ -37,7 +38,10 @@ class OfficialCaller:
         self._replica = ""
 
     async def work(self) -> None:
-        """Call until there is nothing left to do; what breaks the client is a failure, and makes a new one."""
+        """Send requests until the run is over.
+
+        An error that breaks the client counts as a failure. Then the caller creates a new client.
+        """
         run = self._run
         while not run.over:
             begun = run.now
@@ -53,12 +57,12 @@ class OfficialCaller:
                     async with Client(transport, mode=_MODES[self._family], cache=None) as client:
                         run.connects.append(run.now - begun)
                         await self._calls(client)
-            except Exception as error:  # noqa: BLE001  # a group of whatever the tasks of the SDK have met
+            except Exception as error:  # noqa: BLE001  # The SDK's tasks raise groups of arbitrary exceptions.
                 self._failed(begun, error)
                 await asyncio.sleep(REFUSED_PAUSE)
 
     def close(self) -> None:
-        """There is nothing left to close when the work has ended."""
+        """Do nothing: `work` closes its client itself."""
 
     async def _calls(self, client: Client) -> None:
         run = self._run
@@ -73,7 +77,7 @@ class OfficialCaller:
                 continue
             block = result.content[0] if result.content else None
             right = isinstance(block, TextContent) and block.text == text and not result.is_error
-            run.samples.add(begun, run.now, "" if right else "wrong echo", self._replica, _NAME, self._number)
+            run.samples.add(begun, run.now, "" if right else "wrong text", self._replica, _NAME, self._number)
 
     async def _note(self, response: httpx2.Response) -> None:
         self._replica = response.headers.get("X-Served-By", "")

@@ -1,4 +1,4 @@
-"""The command line, read and checked."""
+"""The command line of the load test: its options, their checks and their defaults."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ _FAMILIES = {"legacy": (Family.LEGACY,), "modern": (Family.MODERN,), "mixed": (F
 
 @dataclass(frozen=True)
 class Options:
-    """What is to be done."""
+    """The options of a run, checked and complete."""
 
     url: str
     requests: int | None
@@ -49,8 +49,8 @@ class Options:
     policy: LoadPolicy
     families: tuple[Family, ...]
     what: dict[str, Any]
-    """What is called: {"tool": …, "args": …}, {"method": …, "args": …}, {"mix": […]}, {"session": True},
-    {"sdk": True}; {}: echo."""
+    """The requests: {"tool": …, "args": …}, {"method": …, "args": …}, {"mix": […]}, {"session": True} or
+    {"sdk": True}; {} stands for calls of the tool echo."""
     headers: dict[str, str]
     signer: Signer | None
     warm_up: float
@@ -62,22 +62,22 @@ class Options:
     csv: Path | None
     html: Path | None
     find_max: bool
-    """Whether to raise the rate, `ramp`'s, until a threshold breaks; `seconds` is a stage's."""
+    """Whether to raise the rate of `ramp` until a threshold breaks; `seconds` is the length of one stage."""
     compare: dict[str, Any] | None
-    """Another run's figures."""
+    """The JSON report of an earlier run."""
 
 
 SCRIPT = "test_swarm_load.py"
 
 
 def read(line: Sequence[str] | None = None, program: str = SCRIPT) -> Options:
-    """Read the command line of `program`. If something is wrong with it, the process ends with 2 and a sentence."""
+    """Read the command line of `program`. If an argument is wrong, print an error and exit with code 2."""
     parser = _parser(program)
     given = parser.parse_args(line)
     if given.rate and given.ramp:
-        parser.error("--rate and --ramp say the same thing twice: give one of them")
+        parser.error("--rate and --ramp both set the rate: give one of them")
     if given.find_max and (given.ramp or given.requests):
-        parser.error("--find-max has a rate and an end of its own: leave out --ramp and --requests")
+        parser.error("--find-max sets its own rates and ends by itself: leave out --ramp and --requests")
     _complete(given)
     try:
         what = _what(given)
@@ -114,13 +114,27 @@ def read(line: Sequence[str] | None = None, program: str = SCRIPT) -> Options:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Load an MCP server, count as a success only what is one (HTTP 2xx, no JSON-RPC error, no tool "
-        "error, the right text), and tell how its replicas shared the work.",
-        epilog="Exit codes: 0 every call succeeded, all expected replicas took part and every threshold held; 1 not "
-        "so; 2 wrong arguments, or no server at the URL. Ctrl-C ends the run and prints the report of what ran.",
+        description="""\
+Send requests to an MCP server. Report throughput, latencies, failures and how
+the replicas shared the requests. A request is successful if the reply has an
+HTTP 2xx status, no JSON-RPC error, no tool error and the right text.""",
+        epilog=f"""\
+examples:
+  {program} --requests 10000 --concurrent 50
+  {program} --rate 500 --duration 60s --threshold 'p99<200ms' --html report.html
+  {program} --find-max
+  {program} --tool add --args '{{"a": "{{i}}", "b": 1}}' --url https://mcp.example.com/mcp
+
+exit codes:
+  0    every request succeeded, all expected replicas took part, no threshold broke
+  1    a request failed, a replica is missing, the shares are uneven, or a threshold broke
+  2    wrong arguments, no server at the URL, or an output file can't be written
+  130  Ctrl-C; the report shows the requests until then
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--url", default="http://localhost:8150/mcp", help="the server's endpoint (default: %(default)s)")
+    add("--url", default="http://localhost:8150/mcp", help="URL of the server's MCP endpoint (default: %(default)s)")
 
     load = parser.add_argument_group("load")
     add = load.add_argument
@@ -128,96 +142,129 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--requests",
         type=positive,
         metavar="N",
-        help=f"requests in all (default: {_REQUESTS} without --duration)",
+        help=f"total number of requests, or of conversations with --session (default: {_REQUESTS} without --duration)",
     )
     add(
         "--duration",
         type=duration,
         metavar="TIME",
-        help="how long, as 60s or 5m; what is in flight then is awaited",
+        help="how long to send requests, such as 60s or 5m; the run then waits for the requests in flight",
     )
     add(
         "--concurrent",
         type=positive,
         metavar="N",
-        help=f"callers, each with a connection of its own (default: {_CONCURRENT}; {_CONCURRENT_OPEN} with a rate)",
+        help="number of parallel callers, each with its own connection "
+        f"(default: {_CONCURRENT}; {_CONCURRENT_OPEN} with a rate)",
     )
     add(
         "--rate",
         type=rate,
         metavar="R",
-        help="requests per second, as 500 or 500/s, whatever the replies do; latency counts from the scheduled send",
+        help="send this many requests per second, such as 500 or 500/s, even if replies are slow; a request's latency "
+        "counts from its scheduled time",
     )
     add(
         "--find-max",
         action="store_true",
-        help="raise the rate from --rate (default: 50/s), --duration (default: 5s) each, until a threshold breaks "
-        f"(default: {' and '.join(_KNEE)}), and print the knee".replace("%", "%%"),
+        help="search for the highest rate that the server sustains: raise the rate from --rate "
+        f"(default: {_FIRST_RATE:g}/s) until a threshold breaks (default: {' and '.join(_KNEE)}); each rate runs for "
+        f"--duration (default: {_STAGE_SECONDS:g}s)".replace("%", "%%"),
     )
     add(
         "--ramp",
         type=ramp,
         metavar="A:B/TIME",
-        help="a rate that changes steadily, as 0:1000/30s, then stays",
+        help="change the rate steadily from A to B requests per second within TIME, such as 0:1000/30s, then keep B",
     )
     add(
         "--connections",
         type=policy,
         default="keepalive",
         metavar="HOW",
-        help="keepalive, fresh (one for each request) or recycle:N (a new one after N requests); a balancer of "
-        "connections, like Swarm's mesh, chooses a replica only for a new one (default: %(default)s)",
+        help="keepalive (keep the connection), fresh (a new connection for each request) or recycle:N (a new "
+        "connection after N requests); a balancer of connections, like Swarm's mesh, chooses a replica only for a new "
+        "connection (default: %(default)s)",
     )
     add(
         "--processes",
         type=positive,
         default=1,
         metavar="N",
-        help="generators side by side (default: %(default)s)",
+        help="number of processes that generate load (default: %(default)s)",
     )
     add(
         "--warm-up",
         type=duration,
         default=0.0,
         metavar="TIME",
-        help="load first for so long, and don't count it",
+        help="send requests for this time before the measurement starts",
     )
-    add("--timeout", type=duration, default=30.0, metavar="TIME", help="for one request (default: 30s)")
+    add(
+        "--timeout",
+        type=duration,
+        default=30.0,
+        metavar="TIME",
+        help="time limit for one request; a slower request counts as failed (default: 30s)",
+    )
 
     what = parser.add_argument_group(
-        "what is called", f"Fields in --args differ from call to call: {fields.FIELDS_HELP}."
+        "requests", f"Placeholders in --args get a new value in each request:\n{fields.FIELDS_HELP}"
     )
     chosen = what.add_mutually_exclusive_group()
     add = chosen.add_argument
-    add("--tool", metavar="NAME", help="a tool (default: echo, whose reply is checked)")
-    add("--method", metavar="NAME", help="any method, as tools/list")
-    add("--mix", type=mix, metavar="FILE", help='JSON: [{"weight": 3, "tool": "add", "args": {…}}, …]')
-    add("--session", action="store_true", help="whole conversations: discover or initialize, list, three calls")
-    add("--sdk", action="store_true", help="echo by the official SDK's client, to see what that costs")
-    what.add_argument("--args", type=json_object, default={}, metavar="JSON", help="the tool's arguments, or params")
+    add("--tool", metavar="NAME", help="call this tool (default: echo, with a check of the reply's text)")
+    add("--method", metavar="NAME", help="send this JSON-RPC method, such as tools/list")
+    add(
+        "--mix",
+        type=mix,
+        metavar="FILE",
+        help='send a mix of requests, from a JSON file: [{"weight": 3, "tool": "add", "args": {…}}, …]',
+    )
+    add(
+        "--session",
+        action="store_true",
+        help="send whole conversations: server/discover or initialize, tools/list, three calls of echo",
+    )
+    add("--sdk", action="store_true", help="call echo with the client of the MCP SDK, to measure the client's cost")
     what.add_argument(
-        "--era",
+        "--args",
+        type=json_object,
+        default={},
+        metavar="JSON",
+        help="arguments of the tool, or params of the method",
+    )
+    what.add_argument(
+        "--protocol",
         dest="family",
         choices=_FAMILIES,
         default="legacy",
-        help="of the protocol: 2025-11-25, 2026-07-28, or both in turns (default: %(default)s)",
+        help="protocol version: legacy (2025-11-25), modern (2026-07-28), or mixed, which alternates between both "
+        "(default: %(default)s)",
     )
-    what.add_argument("--token", default=os.environ.get("MCP_TOKEN"), help="bearer token (default: $MCP_TOKEN)")
+    # The former name of --protocol.
+    what.add_argument("--era", dest="family", choices=_FAMILIES, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    what.add_argument(
+        "--token",
+        default=os.environ.get("MCP_TOKEN"),
+        metavar="TOKEN",
+        help="bearer token (default: the environment variable MCP_TOKEN)",
+    )
     what.add_argument(
         "--header",
         type=header,
         action="append",
         default=[],
         metavar="'NAME: VALUE'",
-        help="sent with each request",
+        help="add this header to each request; repeatable",
     )
     what.add_argument(
         "--sign-key",
         type=private_key_file,
         metavar="FILE",
-        help="sign each request, with this Ed25519 private key (PEM; RFC 9421)",
+        help="sign each request with this Ed25519 private key (PEM; RFC 9421); needs --sign-key-id",
     )
-    what.add_argument("--sign-key-id", metavar="ID", help="under which the server has its public key")
+    what.add_argument("--sign-key-id", metavar="ID", help="id of the public key on the server")
 
     result = parser.add_argument_group("result")
     add = result.add_argument
@@ -226,7 +273,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=positive,
         default=3,
         metavar="N",
-        help="replicas that must take part (default: %(default)s)",
+        help="number of replicas that must answer at least one request (default: %(default)s)",
     )
     add(
         "--threshold",
@@ -234,22 +281,22 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="'p99<200ms'",
-        help=f"what must hold, any number of times; of {thresholds.HELP}".replace("%", "%%"),
+        help=f"a condition that the result must meet; repeatable; metrics: {thresholds.HELP}".replace("%", "%%"),
     )
-    add("--json", type=new_file, metavar="FILE", help="write the figures, after loadtest/report/schema.json")
+    add("--json", type=new_file, metavar="FILE", help="write the result as JSON (loadtest/report/schema.json)")
     add(
         "--compare",
         type=earlier_run,
         metavar="OLD.json",
-        help="say what changed since, and whether it is more than noise",
+        help="compare the result with an earlier --json file, and separate changes from noise",
     )
-    add("--html", type=new_file, metavar="FILE", help="write one page with charts, which needs nothing else")
-    add("--csv", type=new_file, metavar="FILE", help="write every request")
+    add("--html", type=new_file, metavar="FILE", help="write a self-contained HTML page with charts")
+    add("--csv", type=new_file, metavar="FILE", help="write one line for each request")
     return parser
 
 
 def _complete(given: argparse.Namespace) -> None:
-    """Fill in what follows from what was given."""
+    """Set the defaults that depend on other options."""
     if given.find_max:
         given.rate = given.rate or _FIRST_RATE
         given.duration = given.duration or _STAGE_SECONDS
@@ -278,7 +325,7 @@ def _signer(given: argparse.Namespace) -> Signer | None:
 
 def _what(given: argparse.Namespace) -> dict[str, Any]:
     if given.args and not (given.tool or given.method):
-        raise ValueError("--args are for --tool or --method")
+        raise ValueError("--args needs --tool or --method")
     fields.maker(given.args)
     if given.tool:
         return {"tool": given.tool, "args": given.args}
@@ -288,6 +335,6 @@ def _what(given: argparse.Namespace) -> dict[str, Any]:
         return {"mix": given.mix}
     if given.sdk:
         if given.connections != "keepalive":
-            raise ValueError("--connections is not for --sdk, whose client has connections of its own")
+            raise ValueError("--connections has no effect with --sdk: the SDK's client manages its own connections")
         return {"sdk": True}
     return {"session": True} if given.session else {}

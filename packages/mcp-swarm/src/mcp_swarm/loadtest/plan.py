@@ -1,4 +1,4 @@
-"""What each process is to send, by the command line."""
+"""The plan of each process: its share of the load that the command line describes."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,10 @@ from mcp_swarm.loadtest.target import LoadTarget
 
 
 def load(options: Options, addresses: list[str], part: int) -> Load:
-    """The share of one of `options.processes` processes.
+    """Return the load of the process with number `part` (from 0) of `options.processes` processes.
 
     Raises:
-        ValueError: a mix that makes no sense.
+        ValueError: The description of the mix is wrong.
     """
     target = LoadTarget.of(options.url)
     sign = options.signer.lines(options.url) if options.signer else None
@@ -36,23 +36,25 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
 
 
 def warm_up(load: Load, seconds: float) -> Load:
-    """The same for some time, to be forgotten."""
+    """Return the same load with a time limit in seconds, for the warm-up before the measurement."""
     return replace(load, requests=None, seconds=seconds)
 
 
 def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
-    """What callers do.
+    """Return the scenario that callers perform.
 
     Args:
-        what: as `Options.what`.
+        what: The description, in the form of `Options.what`.
+        writer: Writes the requests.
 
     Raises:
-        ValueError: the description makes no sense.
+        ValueError: The description is wrong.
     """
     unknown = what.keys() - {"tool", "method", "args", "mix", "session", "sdk", "weight"}
     if unknown:
         raise ValueError(
-            f"a mix's entry has weight, tool or method, args, or session; not {', '.join(sorted(unknown))}"
+            f"An entry of --mix can't have {', '.join(sorted(unknown))}; "
+            "it has weight, tool or method, args, or session."
         )
     if "mix" in what:
         return Mix([(_weight(entry), scenario(entry, writer)) for entry in what["mix"]])
@@ -68,10 +70,10 @@ def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
 def _weight(entry: dict[str, Any]) -> float:
     weight = entry.get("weight", 1)
     if not isinstance(weight, int | float) or weight < 0:
-        raise ValueError(f"the weight {weight!r} of a mix's entry is no number of 0 or more")
+        raise ValueError(f"The weight {weight!r} of an entry of --mix is not a number of 0 or more.")
     return float(weight)
 
 
 def _share(total: int, part: int, count: int) -> int:
-    """The part of a whole number that is one of several processes'; together they are all of it."""
+    """Return the share of process `part` in a whole number; the shares of all `count` processes add up to `total`."""
     return total // count + (part < total % count)

@@ -1,4 +1,4 @@
-"""A run: what one process sends, by whom, and when."""
+"""A run: the callers of one process, their turns and their results."""
 
 import asyncio
 import itertools
@@ -15,66 +15,73 @@ from mcp_swarm.loadtest.scenario import Scenario
 from mcp_swarm.loadtest.target import LoadTarget
 
 _TIMER = 0.002
-"""Seconds that the loop's timers may be late. An idle caller's delay of so little is the generator's own, and doesn't
-count as latency."""
+"""Tolerance for the event loop's timers, in seconds.
+
+If a free caller sends a request late by less than this, the generator caused the delay. It does not count as latency.
+"""
 
 _SWEEP = 0.05
+"""Seconds between two checks for requests that exceed the time limit."""
 
 LoadPolicy = Literal["keepalive", "fresh"] | int
-"""How long a caller keeps a connection: for all calls, for one, or for a number of them."""
+"""How long a caller keeps a connection: for all requests, for one request, or for a number of requests."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What one process sends."""
+    """The load that one process generates."""
 
     target: LoadTarget
     addresses: list[str]
     scenario: Scenario
     families: tuple[Family, ...]
-    """Taken in turns."""
+    """Protocol families; the requests alternate between them."""
     callers: int
+    """Number of parallel callers."""
     requests: int | None
-    """How many times the scenario is performed; None: until the time is over."""
+    """How many times the callers perform the scenario; None: until the time is over."""
     seconds: float | None
-    """How long; None: until all requests are sent."""
+    """Time limit of the run, in seconds; None: until all requests are sent."""
     ramp: Ramp | None
     """The schedule of an open loop; None for a closed one."""
     policy: LoadPolicy
     patience: float
-    """Seconds until a request has failed."""
+    """Time limit for one request, in seconds."""
 
 
 class Working(Protocol):
-    """One of the callers."""
+    """A caller of a run."""
 
     @property
     def connection(self) -> Connection | None:
-        """Its connection, if it has one at the moment that somebody has to look after."""
+        """The connection that the run must watch for timeouts; None if there is none."""
 
     async def work(self) -> None:
-        """Call until there is nothing left to do."""
+        """Send requests until the run is over."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close the open connection."""
 
 
 class LoadRun:
-    """One process's part of a run, while it goes on and when it is over.
+    """The part of a run that one process performs, and its results.
 
     Args:
-        first: the number of the first call; `step` is between one and the next: several processes share the numbers.
+        load: The load to generate.
+        first: Number of the first request.
+        step: Difference between the numbers of two requests. With it, several processes share the numbers.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, load: Load, *, first: int = 1, step: int = 1, clock: Callable[[], float] = time.perf_counter):
         self.load = load
         self.samples = Samples()
         self.connects: list[float] = []
-        """Seconds that each connection took to be made."""
+        """Seconds that each new connection took."""
         self.late: list[float] = []
-        """Seconds by which each request of an open loop was sent late by a caller that was free."""
+        """Delays of the requests of an open loop that a free caller sent, in seconds."""
         self.taken = 0
-        """How many times the scenario was begun."""
+        """How many times callers began the scenario."""
         self.elapsed = 0.0
         """Seconds from the start to the last response."""
         self.numbers = itertools.count(first, step)
@@ -94,14 +101,14 @@ class LoadRun:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to take."""
+        """Whether callers must not begin another request."""
         return self._over_at(self.now)
 
     async def go(self, make: "Callable[[LoadRun], Working]") -> None:
-        """Send everything, and wait for the last response.
+        """Send all requests and wait for the last response.
 
         Args:
-            make: makes a caller.
+            make: Creates a caller.
         """
         self._started = self._clock()
         self._callers = [make(self) for _ in range(self.load.callers)]
@@ -118,15 +125,16 @@ class LoadRun:
                 caller.close()
 
     def stop(self) -> None:
-        """Send nothing more, and wait for nothing more; what is in flight isn't counted."""
+        """Stop the run at once; requests in flight are not counted."""
         self.stopping = True
         for task in self._tasks:
             task.cancel()
 
     async def turns(self) -> AsyncIterator[tuple[int, float | None]]:
-        """A caller's turns, each when it is to be taken: the number of its call, and when its latency begins.
+        """Yield the turns of a caller, each at its scheduled time: the number of the request and its start time.
 
-        None: when the call is sent. Else it was to be sent at that time of the run, and the caller wasn't free.
+        The latency of the request counts from its start time. None: the moment when the caller sends the request.
+        Otherwise the request is late, and the start time is its scheduled time, in seconds since the start of the run.
         """
         while (turn := self.take()) is not None:
             number, due = turn
@@ -137,7 +145,7 @@ class LoadRun:
             yield number, due
 
     def take(self) -> tuple[int, float | None] | None:
-        """The number of the next call, and when it is to be sent (None: now); None when there is none."""
+        """Return the number of the next request and its scheduled time (None: now); None if the run is over."""
         due = None
         if self._due is not None:
             due = next(self._due, None)
@@ -155,7 +163,7 @@ class LoadRun:
         return self.stopping or self._left == 0 or (seconds is not None and moment >= seconds)
 
     async def _sweep(self) -> None:
-        """End what takes too long; one look at all of them costs less than a timer for each."""
+        """End requests that exceed the time limit; one check of all callers costs less than a timer per request."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP)

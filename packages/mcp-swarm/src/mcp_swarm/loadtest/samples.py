@@ -1,4 +1,4 @@
-"""What was measured, one entry for each request, in columns: a million of them take 40 MB and merge in no time."""
+"""The measured samples, one per request, in columns: 1 million samples take 40 MB and merge quickly."""
 
 from array import array
 from collections.abc import Iterator
@@ -7,36 +7,36 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One request."""
+    """The measurement of one request."""
 
     begun: float
-    """Seconds since the run's start at which it was sent, or was to be sent by the schedule."""
+    """Time when the request was sent, or its scheduled time if it was sent late; seconds since the start of the run."""
     ended: float
-    """Seconds since the run's start at which its response was whole, or it had failed."""
+    """Time when the response was complete or the request failed; seconds since the start of the run."""
     kind: str
-    """Of the failure; empty for a success."""
+    """Kind of failure; empty for a success."""
     replica: str
-    """Which replica answered, by `X-Served-By`; empty if none did."""
+    """Name of the replica that answered (`X-Served-By`); empty if none did."""
     name: str
-    """What was asked for."""
+    """Name of the request in the report."""
     connection: int
-    """The number of its connection, 0 if there was none."""
+    """Number of the connection; 0 if there was none."""
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration of the request in seconds."""
         return self.ended - self.begun
 
 
 class NumberedWords:
-    """Words by number, as far as they have occurred."""
+    """A list of distinct words; each word has a number."""
 
     def __init__(self, words: tuple[str, ...] = ()) -> None:
         self.words = list(words)
         self._numbers = {word: number for number, word in enumerate(words)}
 
     def number(self, word: str) -> int:
-        """The number of a word; a new word gets the next."""
+        """Return the number of a word; a new word gets the next number."""
         number = self._numbers.get(word)
         if number is None:
             number = self._numbers[word] = len(self.words)
@@ -46,7 +46,7 @@ class NumberedWords:
 
 @dataclass
 class Samples:
-    """All requests of a run, in the order of their ends."""
+    """The samples of a run, ordered by their ends."""
 
     begun: "array[float]" = field(default_factory=lambda: array("d"))
     ended: "array[float]" = field(default_factory=lambda: array("d"))
@@ -58,10 +58,10 @@ class Samples:
     replicas: NumberedWords = field(default_factory=lambda: NumberedWords(("",)))
     names: NumberedWords = field(default_factory=NumberedWords)
     examples: dict[str, str] = field(default_factory=dict)
-    """One example of each kind of failure: what came, in short."""
+    """One example of each kind of failure: the beginning of the response."""
 
     def add(self, begun: float, ended: float, kind: str, replica: str, name: str, connection: int) -> None:
-        """Take one more."""
+        """Add a sample."""
         self.begun.append(begun)
         self.ended.append(ended)
         self.kind.append(self.kinds.number(kind))
@@ -80,7 +80,7 @@ class Samples:
 
 
 def merged(parts: list[Samples]) -> Samples:
-    """What several generators measured at the same time, as if one had; each connection keeps a number of its own."""
+    """Merge the samples of several processes; each connection gets a number that no other connection has."""
     whole = Samples()
     everything = [(each, offset) for offset, part in enumerate(parts) for each in part]
     for each, offset in sorted(everything, key=lambda pair: pair[0].ended):

@@ -1,4 +1,4 @@
-"""What callers do: one call, a mix of calls, or a whole conversation."""
+"""The scenarios that callers perform: one request, a mix of requests, or a whole conversation."""
 
 import random
 import secrets
@@ -12,25 +12,26 @@ from mcp_swarm.loadtest.fields import maker
 from mcp_swarm.loadtest.message import CLIENT, Family, SentRequest, Writer
 
 Exchange = Callable[[SentRequest], Awaitable[HttpReply | None]]
-"""Sends a request and notes what comes of it; gives the reply of a success."""
+"""A function that sends a request and records the result; it returns the reply of a success, otherwise None."""
 
 
 class Scenario(Protocol):
-    """What a caller does again and again."""
+    """A sequence of requests that a caller performs repeatedly."""
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
-        """Do it once; `number` is no other's."""
+        """Perform the scenario once; each call gets a different `number`."""
 
 
 class Single:
-    """One request.
+    """A single request.
 
     Args:
-        method: the JSON-RPC method.
-        params: its params, with fields (`loadtest.fields`).
+        writer: Writes the request.
+        method: The JSON-RPC method.
+        params: The params; they may have placeholders (`loadtest.fields`).
 
     Raises:
-        ValueError: a field that makes no sense.
+        ValueError: A placeholder is invalid.
     """
 
     def __init__(self, writer: Writer, method: str, params: Mapping[str, Any]) -> None:
@@ -40,57 +41,57 @@ class Single:
         self._make = maker(params)
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
-        """Send it."""
+        """Send the request."""
         params = self._make(number) if self._make else self._params
         await exchange(self._writer.request(family, number, self._method, params))
 
 
 class Echo:
-    """A call of the tool `echo`, with a text that no other call has, which must come back."""
+    """A call of the tool `echo` with a unique text; the reply must have the same text."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._run = secrets.token_hex(3)
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
-        """Send it."""
+        """Send the request."""
         await exchange(echo(self._writer, family, number, f"load {self._run} {number}"))
 
 
 def echo(writer: Writer, family: Family, identity: int, text: str, *, session: str = "") -> SentRequest:
-    """A call of the tool `echo`, whose right answer is the text."""
+    """Return a call of the tool `echo`; the expected result is the same text."""
     params = {"name": "echo", "arguments": {"message": text}}
     return writer.request(family, identity, "tools/call", params, text=text, session=session)
 
 
 class Mix:
-    """Several scenarios, each as often as its weight says.
+    """A random choice between several scenarios, in proportion to their weights.
 
     Raises:
-        ValueError: no weight is above 0.
+        ValueError: No weight is above 0.
     """
 
     def __init__(self, weighted: Sequence[tuple[float, Scenario]]) -> None:
         self._scenarios = [scenario for _, scenario in weighted]
         self._weights = list(accumulate(weight for weight, _ in weighted))
         if not self._weights or self._weights[-1] <= 0:
-            raise ValueError("a mix needs a weight above 0")
+            raise ValueError("A mix needs at least one entry with a weight above 0.")
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
-        """Do one of them."""
+        """Perform one of the scenarios."""
         (scenario,) = random.choices(self._scenarios, cum_weights=self._weights)
         await scenario.perform(number, family, exchange)
 
 
 @dataclass
 class Conversation:
-    """What a client says from its first word to its last: who are you, what have you got, and some calls of echo."""
+    """All requests of a client's life: server/discover or initialize, tools/list, and some calls of echo."""
 
     writer: Writer
     calls: int = 3
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
-        """Hold it; it ends with the first step that fails."""
+        """Send the requests in order; the first failure ends the conversation."""
         first = number * (self.calls + 2)
         session = ""
         if family is Family.MODERN:

@@ -1,4 +1,4 @@
-"""Signed requests (RFC 9421): each with a time and a nonce of its own."""
+"""Signatures for the load test's requests (RFC 9421); each signature has its own time and nonce."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from mcp_swarm.signing.sign import signed_headers
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs, in a form that other processes can be sent.
+    """A key id and a private key; other processes can receive this object.
 
-    Raises (when it signs):
-        ValueError: the id or the key is none.
+    Raises (from `lines` and `auth`):
+        ValueError: The key id or the key is invalid.
     """
 
     key_id: str
     pem: bytes
-    """The private key's file."""
+    """Content of the private key's file."""
 
     def lines(self, url: str) -> Callable[[bytes], bytes]:
-        """What gives the header lines that sign a POST of a body to a URL."""
+        """Return a function that takes a body and returns the header lines that sign its POST to `url`."""
         key = private_key(self.pem)
 
         def sign(body: bytes) -> bytes:
@@ -31,5 +31,5 @@ class Signer:
         return sign
 
     def auth(self) -> Signed:
-        """The same for the official client."""
+        """Return an httpx authentication that signs the requests of the SDK's client."""
         return Signed(self.key_id, private_key(self.pem))

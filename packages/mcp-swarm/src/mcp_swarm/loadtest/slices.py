@@ -1,4 +1,4 @@
-"""What happened when: a run cut into slices of equal length."""
+"""Slices: a run divided into parts of equal length, for charts and comparisons."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,29 +7,34 @@ from mcp_swarm.loadtest.latency import percentile
 from mcp_swarm.loadtest.samples import Samples
 
 SLICES = 60
-"""How many a run is cut into, at most."""
+"""Maximum number of slices of a run."""
 
 _SHORTEST = 0.1
+"""Minimum length of a slice, in seconds."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """What ended within a slice."""
+    """Figures of the requests that ended within one slice."""
 
     at: float
-    """Seconds from the run's start to the slice's."""
+    """Start of the slice, in seconds since the start of the run."""
     seconds: float
+    """Length of the slice, in seconds."""
     requests: int
+    """Number of requests that ended in the slice."""
     failed: int
+    """Number of failed requests."""
     p50: float | None
-    """Milliseconds of the successful; None if there were none."""
+    """Latency of the successful requests, in milliseconds; None if there are none."""
     p99: float | None
+    """Latency of the successful requests, in milliseconds; None if there are none."""
     replicas: dict[str, int]
-    """Requests that each replica answered."""
+    """Number of requests that each replica answered."""
 
 
 def slices(samples: Samples, elapsed: float) -> list[Slice]:
-    """Cut a run that took so many seconds."""
+    """Divide a run of `elapsed` seconds into slices."""
     count = max(1, min(SLICES, int(elapsed / _SHORTEST)))
     width = elapsed / count
     good: list[list[float]] = [[] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""What a run's samples add up to."""
+"""The summary of a run: all figures of the reports, computed from the samples."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -15,26 +15,29 @@ class FailureKind:
     """One kind of failure."""
 
     kind: str
+    """Name of the kind, such as `HTTP 503 unavailable`."""
     count: int
+    """Number of failed requests."""
     example: str
-    """What came, in short; empty if nothing did."""
+    """Beginning of one response; empty if no response came."""
 
 
 @dataclass(frozen=True)
 class ReplicaShare:
-    """One replica's part in a run."""
+    """The share of one replica in a run."""
 
     name: str
     requests: int
     failed: int
     connections: int
     share: float
-    """Of all requests that any replica answered, 0 to 1."""
+    """Share of this replica in all requests that a replica answered, from 0 to 1."""
     latency: Latency
-    """Of its successful requests."""
+    """Latency of this replica's successful requests."""
     first_seen: float
-    """Seconds since the start."""
+    """Time of this replica's first reply, in seconds since the start."""
     last_seen: float
+    """Time of this replica's last reply, in seconds since the start."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +48,22 @@ class Step:
     requests: int
     failed: int
     latency: Latency
-    """Of the successful."""
+    """Latency of the successful requests."""
 
 
 @dataclass(frozen=True)
 class Evenness:
-    """How evenly the replicas shared the work."""
+    """A measure for how evenly the replicas shared the requests."""
 
     index: float
-    """Jain's fairness index of the requests: 1 is even."""
+    """Jain's fairness index of the numbers of requests: 1 is perfectly even."""
     tolerance: float
-    """What fair chance, for each connection, reaches 9,999 times of 10,000."""
+    """Lower limit for a balancer that chooses fairly at random for each connection: 9,999 of 10,000 runs are above."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A whole run."""
+    """All figures of a run."""
 
     requests: int
     succeeded: int
@@ -68,19 +71,23 @@ class Summary:
     throughput: float
     """Successful requests per second."""
     offered: float | None
-    """Times per second that the schedule of an open loop asked for the scenario; None for a closed one."""
+    """Rate of the schedule, in scenarios per second; None for a closed loop."""
     begun: float
-    """Times per second that the scenario was begun: a request, or a conversation of several."""
+    """Rate at which callers began the scenario, per second; a scenario is one request or one conversation."""
     latency: Latency
-    """Of the successful."""
+    """Latency of the successful requests."""
     latency_failed: Latency
+    """Latency of the failed requests."""
     histogram: list[Bucket]
-    """Of the successful."""
+    """Histogram of the latencies of the successful requests."""
     failures: list[FailureKind]
-    """Most frequent first."""
+    """Kinds of failures, the most frequent first."""
     steps: list[Step]
+    """Kinds of requests."""
     connections: int
+    """Number of connections that the callers made."""
     connecting: Latency
+    """Time to make a connection."""
     replicas: list[ReplicaShare]
     expected_replicas: int
     evenness: Evenness
@@ -89,23 +96,23 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """Requests that didn't succeed."""
+        """Number of failed requests."""
         return self.requests - self.succeeded
 
     @property
     def problems(self) -> list[str]:
-        """What keeps the verdict from being good, a sentence each."""
+        """Reasons why the run failed, apart from thresholds; empty if there are none."""
         found = []
         if not self.requests:
-            found.append("not one request was sent")
+            found.append("no request was sent")
         if self.failed:
-            found.append(f"{self.failed} of {self.requests} calls failed")
+            found.append(f"{self.failed:,} of {self.requests:,} requests failed")
         if len(self.replicas) < self.expected_replicas:
             found.append(f"{len(self.replicas)} of {self.expected_replicas} expected replicas took part")
         elif self.evenness.index < self.evenness.tolerance:
             found.append(
-                f"the replicas' shares are less even ({self.evenness.index:.3f}) "
-                f"than chance makes them ({self.evenness.tolerance:.3f})"
+                f"the replicas' shares are uneven: Jain's index is {self.evenness.index:.3f}, "
+                f"a fair balancer stays above {self.evenness.tolerance:.3f}"
             )
         return found
 
@@ -120,13 +127,16 @@ def summarize(
     begun: int,
     generator: Generator,
 ) -> Summary:
-    """Add up the samples of a run.
+    """Compute the summary of a run.
 
     Args:
-        elapsed: seconds that the run took.
-        connects: seconds that each connection took to be made.
-        offered: times per second that an open loop was to begin the scenario.
-        begun: how many times it was begun.
+        samples: The samples of all processes.
+        elapsed: Duration of the run, in seconds.
+        connects: Durations to make each connection, in seconds.
+        expected_replicas: Number of replicas that must take part.
+        offered: Rate of the schedule, in scenarios per second; None for a closed loop.
+        begun: How many times callers began the scenario.
+        generator: Figures about the load generator itself.
     """
     everything = list(samples)
     good = [each for each in everything if not each.kind]
@@ -193,7 +203,7 @@ def _steps(samples: list[Sample]) -> list[Step]:
 
 
 def _evenness(replicas: list[ReplicaShare], expected: int) -> Evenness:
-    """Of all replicas that took part, and of those that should have: these count as having done nothing."""
+    """Return the evenness of the replicas; an expected replica that took no part counts with 0 requests."""
     count = max(len(replicas), expected)
     shares = [replica.requests for replica in replicas] + [0] * (count - len(replicas))
     choices = sum(replica.connections for replica in replicas)

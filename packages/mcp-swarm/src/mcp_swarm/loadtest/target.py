@@ -1,4 +1,4 @@
-"""Where the load goes."""
+"""The endpoint that the load test sends requests to."""
 
 import asyncio
 import socket
@@ -9,25 +9,26 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class LoadTarget:
-    """An endpoint, taken apart once for all connections."""
+    """The parts of an endpoint's URL."""
 
     url: str
     host: str
     port: int
     path: str
-    """With the query, as it stands in a request's first line."""
+    """Path and query, as in the request line."""
     tls: ssl.SSLContext | None
+    """TLS context for https, otherwise None."""
 
     @classmethod
     def of(cls, url: str) -> "LoadTarget":
-        """Take a URL apart.
+        """Parse a URL.
 
         Raises:
-            ValueError: it is none that a request can be sent to; the message says what is missing.
+            ValueError: The text is not an http or https URL with a host.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no URL of a server; it looks like http://localhost:8150/mcp")
+            raise ValueError(f"{url!r} is not the URL of a server; write it like http://localhost:8150/mcp")
         port = parts.port or (443 if parts.scheme == "https" else 80)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         tls = ssl.create_default_context() if parts.scheme == "https" else None
@@ -35,15 +36,18 @@ class LoadTarget:
 
     @property
     def authority(self) -> str:
-        """What the header Host carries."""
+        """Value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     async def resolved(self, seconds: float) -> list[str]:
-        """The addresses behind the name that take a connection, so that no call pays for those that don't.
+        """Return the addresses of the host that accept a connection, so that no request waits for a dead address.
+
+        Args:
+            seconds: Time limit for one connection, in seconds.
 
         Raises:
-            OSError: none does; the error of the first.
+            OSError: No address accepts a connection; this is the error of the first address.
         """
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
@@ -54,7 +58,7 @@ class LoadTarget:
             try:
                 async with asyncio.timeout(seconds):
                     _, writer = await asyncio.open_connection(address, self.port)
-            except OSError as error:  # TimeoutError is one
+            except OSError as error:  # TimeoutError is a subclass.
                 errors.append(error)
                 continue
             writer.close()

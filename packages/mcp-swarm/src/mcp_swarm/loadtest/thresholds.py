@@ -1,4 +1,4 @@
-"""Gates: what must hold of a run's figures, as `p99<200ms`."""
+"""Thresholds: conditions that the result of a run must meet, such as `p99<200ms`."""
 
 import operator
 import re
@@ -46,40 +46,43 @@ HELP = ", ".join(_METRICS)
 
 @dataclass(frozen=True)
 class Threshold:
-    """One gate."""
+    """One condition on a metric."""
 
     text: str
     metric: str
     sign: str
     bound: float
-    """In the metric's own unit: milliseconds, requests per second, a share of 1, a count."""
+    """The limit in the metric's unit: milliseconds, requests per second, a share from 0 to 1, or a count."""
 
     @classmethod
     def of(cls, text: str) -> "Threshold":
-        """Read a gate.
+        """Parse a threshold.
 
         Raises:
-            ValueError: it is none; the message says how one looks.
+            ValueError: The text is not a threshold; the message contains an example.
         """
         match = _FORM.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text!r} is no threshold; it looks like 'p99<200ms', 'failed==0' or 'error_rate<1%'")
+            raise ValueError(f"{text!r} is not a threshold; write it like 'p99<200ms', 'failed==0' or 'error_rate<1%'")
         metric, sign, number, unit = match[1], match[2], float(match[3]), match[4] or ""
         if metric not in _METRICS:
-            raise ValueError(f"{metric!r} is none of {HELP}")
+            raise ValueError(f"{metric!r} is not a metric; the metrics are {HELP}")
         if unit not in _units(metric):
-            raise ValueError(f"{text!r}: {metric} has no unit {unit}")
+            raise ValueError(f"{text!r}: {metric} can't have the unit {unit}")
         scale = {"s": 1000.0, "%": 0.01}.get(unit, 1.0)
         return cls(text.strip(), metric, sign, number * scale)
 
     def broken(self, summary: Summary) -> str:
-        """What is wrong, in words; empty if it holds. What can't be said, since nothing succeeded, doesn't hold."""
+        """Return a sentence if the run breaks this threshold, otherwise an empty string.
+
+        A run without a value for the metric (no request succeeded) breaks the threshold.
+        """
         value = _METRICS[self.metric](summary)
         if value is None:
-            return f"{self.text}: there is no {self.metric}, since nothing succeeded"
+            return f"{self.text}: {self.metric} has no value, because no request succeeded"
         if _HOLDS[self.sign](value, self.bound):
             return ""
-        return f"{self.text}: it is {_shown(self.metric, value)}"
+        return f"{self.text}: {self.metric} is {_shown(self.metric, value)}"
 
 
 def _units(metric: str) -> tuple[str, ...]:

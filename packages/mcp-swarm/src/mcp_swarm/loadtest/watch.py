@@ -1,4 +1,4 @@
-"""A look at the generator itself: whether what was measured is the server, or the one who measures."""
+"""A monitor of the load generator: it shows whether the generator, and not the server, limits the result."""
 
 import asyncio
 import time
@@ -7,42 +7,44 @@ from dataclasses import dataclass, field
 from mcp_swarm.loadtest.latency import percentile
 
 _PAUSE = 0.02
+"""Seconds between two measurements of the event loop's delay."""
 _BUSY = 0.9
-"""Share of a core from which on the generator may be what limits a closed loop."""
+"""CPU use, as a share of a core, above which the generator may limit the throughput."""
 _LAG_MS = 20.0
+"""Delay of the event loop, in milliseconds, above which the measured latencies are not reliable."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """What it took to generate the load."""
+    """Figures about the load generator."""
 
     processes: int
     cpu: float
-    """Share of a core that the busiest process used, 0 to 1."""
+    """CPU use of the busiest process, as a share of a core from 0 to 1."""
     lag_p99_ms: float
-    """How late the busiest process's event loop was when it had promised to look, 99th percentile."""
+    """99th percentile of the event loop's delay, in milliseconds; the highest value of all processes."""
     late_p99_ms: float
-    """How late requests of an open loop were sent by callers that were free."""
+    """99th percentile of the delays with which free callers of an open loop sent requests, in milliseconds."""
 
     @property
     def limit(self) -> str:
-        """Why the figures may tell of the generator rather than of the server; empty if they don't."""
+        """The reason why the generator may have limited the result; empty if it did not."""
         if self.lag_p99_ms > _LAG_MS:
-            return f"its event loop was {self.lag_p99_ms:.0f} ms late (p99), which the latencies contain"
+            return f"its event loop was {self.lag_p99_ms:.0f} ms late (p99); the latencies include this delay"
         if self.cpu > _BUSY:
-            return f"it used {self.cpu:.0%} of a core, so the server may be able to do more"
+            return f"it used {self.cpu:.0%} of a core; the server may reach a higher throughput"
         return ""
 
 
 @dataclass
 class Watch:
-    """Watches the process that it runs in."""
+    """A monitor of the process that it runs in."""
 
     lags: list[float] = field(default_factory=list)
     cpu: float = 0.0
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         cpu, began = time.process_time(), time.perf_counter()
         try:
@@ -55,10 +57,11 @@ class Watch:
 
 
 def generator(watches: list[Watch], late: list[float]) -> Generator:
-    """What several processes' watches saw.
+    """Combine the measurements of several processes.
 
     Args:
-        late: seconds by which free callers sent late.
+        watches: One monitor per process.
+        late: Delays with which free callers sent requests, in seconds.
     """
     return Generator(
         processes=len(watches),

@@ -1,4 +1,4 @@
-"""A process that generates load, so that neither the terminal nor another generator gets into its way."""
+"""A process that generates load; it does nothing else, so that the terminal output does not slow it down."""
 
 import asyncio
 import signal
@@ -21,45 +21,52 @@ from mcp_swarm.loadtest.samples import Samples
 from mcp_swarm.loadtest.watch import Watch
 
 TICK = 0.25
-"""Seconds from one report to the next."""
+"""Seconds between two ticks."""
 
 
 @dataclass(frozen=True)
 class LiveTick:
-    """What came since the last one."""
+    """The results since the last tick."""
 
     at: float
-    """Seconds since the start."""
+    """Seconds since the start of the run."""
     seconds: "array[float]"
-    """How long each successful request took."""
+    """Durations of the successful requests, in seconds."""
     failed: int
+    """Number of failed requests."""
     replicas: Counter[str]
+    """Number of requests that each replica answered."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """All that a process has measured."""
+    """The complete result of one process."""
 
     samples: Samples
     begun: int
-    """How many times the scenario was begun."""
+    """How many times callers began the scenario."""
     elapsed: float
+    """Duration of the run, in seconds."""
     connects: list[float]
+    """Durations to make each connection, in seconds."""
     late: list[float]
+    """Delays with which free callers sent requests, in seconds."""
     watch: Watch
 
 
 def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
-    """What the process does: say "ready", wait for a word, send `LiveTick` after `LiveTick` and in the end a `Part`.
+    """Run the process that generates load.
 
-    Any word that comes meanwhile means: stop. What goes wrong is sent as a text.
+    The process sends "ready" and waits for a message. Then it generates load and sends a `LiveTick` every `TICK`
+    seconds, and a `Part` at the end. If another message arrives during the run, the process stops the run. If an
+    exception ends the process, it sends the traceback as text.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of the terminal's processes; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the parent decides.
     try:
         uvloop.run(_work(pipe, options, addresses, part))
-    except (EOFError, BrokenPipeError):  # the parent is gone
+    except (EOFError, BrokenPipeError):  # The parent process has ended.
         return
-    except Exception:  # noqa: BLE001  # whatever it is, the parent has to know
+    except Exception:  # noqa: BLE001  # The parent must receive every error.
         pipe.send(traceback.format_exc())
 
 
@@ -78,32 +85,32 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     run = LoadRun(load, first=part + 1, step=options.processes)
     watch = Watch()
     loop = asyncio.get_running_loop()
-    # A thread, since a loop that watched the pipe would make it one that doesn't wait, and large results be cut off.
-    threading.Thread(target=_stop_at_a_word, args=(pipe, loop, run), daemon=True).start()
-    beside = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
+    # A thread waits for the message: an event loop would make the pipe non-blocking, and large results would be cut.
+    threading.Thread(target=_stop_on_message, args=(pipe, loop, run), daemon=True).start()
+    helpers = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
     try:
         await run.go(caller)
     finally:
-        for task in beside:
+        for task in helpers:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await asyncio.gather(*helpers, return_exceptions=True)
     pipe.send(Part(run.samples, run.taken, run.elapsed, run.connects, run.late, watch))
 
 
-def _stop_at_a_word(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: LoadRun) -> None:
-    with suppress(EOFError, OSError):  # the parent is gone: then stop as well, or the load would outlive it
+def _stop_on_message(pipe: Pipe, loop: asyncio.AbstractEventLoop, run: LoadRun) -> None:
+    with suppress(EOFError, OSError):  # The parent process has ended: stop too, or the load would go on without it.
         pipe.recv()
-    with suppress(RuntimeError):  # the loop has ended
+    with suppress(RuntimeError):  # The loop has ended.
         loop.call_soon_threadsafe(run.stop)
 
 
 async def _report(pipe: Pipe, run: LoadRun) -> None:
-    told = 0
+    reported = 0
     while True:
         await asyncio.sleep(TICK)
         samples = run.samples
         until = len(samples)
-        new = range(told, until)
+        new = range(reported, until)
         names = samples.replicas.words
         pipe.send(
             LiveTick(
@@ -113,4 +120,4 @@ async def _report(pipe: Pipe, run: LoadRun) -> None:
                 replicas=Counter(names[samples.replica[n]] for n in new if samples.replica[n]),
             )
         )
-        told = until
+        reported = until

@@ -1,4 +1,4 @@
-"""The processes that generate load, from their start to what they measured together."""
+"""The processes that generate load: their start, their end and their combined result."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -15,31 +15,35 @@ from mcp_swarm.loadtest.worker import LiveTick, Part, work
 
 
 class WorkerError(Exception):
-    """A generator ended without a result; `str()` says what it printed."""
+    """A process of the load generator ended without a result; `str()` gives its traceback or the reason."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What all generators measured."""
+    """The combined result of all processes."""
 
     samples: Samples
     begun: int
-    """How many times the scenario was begun."""
+    """How many times callers began the scenario."""
     elapsed: float
+    """Duration of the run, in seconds."""
     connects: list[float]
+    """Durations to make each connection, in seconds."""
     generator: Generator
     interrupted: bool
-    """Whether Ctrl-C ended it."""
+    """Whether Ctrl-C ended the run."""
 
 
-def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], None]) -> Measured:
+def measure(options: Options, addresses: list[str], report: Callable[[LiveTick], None]) -> Measured:
     """Generate the load.
 
     Args:
-        tell: called with each generator's report, four times a second.
+        options: The options of the run.
+        addresses: The server's addresses.
+        report: Called with the ticks of each process, four times per second.
 
     Raises:
-        WorkerError: a generator failed.
+        WorkerError: A process failed.
     """
     context = multiprocessing.get_context("spawn")
     pipes: list[Pipe] = []
@@ -56,7 +60,7 @@ def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], N
             _received(pipe)
         for pipe in pipes:
             pipe.send("go")
-        parts, interrupted = _collect(pipes, tell)
+        parts, interrupted = _collect(pipes, report)
     finally:
         for pipe in pipes:
             pipe.close()
@@ -73,7 +77,7 @@ def measure(options: Options, addresses: list[str], tell: Callable[[LiveTick], N
     )
 
 
-def _collect(pipes: list[Pipe], tell: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
+def _collect(pipes: list[Pipe], report: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
     parts: dict[Pipe, Part] = {}
     interrupted = False
     while len(parts) < len(pipes):
@@ -83,14 +87,14 @@ def _collect(pipes: list[Pipe], tell: Callable[[LiveTick], None]) -> tuple[list[
                 if isinstance(message, Part):
                     parts[pipe] = message  # type: ignore[index]
                 else:
-                    tell(message)
+                    report(message)
         except KeyboardInterrupt:
-            if interrupted:  # once more: now
+            if interrupted:  # The second Ctrl-C ends the program at once.
                 raise
             interrupted = True
             for pipe in pipes:
                 if pipe not in parts:
-                    with suppress(OSError):  # it has just ended
+                    with suppress(OSError):  # The process has just ended.
                         pipe.send("stop")
     return [parts[pipe] for pipe in pipes], interrupted
 
@@ -99,7 +103,7 @@ def _received(pipe: Pipe) -> Any:
     try:
         message = pipe.recv()
     except (EOFError, OSError):
-        raise WorkerError("its process ended before its time") from None
+        raise WorkerError("The process ended before it sent a result.") from None
     if isinstance(message, str) and message != "ready":
         raise WorkerError(message)
     return message

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 AGAIN = "SELECT COUNT(*) FROM customers"
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
-GONE = "the database can't be reached; try again later"
+GONE = "The database can't be reached; retry later."
 needs_postgres = pytest.mark.needs("postgres")
 
 
@@ -55,7 +55,7 @@ def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: 
     """Ends, and not only for its caller; others are answered."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
     with opened(url) as analytics:
-        assert refusal(analytics, ENDLESS) == "the database did not answer within 0.5 s; ask about less time"
+        assert refusal(analytics, ENDLESS) == "The database did not answer within 0.5 s; ask for a shorter period."
         assert {type(each) for each in analytics.crowd(3, ENDLESS)} == {ToolError}
         assert analytics.rows(AGAIN) == [(120,)]
 
@@ -94,7 +94,7 @@ def test_more_calls_than_connections(small: Analytics) -> None:
     found = small.crowd(100, count)
     assert {number for ((number,),) in found} <= {1, 2}
     assert {str(error) for error in small.crowd(20, "SELECT pg_sleep(60)")} == {
-        "the database did not answer within 0.5 s; ask about less time"
+        "The database did not answer within 0.5 s; ask for a shorter period."
     }
     assert small.rows(count)[0][0] <= 2
     assert small.rows(AGAIN) == [(120,)]
@@ -119,7 +119,7 @@ def test_a_port_where_nobody_answers(short: None) -> None:
         silent.listen()
         with opened(f"postgresql://me:hunter2@127.0.0.1:{silent.getsockname()[1]}/shop", "2") as analytics:
             said = {str(error) for error in analytics.crowd(10, AGAIN)}
-    assert said == {"the database did not answer within 0.5 s; ask about less time"}
+    assert said == {"The database did not answer within 0.5 s; ask for a shorter period."}
 
 
 @needs_postgres
@@ -191,11 +191,11 @@ def test_tables_are_made_once(
 ) -> None:
     """What is there stays as it is; and each failure is a line."""
     for url, code, why in (
-        (postgres.owners_url, 1, 'Nothing was made: relation "customers" already exists'),
-        (postgres.url(), 1, "Nothing was made: "),
-        (f"postgresql://me:hunter2@127.0.0.1:{free_port()}/shop", 1, "Nothing was made: "),
+        (postgres.owners_url, 1, 'The database is unchanged: relation "customers" already exists'),
+        (postgres.url(), 1, "The database is unchanged: "),
+        (f"postgresql://me:hunter2@127.0.0.1:{free_port()}/shop", 1, "The database is unchanged: "),
         ("", 2, "DATABASE_URL: required"),
-        ("postgres://", 2, "DATABASE_URL: a URL like"),
+        ("postgres://", 2, "DATABASE_URL: must be a URL like"),
     ):
         monkeypatch.setenv("DATABASE_URL", url)
         assert load.main() == code
@@ -219,7 +219,7 @@ def test_a_replica_outlives_its_database(postgres: PostgresServer, start_server:
         postgres.start()
     assert len(call(replica.url, "get_sales_by_region")["structuredContent"]["regions"]) == 4
     assert replica.stop() == 0
-    assert "the database can't be reached: " in replica.output
+    assert "Can't reach the database (DATABASE_URL): " in replica.output
     assert "hunter2" not in replica.output
     assert "Traceback" not in replica.output
 
@@ -236,7 +236,7 @@ NO_URLS += [f"postgresql://me:1{odd}hunter2@db/shop" for odd in "/?#"]
 @pytest.mark.parametrize(
     ("url", "size", "why"),
     [
-        *((url, "", "DATABASE_URL: a URL like postgresql://") for url in NO_URLS),
+        *((url, "", "DATABASE_URL: must be a URL like postgresql://") for url in NO_URLS),
         *(("", size, "DATABASE_POOL_SIZE=") for size in ("0", "101", "-1", "five", "٥", "9" * 5000)),
     ],
 )
@@ -256,7 +256,7 @@ def test_no_start_is_one_line() -> None:
     done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.analytics", DATABASE_URL=BASE)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    assert "DATABASE_URL: a URL like" in line
+    assert "DATABASE_URL: must be a URL like" in line
     assert "hunter2" not in line
 
 
@@ -266,5 +266,5 @@ def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened("") as analytics:
         assert analytics.rows(AGAIN) == [(120,)]
     monkeypatch.setenv("DATABASE_URL", "postgresql://me@db/shop")
-    with pytest.raises(StartupError, match="package asyncpg is not installed"):
+    with pytest.raises(StartupError, match="needs the package asyncpg, which is not installed"):
         _postgres.AnalyticsSettings.load()

@@ -103,7 +103,10 @@ def test_no_name_leads_elsewhere(devops: Devops, engine: Engine, name: str) -> N
     """Whatever it is, only lists are read."""
     engine.asked()
     try:
-        assert devops.refusal("check_service_status", service=name) == f"there is no service {name!r}"
+        assert (
+            devops.refusal("check_service_status", service=name)
+            == f"The service {name!r} does not exist; list_deployments lists the services."
+        )
     except ValidationError:
         assert engine.asked() == []
     else:
@@ -126,13 +129,16 @@ def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) ->
         reply = call(replica.url, "check_service_status", {"service": name})
         assert reply["isError"], name
         replies.append(reply)
-    assert text(call(replica.url, "check_service_status", {"service": "we"})) == "there is no service 'we'"
+    assert (
+        text(call(replica.url, "check_service_status", {"service": "we"}))
+        == "The service 'we' does not exist; list_deployments lists the services."
+    )
     engine.shows({"services": [{"ID": SECRET, "Spec": {"Name": SECRET}}], "tasks": []})
     try:
         replies.append(call(replica.url, "list_deployments"))
     finally:
         engine.shows(SWARM)
-    assert "none of its lists" in text(replies[-1])
+    assert "not a list in the expected form" in text(replies[-1])
     replica.stop()
     assert SECRET not in str(replies) + replica.output
     assert "Traceback" not in replica.output

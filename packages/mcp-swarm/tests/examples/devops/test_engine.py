@@ -41,22 +41,30 @@ def devops(upstream: Upstream) -> Iterator[Devops]:
 @pytest.mark.parametrize(
     ("answer", "endless", "why"),
     [
-        (response('{"message": "internal"}', status="503 internal"), b"", "the engine that DOCKER_HOST names manages"),
-        (response("internal", status="403 internal"), b"", "Docker answered 403 Forbidden"),
-        (response("internal", status="400 internal"), b"", "Docker answered 400 Bad Request"),
-        (response("", "Location: http://internal/", status="301 internal"), b"", "Docker answered 301 Moved"),
-        (response("[]", status="204 internal"), b"", "Docker answered 204"),
-        (response("<html>internal"), b"", "none of its lists"),
-        (response('{"message": "internal"}'), b"", "none of its lists"),
-        (response("[null]"), b"", "none of its lists"),
-        (response(json.dumps([{"ID": "internal", "Spec": {"Name": ["internal"]}}])), b"", "none of its lists"),
-        (response("[" + "1," * 1_000_000 + "1]"), b"", "none of its lists"),
-        (response("[" * 100_000), b"", "none of its lists"),
-        (response(gzip.compress(b"[]"), "Content-Encoding: gzip"), b"", "none of its lists"),
-        (response(" " * 8_388_609), b"", "larger than 8388608 bytes"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "larger than 8388608 bytes"),
-        (response("[", length=9), b"", "broke off"),
-        (b"internal garbage\r\n\r\n", b"", "broke off"),
+        (
+            response('{"message": "internal"}', status="503 internal"),
+            b"",
+            "The Docker engine at DOCKER_HOST is not a manager",
+        ),
+        (response("internal", status="403 internal"), b"", "Docker answered HTTP 403 Forbidden"),
+        (response("internal", status="400 internal"), b"", "Docker answered HTTP 400 Bad Request"),
+        (response("", "Location: http://internal/", status="301 internal"), b"", "Docker answered HTTP 301 Moved"),
+        (response("[]", status="204 internal"), b"", "Docker answered HTTP 204"),
+        (response("<html>internal"), b"", "list in the expected form"),
+        (response('{"message": "internal"}'), b"", "list in the expected form"),
+        (response("[null]"), b"", "list in the expected form"),
+        (
+            response(json.dumps([{"ID": "internal", "Spec": {"Name": ["internal"]}}])),
+            b"",
+            "list in the expected form",
+        ),
+        (response("[" + "1," * 1_000_000 + "1]"), b"", "list in the expected form"),
+        (response("[" * 100_000), b"", "list in the expected form"),
+        (response(gzip.compress(b"[]"), "Content-Encoding: gzip"), b"", "list in the expected form"),
+        (response(" " * 8_388_609), b"", "the limit is 8388608 bytes"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", CHUNK, "the limit is 8388608 bytes"),
+        (response("[", length=9), b"", "was incomplete"),
+        (b"internal garbage\r\n\r\n", b"", "was incomplete"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -74,20 +82,20 @@ def test_an_engine_that_hangs(devops: Devops, upstream: Upstream, monkeypatch: p
     """Byte by byte, or with nothing."""
     monkeypatch.setattr(_docker, "_SECONDS", 0.2)
     upstream.answer, upstream.endless = response("[", length=9999), b" "
-    assert devops.refusal() == "Docker did not answer within 0.2 s"
+    assert devops.refusal() == "Docker did not answer within 0.2 s; retry later."
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         with opened(f"tcp://127.0.0.1:{silent.getsockname()[1]}") as other:
-            assert other.refusal() == "Docker did not answer within 0.2 s"
+            assert other.refusal() == "Docker did not answer within 0.2 s; retry later."
 
 
 @pytest.mark.parametrize("host", ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:PORT", f"unix:///{'a' * 200}"])
 def test_an_engine_that_is_not_there(caplog: pytest.LogCaptureFixture, host: str) -> None:
     """The operator reads why."""
     with opened(host.replace("PORT", str(free_port()))) as devops:
-        assert devops.refusal() == "Docker can't be reached, or its answer broke off"
-    assert "Docker can't be reached: " in caplog.text
+        assert devops.refusal() == "Docker can't be reached, or its reply was incomplete; retry later."
+    assert "Can't reach Docker (DOCKER_HOST): " in caplog.text
 
 
 def test_no_proxy_is_asked(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +121,7 @@ def test_no_start_without_an_engine(monkeypatch: pytest.MonkeyPatch, host: str) 
     """The variable is named, and no password shown."""
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.delitem(sys.modules, "examples.devops.tools", raising=False)
-    with pytest.raises(StartupError, match="DOCKER_HOST: unix:///path/of/socket or tcp://host:port") as error:
+    with pytest.raises(StartupError, match="DOCKER_HOST: must be unix:///path/of/socket or tcp://host:port") as error:
         importlib.import_module("examples.devops.tools")
     assert "hunter2" not in str(error.value)
 

@@ -18,6 +18,6 @@ def test_a_real_engine() -> None:
             names, said = [], str(error)
         else:
             said = ""
-        assert said in ("", "the engine that DOCKER_HOST names manages no Swarm")
+        assert said in ("", "The Docker engine at DOCKER_HOST is not a manager of a Swarm.")
         for name in names:
             assert devops.ask("check_service_status", service=name).name == name

@@ -155,19 +155,19 @@ MOST = MOST_CHARACTERS
 @pytest.mark.parametrize(
     ("source", "document", "why"),
     [
-        ("yaml", "\n".join(["a0: &a0 x", *CHAIN]), "with its aliases written out, it is too large"),
-        ("yaml", "\n".join(["a0: &a0 {x: 1}", *MERGED]), "with its aliases written out, it is too large"),
+        ("yaml", "\n".join(["a0: &a0 x", *CHAIN]), "it is too large after all aliases are replaced"),
+        ("yaml", "\n".join(["a0: &a0 {x: 1}", *MERGED]), "it is too large after all aliases are replaced"),
         ("yaml", "\n".join(["a0: &a0 [x]", *DEEP]), "nested deeper than 50"),
-        ("yaml", f"a: &a {'x' * 10_000}\nb: [{'*a, ' * 1000}]", "with its aliases written out, it is too large"),
-        ("yaml", "&a [*a]", "the alias 'a' stands for nothing, or for what it stands in"),
-        ("yaml", "- &a 1\n- &a [*a]", "the alias 'a' stands for nothing, or for what it stands in"),
-        ("yaml", "*a", "the alias 'a' stands for nothing"),
+        ("yaml", f"a: &a {'x' * 10_000}\nb: [{'*a, ' * 1000}]", "it is too large after all aliases are replaced"),
+        ("yaml", "&a [*a]", "the alias 'a' has no anchor, or refers to a part that contains it"),
+        ("yaml", "- &a 1\n- &a [*a]", "the alias 'a' has no anchor, or refers to a part that contains it"),
+        ("yaml", "*a", "the alias 'a' has no anchor"),
         ("yaml", "[" * MOST, "nested deeper than 50"),
         ("yaml", "- " * 60, "nested deeper than 50"),
         ("yaml", "!!python/object/apply:os.system [id]", "tags such as 'tag:yaml.org,2002:python/object/apply:os.sy"),
-        ("yaml", "a: !Ref b", "tags such as '!Ref' aren't followed"),
-        ("yaml", "1: a", "a key is no text but 1"),
-        ("yaml", "{2026-01-31: a}", "a key is no text but datetime.date"),
+        ("yaml", "a: !Ref b", "tags such as '!Ref' are not allowed"),
+        ("yaml", "1: a", "the key 1 is not text"),
+        ("yaml", "{2026-01-31: a}", "the key datetime.date"),
         ("yaml", ".inf", "a number is infinite"),
         ("yaml", f"0x{'f' * 10_000}", "too large for JSON"),
         ("json", "[" * MOST, "nested too deeply"),
@@ -178,16 +178,16 @@ MOST = MOST_CHARACTERS
         ("json", '{"\\ud800": 1}', "half of a surrogate pair"),
         ("toml", f"a = {'[' * 10_000}", "nested too deeply"),
         ("toml", f"a = {'9' * 10_000}", "a number is too large"),
-        ("toml", f"{'a.' * (MOST // 2 - 2)}a=1", "50 names and more with dots"),
-        ("toml", "[" + '"\\"" . ' * 1000 + "a]", "50 names and more with dots"),
-        ("toml", f"a = {{{chr(39)}b{chr(39)}{'.c' * 1000} = 1}}", "50 names and more with dots"),
+        ("toml", f"{'a.' * (MOST // 2 - 2)}a=1", "a dotted key has more than 50 names"),
+        ("toml", "[" + '"\\"" . ' * 1000 + "a]", "a dotted key has more than 50 names"),
+        ("toml", f"a = {{{chr(39)}b{chr(39)}{'.c' * 1000} = 1}}", "a dotted key has more than 50 names"),
         ("csv", f"a\n{'a' * 50}\n" + "b\n" * 50_000, "longer than 1048576 characters"),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> None:
     """Or holds what others can't, is refused, and soon."""
-    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
 
@@ -197,51 +197,51 @@ def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> N
     [
         ("json", "", "line 1, column 1: "),
         ("json", "{'a': 1}", "line 1, column 2: "),
-        ("json", "NaN", "NaN is no JSON"),
-        ("json", '{"a": 1, "a": 2}', "the key 'a' is there twice"),
+        ("json", "NaN", "NaN is not valid in JSON"),
+        ("json", '{"a": 1, "a": 2}', "an object has the key 'a' twice"),
         ("json", f'{{"{"é" * 999}": 1, "{"é" * 999}": 2}}', "…"),
-        ("yaml", "a: 1\nb: 2\na: 3", "line 1: a key is there twice"),
+        ("yaml", "a: 1\nb: 2\na: 3", "line 1: a mapping has the same key twice"),
         ("yaml", "a: [", "line "),
         ("yaml", "--- a\n--- b", "expected a single document"),
         ("yaml", "? [a]\n: b", "unhashable key"),
-        ("yaml", "a: \x01", "characters that YAML doesn't have"),
-        ("yaml", "2026-02-30", "a date or number that is none"),
+        ("yaml", "a: \x01", "characters that YAML does not allow"),
+        ("yaml", "2026-02-30", "an invalid date or number"),
         ("toml", "a = \nb = 1", "line 1"),
         ("toml", "a = 1\na = 2", "Cannot overwrite a value"),
-        ("csv", "", "there is no header line"),
-        ("csv", "a,b\n1,2\n3\n", "line 3: 1 fields, and 2 in the header"),
-        ("csv", "a,a\n", "a name is in the header twice"),
+        ("csv", "", "the header line is missing"),
+        ("csv", "a,b\n1,2\n3\n", "line 3: 1 fields, but the header has 2"),
+        ("csv", "a,a\n", "the header has the same name twice"),
         ("csv", 'a\n"b', "line 2: "),
         ("csv", 'a\n"b"c', "line 2: "),
     ],
 )
 def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
     """Is said to be none, and where; a check says the same."""
-    with pytest.raises(ToolError, match=f"^this is no {source.upper()}: ") as error:
+    with pytest.raises(ToolError, match=f"^The text is not valid {source.upper()}: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
     assert len(str(error.value)) < 300
     checked = validate_format(document, source)
     assert not checked.valid
-    assert f"this is no {source.upper()}: {checked.reason}" == str(error.value)
+    assert f"The text is not valid {source.upper()}: {checked.reason}" == str(error.value)
 
 
 @pytest.mark.parametrize(
     ("target", "document", "why"),
     [
-        ("toml", "[]", "TOML is an object at the top"),
+        ("toml", "[]", "a TOML document must be a table at the top level"),
         ("toml", '{"a": [null]}', "TOML has no null"),
-        ("toml", f'{{"a": {2**63}}}', "more than the 64 bits"),
-        ("csv", '{"a": 1}', "CSV is a list of objects"),
-        ("csv", "[1]", "CSV is a list of objects"),
+        ("toml", f'{{"a": {2**63}}}', "an integer is too large for TOML"),
+        ("csv", '{"a": 1}', "a CSV document must be a list of objects"),
+        ("csv", "[1]", "a CSV document must be a list of objects"),
         ("csv", "[{}]", "at least one column"),
-        ("csv", '[{"a": [1]}]', "CSV holds single values, and 'a' has several"),
+        ("csv", '[{"a": [1]}]', "a CSV field must be a single value, but 'a' is a list or an object"),
         ("csv", json.dumps([{f"a{number}": 1} for number in range(2000)]), "too many fields"),
     ],
 )
 def test_what_a_format_has_no_place_for(target: Any, document: str, why: str) -> None:
     """Is told."""
-    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
         convert_format(document, "json", target)
     assert why in str(error.value)
 
@@ -315,7 +315,7 @@ def test_a_replica_serves_the_pack(start_server: StartServer) -> None:
     for wrong, why in (
         ({"source": "xml"}, "source"),
         ({"text": "x" * (MOST + 1)}, "text"),
-        ({"text": "private: !Ref private"}, "tags such as '!Ref' aren't followed"),
+        ({"text": "private: !Ref private"}, "tags such as '!Ref' are not allowed"),
         ({"text": "[" * MOST}, "nested deeper than 50"),
     ):
         reply = call(url, "convert_format", {**document, **wrong})

@@ -185,5 +185,5 @@ def test_long_texts_take_no_time() -> None:
 
 def test_what_cannot_be_told() -> None:
     """Is no answer rather than a wrong one."""
-    with pytest.raises(ToolError, match="this isn't checked: it is nested too deeply"):
+    with pytest.raises(ToolError, match="The text can't be checked: it is nested too deeply"):
         validate_format("[" * 100_000, "json")

@@ -19,7 +19,7 @@ def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -
     schema = json.loads(SCHEMA.read_text())
     validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
     validator.check_schema(schema)
-    write_json(tmp_path / "run.json", as_json(run, ["p99<1ms: it is 30.0 ms"], "command", "2026-11-21T12:00:00+00:00"))
+    write_json(tmp_path / "run.json", as_json(run, ["p99<1ms: p99 is 30.0 ms"], "command", "2026-11-21T12:00:00+00:00"))
     figures = json.loads((tmp_path / "run.json").read_text())
     validator.validate(figures)
     assert figures["passed"] is False

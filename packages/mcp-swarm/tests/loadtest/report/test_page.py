@@ -16,7 +16,7 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 def page(run: Summary) -> str:
     """A run's page."""
-    return render(run, as_json(run, ["p99<1ms: it is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
+    return render(run, as_json(run, ["p99<1ms: p99 is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
 
 
 class Elements(HTMLParser):
@@ -46,8 +46,8 @@ def test_it_tells_everything() -> None:
     text = page(SUMMARY)
     for words in (
         "✗ Failed",
-        "2 of 10 calls failed",
-        "p99&lt;1ms: it is 30.0 ms",
+        "2 of 10 requests failed",
+        "p99&lt;1ms: p99 is 30.0 ms",
         "draining",
         "HTTP 503",
         ">a<",

@@ -10,7 +10,7 @@ from mcp_swarm.loadtest.report.search import show_knee, show_stage
 from mcp_swarm.loadtest.watch import Generator
 from tests.loadtest.test_summary import SUMMARY
 
-GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: it is 30.0 ms"])
+GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: p99 is 30.0 ms"])
 
 
 def shown(knee: Knee) -> str:
@@ -27,17 +27,18 @@ def test_a_knee_is_told_with_what_broke_beyond() -> None:
     """And each rate that was tried."""
     text = shown(Knee([GOOD, BAD]))
     assert "100/s  p50    10.0 ms  p99    30.0 ms  ✓" in text
-    assert "200/s  p50    10.0 ms  p99    30.0 ms  ✗ p99<20ms: it is 30.0 ms" in text
-    assert "100/s holds, 200/s doesn't: p99<20ms: it is 30.0 ms" in text
+    assert "200/s  p50    10.0 ms  p99    30.0 ms  ✗ p99<20ms: p99 is 30.0 ms" in text
+    assert "100/s is good, 200/s is too much: p99<20ms: p99 is 30.0 ms" in text
 
 
 def test_no_knee_is_told_too() -> None:
     """In words."""
-    assert "no rate that was tried held" in shown(Knee([BAD]))
-    assert "above 100/s, where the search was interrupted" in shown(Knee([GOOD]))
+    assert "Not found: a threshold broke at every rate." in shown(Knee([BAD]))
+    assert "At least 100/s: the search was interrupted before a threshold broke." in shown(Knee([GOOD]))
 
 
 def test_a_generator_at_its_limit_may_be_the_knee() -> None:
     """Which must not be taken for the server's."""
     busy = dataclasses.replace(SUMMARY, generator=Generator(1, 0.99, 1.0, 0.0))
-    assert "This may be the generator's knee" in shown(Knee([GOOD, dataclasses.replace(BAD, summary=busy)]))
+    text = shown(Knee([GOOD, dataclasses.replace(BAD, summary=busy)]))
+    assert "The load generator may be the limit, not the server" in text

@@ -26,7 +26,7 @@ def test_the_familiar_sections() -> None:
     places = [text.index(name) for name in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT")]
     assert places == sorted(places)
     assert "✗ 1 × HTTP 503\n     draining" in text
-    assert "✗ FAILED: 2 of 10 calls failed; 2 of 3 expected replicas took part." in text
+    assert "✗ FAILED: 2 of 10 requests failed; 2 of 3 expected replicas took part." in text
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -40,24 +40,25 @@ def test_a_good_run_passes() -> None:
     some = Samples()
     for number in range(30):
         some.add(0, 0.01, "", f"r{number % 3}", "tools/call echo", number + 1)
-    assert "✓ PASSED: every call succeeded; replicas that took part: 3, expected: 3." in shown(summary(some))
+    assert "✓ PASSED: every request succeeded; replicas that took part: 3 (expected: 3)." in shown(summary(some))
 
 
 def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
     """And says so."""
     some = Samples()
     some.add(0, 0.01, "", "a", "tools/call echo", 1)
-    text = shown(summary(some, expected=1), ["p99<1ms: it is 10.0 ms"])
-    assert "✗ p99<1ms: it is 10.0 ms" in text
-    assert "✗ FAILED: a threshold is broken." in text
+    text = shown(summary(some, expected=1), ["p99<1ms: p99 is 10.0 ms"])
+    assert "✗ p99<1ms: p99 is 10.0 ms" in text
+    assert "✗ FAILED: a threshold broke." in text
 
 
 def test_a_generator_at_its_limit_is_told() -> None:
     """Next to the verdict that it weakens."""
     busy = Generator(processes=1, cpu=0.97, lag_p99_ms=1, late_p99_ms=0)
-    assert "! The generator: it used 97% of a core" in shown(summary(samples(), generator=busy))
+    text = shown(summary(samples(), generator=busy))
+    assert "! The load generator may limit the result: it used 97% of a core" in text
 
 
 def test_a_run_without_a_reply_has_a_report_too() -> None:
     """Rather than a division by zero."""
-    assert "✗ FAILED: not one request was sent" in shown(summary(Samples()))
+    assert "✗ FAILED: no request was sent" in shown(summary(Samples()))

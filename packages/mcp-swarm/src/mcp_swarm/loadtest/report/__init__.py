@@ -1,1 +1,1 @@
-"""What a run comes to: for a terminal, and as files."""
+"""The report of a run: on the terminal, and as JSON, CSV and HTML files."""

@@ -1,4 +1,4 @@
-"""The charts of a run."""
+"""The charts of the HTML report."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.summary import Summary
 
 
 def charts(summary: Summary) -> list[Chart]:
-    """All charts of a run that has at least one request."""
+    """Return the charts of a run; the run must have at least one request."""
     shown = [_replicas(summary), _latencies(summary), _histogram(summary)]
     return [*shown, _failures(summary)] if summary.failed else shown
 
@@ -88,7 +88,7 @@ def _middle(slices: Sequence[Slice], each: Slice) -> float:
 
 
 def _steps(slices: Sequence[Slice], values: Sequence[float], scale: float) -> list[tuple[float, float]]:
-    """The upper edge of an area that has one value in each slice."""
+    """Return the points of an area's upper edge; the area has one value per slice."""
     points = []
     for each, value in zip(slices, values, strict=True):
         left, right = _edges(slices, each)
@@ -101,7 +101,7 @@ def _box(left: float, right: float, low: float, high: float) -> list[tuple[float
 
 
 def _hover(slices: Sequence[Slice]) -> list[Shape]:
-    """Invisible columns that say what happened in each slice."""
+    """Return invisible columns, one per slice; their tooltips show the figures of the slice."""
     return [Shape("hover", _box(*_edges(slices, each), 0, HEIGHT), _words(each)) for each in slices]
 
 

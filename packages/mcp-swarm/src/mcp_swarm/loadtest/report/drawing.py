@@ -1,10 +1,13 @@
-"""What a chart is made of: SVG that stretches to whatever room it has; labels are the page's text, which doesn't."""
+"""The parts of a chart.
+
+The SVG stretches to the width of the page. The labels are HTML text outside of the SVG, so they do not stretch.
+"""
 
 import math
 from dataclasses import dataclass, field
 
 WIDTH, HEIGHT = 1000, 300
-"""Of the drawing, in units of its own."""
+"""Size of the drawing, in units of the SVG's viewBox."""
 
 
 @dataclass(frozen=True)
@@ -12,7 +15,7 @@ class Tick:
     """A label on an axis."""
 
     at: float
-    """Percent of the axis' length, from its start."""
+    """Position in percent of the axis' length, from its start."""
     label: str
 
 
@@ -21,14 +24,14 @@ class Shape:
     """A polygon or a line."""
 
     css: str
-    """Its class: what it is, and with that its colour."""
+    """The CSS class, which sets the colour."""
     points: list[tuple[float, float]]
     title: str = ""
-    """What is shown where the pointer rests."""
+    """The tooltip; empty: none."""
 
     @property
     def path(self) -> str:
-        """Its points as SVG has them."""
+        """The points in SVG notation."""
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
 
 
@@ -38,22 +41,22 @@ class Chart:
 
     title: str
     unit: str
-    """Of the upright axis."""
+    """Unit of the vertical axis."""
     across: list[Tick]
     upright: list[Tick]
     areas: list[Shape] = field(default_factory=list)
     lines: list[Shape] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
-    """Class and words."""
+    """Pairs of a CSS class and a label."""
 
 
 def colour(number: int) -> str:
-    """The class of a colour: of the replica or the line with that number. There are eight."""
+    """Return the CSS class of the colour for a replica or line with this number; there are eight colours."""
     return f"c{number % 8}"
 
 
 def scale_of(most: float) -> tuple[float, list[Tick]]:
-    """Units of the drawing for each unit of the axis, and its ticks at round numbers."""
+    """Return the scale (units of the drawing per unit of the axis) and the ticks at round numbers, up to `most`."""
     if most <= 0:
         return 0.0, [Tick(0, "0")]
     rough = most / 4

@@ -1,4 +1,4 @@
-"""A run as files for programs: the figures as JSON, every request as CSV."""
+"""Writers of the result files for programs: all figures as JSON, and every request as CSV."""
 
 import csv
 import json
@@ -11,20 +11,21 @@ from mcp_swarm.loadtest.samples import Samples
 from mcp_swarm.loadtest.summary import Summary
 
 SCHEMA = Path(__file__).with_name("schema.json")
-"""What `as_json` gives, as JSON Schema."""
+"""The JSON Schema of the result of `as_json`."""
 
 VERSION = 1
-"""Of the form; a change that breaks readers gets the next."""
+"""Version of the JSON format; a change that breaks readers increases it."""
 
 
 def as_json(summary: Summary, broken: list[str], command: str, began: str, knee: Knee | None = None) -> dict[str, Any]:
-    """The figures, with the verdict.
+    """Return all figures and the verdict in the form of `SCHEMA`.
 
     Args:
-        broken: what the thresholds that don't hold say.
-        command: what was run.
-        began: when, as ISO 8601 in UTC.
-        knee: what a search for it found, of which this is the best run.
+        summary: The summary of the run; with `knee`, of the best rate.
+        broken: The broken thresholds, in words.
+        command: The command line of the run.
+        began: Start of the run, as ISO 8601 in UTC.
+        knee: The result of a search for the knee, if there was one.
     """
     return {
         "version": VERSION,
@@ -53,19 +54,19 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def write_json(file: Path, figures: dict[str, Any]) -> None:
-    """Write figures.
+    """Write the figures as JSON.
 
     Raises:
-        OSError: that can't be done.
+        OSError: The file can't be written.
     """
     file.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_csv(file: Path, samples: Samples) -> None:
-    """Write each request in a line: times in seconds since the start, `error` empty for a success.
+    """Write one line per request; times are in seconds since the start, and `error` is empty for a success.
 
     Raises:
-        OSError: that can't be done.
+        OSError: The file can't be written.
     """
     with file.open("w", newline="") as stream:
         writer = csv.writer(stream)

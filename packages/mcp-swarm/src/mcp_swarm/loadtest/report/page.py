@@ -1,4 +1,4 @@
-"""A run as one HTML page that needs nothing else: for a pull request, or for the report of an incident."""
+"""The HTML report: one self-contained page, for example for a pull request or an incident report."""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from mcp_swarm.loadtest.summary import Summary
 
 
 def render(summary: Summary, figures: dict[str, Any]) -> str:
-    """The page.
+    """Return the HTML page of a run.
 
     Args:
-        figures: as `files.as_json` gives them.
+        summary: The summary of the run.
+        figures: The result of `files.as_json` for the same run.
     """
     return (
         templates()
@@ -31,7 +32,10 @@ def render(summary: Summary, figures: dict[str, Any]) -> str:
 
 
 def templates(*folders: Path) -> jinja2.Environment:
-    """The templates in these folders, then the load test's: `frame.html` and `chart.html` are for every page."""
+    """Return a template environment for these folders and the load test's own folder, searched in this order.
+
+    `frame.html` and `chart.html` of the load test's folder serve every page.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, Path(__file__).parent]),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""The report that a person reads."""
+"""The report on the terminal."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,17 @@ from mcp_swarm.loadtest.summary import Summary
 
 _BAR = 40
 _ROWS = 24
-"""Buckets of the histogram that are shown; the last one stands for all beyond."""
+"""Maximum number of histogram rows; if there are more buckets, the last row combines the rest."""
 
 
 def show(summary: Summary, broken: list[str], console: Console, changes: Sequence[Change] = ()) -> None:
-    """Print the report; in a pipe it has no colours and is as wide as it needs to be.
+    """Print the report; outside of a terminal it has no colours, and long lines are not wrapped.
 
     Args:
-        broken: what the thresholds that don't hold say.
-        changes: since another run.
+        summary: The summary of the run.
+        broken: The broken thresholds, in words.
+        console: Where to print.
+        changes: Changes since an earlier run (--compare).
     """
     _summary(summary, console)
     _times(summary, console)
@@ -30,13 +32,13 @@ def show(summary: Summary, broken: list[str], console: Console, changes: Sequenc
     console.print("\n🔄 [bold]REPLICA DISTRIBUTION[/]")
     console.print(_replicas(summary))
     console.print(
-        f"   evenness {summary.evenness.index:.3f} (Jain's index: 1 is even; chance alone stays above "
+        f"   evenness {summary.evenness.index:.3f} (Jain's index: 1 is perfectly even; a fair balancer stays above "
         f"{summary.evenness.tolerance:.3f})",
         highlight=False,
         soft_wrap=True,
     )
     if changes:
-        console.print("\n⚖️  [bold]COMPARED[/]")
+        console.print("\n⚖️  [bold]COMPARISON WITH THE EARLIER RUN[/]")
         console.print(_changes(changes))
     _verdict(summary, broken, console)
 
@@ -59,12 +61,12 @@ def _summary(summary: Summary, console: Console) -> None:
     rate = summary.succeeded / summary.requests if summary.requests else 0
     console.print("\n📊 [bold]SUMMARY[/]")
     offered = f" ({summary.begun:,.1f}/s begun of {summary.offered:,.1f}/s offered)" if summary.offered else ""
-    connecting = f", made in {_ms(summary.connecting.p50)} (p50)" if summary.connections else ""
+    connecting = f", {_ms(summary.connecting.p50)} to connect (p50)" if summary.connections else ""
     for name, value in (
         ("requests", f"{summary.requests:,}"),
         ("successful", f"{summary.succeeded:,} ({rate:.1%})"),
         ("duration", f"{summary.seconds:.2f} s"),
-        ("throughput", f"{summary.throughput:,.1f} successful/s{offered}"),
+        ("throughput", f"{summary.throughput:,.1f} successful requests/s{offered}"),
         ("connections", f"{summary.connections:,}{connecting}"),
     ):
         console.print(f"   {name:<14}{value}", highlight=False)
@@ -134,16 +136,17 @@ def _replicas(summary: Summary) -> Table:
 def _verdict(summary: Summary, broken: list[str], console: Console) -> None:
     console.print("\n🏁 [bold]VERDICT[/]")
     if summary.generator.limit:
-        console.print(f"   [yellow]! The generator: {summary.generator.limit}.[/]", highlight=False, soft_wrap=True)
+        words = f"The load generator may limit the result: {summary.generator.limit}."
+        console.print(f"   [yellow]! {words}[/]", highlight=False, soft_wrap=True)
     for problem in broken:
         console.print(f"   [red]✗ {escape(problem)}[/]", highlight=False, soft_wrap=True)
     if summary.problems or broken:
-        reasons = summary.problems or ["a threshold is broken" if len(broken) == 1 else "thresholds are broken"]
+        reasons = summary.problems or ["a threshold broke" if len(broken) == 1 else f"{len(broken)} thresholds broke"]
         console.print(f"   [bold red]✗ FAILED[/]: {'; '.join(reasons)}.", soft_wrap=True, highlight=False)
     else:
         console.print(
-            f"   [bold green]✓ PASSED[/]: every call succeeded; replicas that took part: {len(summary.replicas)}, "
-            f"expected: {summary.expected_replicas}.",
+            f"   [bold green]✓ PASSED[/]: every request succeeded; replicas that took part: {len(summary.replicas)} "
+            f"(expected: {summary.expected_replicas}).",
             soft_wrap=True,
             highlight=False,
         )
