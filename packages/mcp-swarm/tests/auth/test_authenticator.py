@@ -83,7 +83,7 @@ def test_the_page_keeps_the_catalogue_to_itself(secured: Server) -> None:
     """It says how to connect, and with a token."""
     page = httpx.get(secured.url).text
     assert "Bearer &lt;token&gt;" in page
-    assert "Callers need a bearer token" in page
+    assert "You need a bearer token." in page
     for hidden in ("echo", "summarize", "template://about", TOKEN):
         assert hidden not in page
 
