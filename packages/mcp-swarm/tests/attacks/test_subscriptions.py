@@ -108,7 +108,7 @@ def test_the_bound_of_connections_holds(attack: Attack) -> None:
 
 
 def test_a_subscription_is_small(attack: Attack) -> None:
-    """A replica refuses a subscription that needs more than 64 KB of memory."""
+    """A replica refuses a subscription with a message of more than 64 KB."""
     replica = attack()
     uris = [f"x://{number}" for number in range(10_000)]
     with replica.connect() as connection:

@@ -1,4 +1,4 @@
-"""The audit log can not be written: calls are dropped and counted, or refused, until writing works again."""
+"""The audit log cannot be written: calls are dropped and counted, or refused, until writing works again."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class TestDrop:
     """AUDIT_ON_FAILURE=drop: calls continue."""
 
     def test_those_that_fit_are_kept_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
-        """The log keeps as many entries as fit, counts the others, and writes all of this when the disk is free."""
+        """The log keeps entries up to its limit, counts the others, and writes both facts when the disk is free."""
         for number in range(MOST_LINES + 250):
             dropping.note(a_call(request_id=str(number)))
         until(lambda: failing(dropping) and not dropping._noted, "the first write fails")

@@ -70,7 +70,7 @@ def test_the_outcome_is_a_word(status: int, failed: bool, word: str) -> None:
 def test_text_from_a_caller_stays_within_its_field(
     request_id: str, caller: str, method: str, name: str, arguments: dict[str, str]
 ) -> None:
-    """Text from a caller can not change the other fields of an entry.
+    """Text from a caller cannot change the other fields of an entry.
 
     The entry stays one printable line that fits into a pipe in one piece.
     """
@@ -124,7 +124,7 @@ class TestKeyed:
         assert line["arguments_hmac_sha256"] != hashlib.sha256(b'{"year":1980}').hexdigest()
 
     def test_a_caller_can_not_have_a_line_signed(self) -> None:
-        """A caller can not get a valid hash for a forged entry by sending its bytes as arguments."""
+        """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
         digests = Digests(KEY)
         forged = b'{"audit":1,"time":"","caller":"nobody","replica":"r1","run":"run1","seq":0,"prev":""'
         signed = digests.arguments(forged)

@@ -81,7 +81,7 @@ def test_wrong_settings_are_refused(path: Path, wrong: dict[str, object]) -> Non
 
 @pytest.mark.parametrize("target", ["", "missing/audit.jsonl"])
 def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: str) -> None:
-    """A file that can not be opened stops the start; the error has the path and the reason.
+    """A file that cannot be opened stops the start; the error has the path and the reason.
 
     The two cases are a folder and a missing folder.
     """
@@ -97,7 +97,7 @@ def test_nobody_else_may_read_the_file(log: AuditLog, path: Path) -> None:
 
 
 def test_a_call_that_can_not_be_written_is_counted(log: AuditLog, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The log counts a call that it can not write, and writes the other calls."""
+    """The log counts a call that it cannot write, and writes the other calls."""
     log.note(a_call(time=float("inf")))
     log.note(a_call(request_id="next"))
     log.stop()

@@ -109,7 +109,7 @@ def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataOb
 
 @given(_calls, st.data())
 def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataObject) -> None:
-    """With a key, a person without it can not compute valid hashes; the first changed line shows."""
+    """With a key, a person without it cannot compute valid hashes; the first changed line shows."""
     lines = chained(calls, KEY)
     number = data.draw(st.integers(1, len(calls)))
     lines[number] = lines[number].replace(b'"outcome":"ok"', b'"outcome":"failed"')

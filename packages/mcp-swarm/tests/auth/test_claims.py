@@ -51,7 +51,7 @@ def test_a_token_of_nobody_is_refused(issuer: Issuer, check: Check, sub: dict[st
 
 
 def test_a_subject_and_a_client_of_one_name_are_two_callers(issuer: Issuer, check: Check) -> None:
-    """A subject and a client of the same name are two callers, who share neither rate limits nor jobs."""
+    """A subject and a client of the same name are two callers with separate rate limits and jobs."""
     subject, client = check(issuer.token(sub="x")), check(issuer.token(sub=None, client_id="x"))
     assert subject is not None
     assert client is not None

@@ -58,7 +58,7 @@ def test_keys_and_the_token_open(secured: Server) -> None:
 
 
 def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
-    """A replica notices a changed key file within two seconds and logs it; a bad file changes nothing."""
+    """A replica reads a changed key file within about a second and logs the change; a bad file changes nothing."""
     replace(file, line("a", A) + line("b", B))
     until(lambda: status(secured.url, B) == 200, "the new key is good", 2)
     assert status(secured.url, A) == 200
@@ -112,7 +112,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
     """A rotation of keys loses no request of three replicas under load.
 
     The key file first has the old and the new key, and then the new one alone. No call with a key of the file fails.
-    All replicas refuse the old key within five seconds after its removal.
+    The replicas refuse the old key about a second after its removal.
     """
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "LOG_LEVEL": "WARNING"}
     replicas = Server(tmp_path / "log", "--replicas", "3", **settings)

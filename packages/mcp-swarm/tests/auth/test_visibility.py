@@ -100,7 +100,7 @@ def test_what_it_may_use_works(secured: Server) -> None:
 
 
 def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
-    """A hidden job can not be called as a tool, with `submit_job` or over REST, and no error names it."""
+    """A hidden job cannot be called as a tool, with `submit_job` or over REST, and no error names it."""
     submitted = asked(secured, "jobs", "tools/call", name="submit_job", arguments={"job": "generate_report"})
     told = submitted["result"]["content"][0]["text"]
     assert told == "There is no job named 'generate_report'; there are: export_data."

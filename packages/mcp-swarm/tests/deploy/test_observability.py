@@ -84,7 +84,7 @@ def test_both_are_bounded_and_stay_with_their_volumes() -> None:
 def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
     """Each config's file exists, and its name contains a number made from the content.
 
-    A config can not be changed, so `make deploy` makes this number from all files.
+    A config cannot be changed, so `make deploy` makes this number from all files.
     """
     stack = read(overlay)
     for config in stack["configs"].values():

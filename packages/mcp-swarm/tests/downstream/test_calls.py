@@ -83,7 +83,7 @@ def test_failed_calls(
 
 
 def test_unreachable_hosts(client: Client) -> None:
-    """A call fails as unreachable if the host refuses the connection or its name can not be resolved."""
+    """A call fails as unreachable if the host refuses the connection or its name cannot be resolved."""
 
     async def call(downstream: Downstream) -> None:
         for name in (f"127.0.0.1:{free_port()}", "nobody.invalid", f"{'a' * 70}.invalid"):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_folders_are_listed_without_links(files: ModuleType) -> None:
-    """The list of a folder leaves out links, special files, and names that JSON can not contain."""
+    """The list of a folder leaves out links, special files, and names that JSON cannot contain."""
     everything = [".hidden", "a.txt", "back\\slash", "binary", "docs/", "long.txt"]
     for folder in (".", "", ".//"):
         assert files.list_directory(folder).model_dump() == {"found": everything, "complete": True}

@@ -104,7 +104,7 @@ def test_a_path_that_is_too_long(gateway: Gateway) -> None:
 
 
 def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the host of an API that can not be reached."""
+    """The error names the host of an API that cannot be reached."""
     nowhere = f"127.0.0.1:{free_port()}"
     monkeypatch.setattr(gateway.upstream, "host", nowhere)
     monkeypatch.setitem(gateway.module._APIS.known, gateway.base, Api(gateway.base, ""))

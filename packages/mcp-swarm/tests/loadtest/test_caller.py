@@ -155,7 +155,7 @@ def test_an_event_stream_is_read_to_its_end() -> None:
 
 
 def test_coordinated_omission_is_shown_and_defeated() -> None:
-    """With a schedule, one stall of the server shows as many slow requests.
+    """With a schedule, a stall of the server shows in all requests that were due.
 
     The server stops for two seconds, once, under 100 requests/s. A single caller without a schedule would wait, and
     would count only one slow request. In these two seconds, two hundred requests were due. Their users would have

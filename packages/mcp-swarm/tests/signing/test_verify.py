@@ -206,7 +206,7 @@ def test_components_that_make_no_sense(components: list[tuple[str, str]]) -> Non
 
 
 def test_a_body_that_was_added_or_taken_away() -> None:
-    """A body can not be added to a request or removed from it.
+    """A body cannot be added to a request or removed from it.
 
     A signature without a digest is valid only for a request without a body.
     """
@@ -220,7 +220,7 @@ def test_a_body_that_was_added_or_taken_away() -> None:
 
 
 def test_a_host_can_not_move_the_path() -> None:
-    """A changed Host header can not change the signed path.
+    """A changed Host header cannot change the signed path.
 
     Together with the path, such a host would give another URL.
     """
@@ -290,7 +290,7 @@ def test_one_signature() -> None:
 def test_half_a_signature(name: str) -> None:
     """Half a signature is refused with the name of the missing header.
 
-    It counts as signed, so that it can not pass as an unsigned request.
+    It counts as signed, so that it cannot pass as an unsigned request.
     """
     half = CALL.signed().but(name, None)
     assert refusal(half) == f"A signed request needs the header {name}."

@@ -38,7 +38,7 @@ class Stack:
         shared = "PORT" not in settings
         self.url = os.environ.get("SWARM_URL", "") if shared else ""
         self.url = self.url or f"http://127.0.0.1:{self.port}"
-        # Nodes of the tests can not pull images.
+        # Nodes of the tests cannot pull images.
         services = {"REDIS_IMAGE": f"{IMAGE}:services", "EDGE_IMAGE": f"{IMAGE}:services"}
         self.settings = {"PORT": self.port, "MCP_COMPONENTS": "tests.sample,timed", **services, **settings}
 

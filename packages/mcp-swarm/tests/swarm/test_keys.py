@@ -1,4 +1,4 @@
-"""API keys in Docker secrets, which can not be changed: two updates replace an old key by a new one."""
+"""API keys in Docker secrets, which cannot be changed: two updates replace an old key by a new one."""
 
 import secrets
 import uuid

@@ -143,7 +143,7 @@ print(json.dumps({
 def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
     """The image has only packages of the lock file, and no leftovers.
 
-    The server can not change any of its own files, and no file is privileged.
+    The server cannot change any of its own files, and no file is privileged.
     """
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
     locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)

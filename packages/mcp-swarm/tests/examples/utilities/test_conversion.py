@@ -249,7 +249,7 @@ def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
     ],
 )
 def test_data_that_a_format_can_not_represent(target: Any, document: str, why: str) -> None:
-    """Data that the target format can not represent get an error."""
+    """Data that the target format cannot represent get an error."""
     with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
         convert_format(document, "json", target)
     assert why in str(error.value)
