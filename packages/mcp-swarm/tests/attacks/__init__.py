@@ -1,1 +1,1 @@
-"""Attacks on a real replica with the memory of `stack.yml`, beside a client that behaves."""
+"""Attacks on a real replica with the memory limit of `stack.yml`, while a well-behaved client makes calls."""

@@ -1,11 +1,12 @@
-"""`python -m tests.attacks.attacker PORT SEED SECONDS`: attack a replica of this machine at random, then tell how.
+"""`python -m tests.attacks.attacker PORT SEED SECONDS`: attack a replica on this machine at random and report.
 
-At most 150 rounds run at once. Each opens a connection, behaves in one of the ways of `ways`, and ends the connection,
-in an orderly way or with a reset. The name of a round decides everything that it sends:
-`python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats a round and shows its replies.
+At most 150 rounds run at the same time. Each round opens a connection and behaves in one of the ways that `ways` lists.
+Then it ends the connection, either in order or with a reset. The name of a round determines everything that the round
+sends: `python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats a round and shows its replies.
 
-The attacker has two limits. Otherwise the server would be right to refuse the good client, too. It has few requests in
-flight and sends few large ones at once, and it uses about half of a processor core at most.
+The attacker limits itself in two ways. Without these limits, the server could rightly refuse the good client, too. The
+attacker has few requests in flight and sends few large requests at the same time. It uses at most about half of a
+processor core.
 """
 
 import asyncio
@@ -29,43 +30,49 @@ from tests.attacks.wire import echo, http, listen, stateless
 
 CONNECTIONS = 150
 MOST_SHARE = 0.4
-"""Share of a processor core."""
+"""Maximum share of a processor core."""
 
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 _INTERNAL = b'"code":-32603'
 _RESET = struct.pack("ii", 1, 0)
 _BIND_ADDRESS_NO_PORT = 24
-"""IP_BIND_ADDRESS_NO_PORT of ip(7), for which Python has no name: the port is chosen when the socket connects."""
+"""IP_BIND_ADDRESS_NO_PORT of ip(7): the kernel chooses the port when the socket connects.
+
+Python has no name for this option.
+"""
 _ADDRESS = "127.0.0.2"
-"""Not the good client's. Hundreds of thousands of connections use up the ports of an address, and then the kernel drops
-the first packets of new connections from there."""
+"""An address that the good client does not use.
+
+Hundreds of thousands of connections use up the ports of an address. Then the kernel drops the first packets of new
+connections from that address.
+"""
 _LONGEST_ROUND = 15
 _BODY_BYTES = 4 * 1024 * 1024
 
 
 @dataclass
-class Told:
-    """What the attacker has done, and what came back."""
+class Report:
+    """A report of the attacker's rounds and of the replies."""
 
     rounds: Counter[str] = field(default_factory=Counter)
-    """By way."""
+    """Number of rounds for each way."""
     statuses: Counter[str] = field(default_factory=Counter)
     internal: int = 0
-    """JSON-RPC errors -32603."""
+    """Number of JSON-RPC errors -32603."""
     faults: list[str] = field(default_factory=list)
-    """Replies that tell of a fault of the server, each with its round and what was sent."""
+    """Replies that show a fault of the server, each with its round and the data that was sent."""
     open: int = 0
-    """Most connections at once."""
+    """Maximum number of connections open at the same time."""
     share: float = 0
-    """Of a processor core."""
+    """Share of a processor core that the attacker used."""
 
 
 class Connection:
-    """A connection that is used in one round."""
+    """A connection of one round."""
 
-    def __init__(self, port: int, name: str, told: Told, *, shows: bool) -> None:
+    def __init__(self, port: int, name: str, report: Report, *, shows: bool) -> None:
         self.name = name
-        self._told = told
+        self._report = report
         self._port = port
         self._shows = shows
         self._loop = asyncio.get_running_loop()
@@ -74,10 +81,10 @@ class Connection:
         self._socket = socket.socket()
 
     async def open(self, room: int = 0) -> None:
-        """Connect; anew, if it was done before.
+        """Connect, or close the connection and connect again.
 
         Args:
-            room: bytes of replies that are taken while nobody reads; 0 for the usual.
+            room: bytes of replies that the kernel accepts while nobody reads; 0 for the default.
         """
         self._socket.close()
         self._socket = socket.socket()
@@ -90,23 +97,24 @@ class Connection:
         await self._loop.sock_connect(self._socket, ("127.0.0.1", self._port))
 
     async def send(self, data: bytes) -> None:
-        """Send bytes, as quickly as they are taken."""
+        """Send bytes as quickly as the replica accepts them."""
         self._sent = data[:200]
         await self._loop.sock_sendall(self._socket, data)
 
     async def trickle(self, data: bytes, pause: float) -> None:
-        """Send bytes one by one."""
+        """Send bytes one by one, with a pause in seconds after each."""
         self._sent = data[:200]
         for place in range(len(data)):
             await self._loop.sock_sendall(self._socket, data[place : place + 1])
             await asyncio.sleep(pause)
 
     async def read(self, seconds: float, size: int = 262_144, pause: float = 0) -> None:
-        """Read until nothing has come for a while, or the replica has ended the connection.
+        """Read until nothing has come for `seconds`, or until the replica has ended the connection.
 
         Args:
-            size: bytes at a time.
-            pause: seconds between these.
+            seconds: maximum time to wait for more bytes.
+            size: maximum number of bytes in one read.
+            pause: seconds between two reads.
         """
         with contextlib.suppress(TimeoutError):
             while data := await asyncio.wait_for(self._loop.sock_recv(self._socket, size), seconds):
@@ -114,43 +122,43 @@ class Connection:
                 await asyncio.sleep(pause)
 
     async def read_some(self, seconds: float) -> None:
-        """Read what comes first, if that is soon."""
+        """Read the first bytes of a reply if they come within `seconds`."""
         with contextlib.suppress(TimeoutError):
             self._look(await asyncio.wait_for(self._loop.sock_recv(self._socket, 262_144), seconds))
 
     def end_sending(self) -> None:
-        """Send no more."""
+        """Close the sending side of the connection."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def end(self, *, reset: bool) -> None:
-        """Close the connection."""
+        """Close the connection, with a TCP reset if `reset` is true."""
         if reset and self._socket.fileno() >= 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._socket.close()
 
     def _look(self, data: bytes) -> None:
-        """Count the replies that begin in what has come."""
+        """Count the replies that begin in the received bytes."""
         if self._shows:
             print(data[:500])
         seen = self._tail + data
         end = 0
         for found in _STATUS.finditer(seen):
             end = found.end()
-            self._told.statuses[found[1].decode()] += 1
+            self._report.statuses[found[1].decode()] += 1
             if found[1] >= b"500" and found[1] != b"503":
                 self._blame(seen[found.start() :])
         if (place := data.find(_INTERNAL)) >= 0:
-            self._told.internal += data.count(_INTERNAL)
+            self._report.internal += data.count(_INTERNAL)
             self._blame(data[max(0, place - 100) :])
         self._tail = seen[max(end, len(seen) - len("HTTP/1.1 200")) :]
 
     def _blame(self, reply: bytes) -> None:
-        if len(self._told.faults) < 20:
-            self._told.faults.append(f"{self.name}: {reply[:400]!r} to {self._sent!r}")
+        if len(self._report.faults) < 20:
+            self._report.faults.append(f"{self.name}: {reply[:400]!r} to {self._sent!r}")
 
 
 async def behave(connection: Connection, dice: Random) -> None:
-    """Ask as any client, a few times on one connection."""
+    """Send a few requests on one connection, as any client does."""
     await connection.open()
     for _ in range(dice.randint(1, 12)):
         await connection.send(ordinary(dice))
@@ -159,14 +167,14 @@ async def behave(connection: Connection, dice: Random) -> None:
 
 
 async def read_slowly(connection: Connection, dice: Random) -> None:
-    """Take a few bytes a second of a reply."""
+    """Read a reply slowly, in small parts with pauses."""
     await connection.open(2048)
     await connection.send(_large_reply(dice))
     await connection.read(4, dice.choice([1, 10, 1000, 60_000]), dice.choice([0.05, 0.3, 1]))
 
 
 async def read_nothing(connection: Connection, dice: Random) -> None:
-    """Ask for megabytes, again and again, and read none of them."""
+    """Ask for megabytes many times and read none of them."""
     await connection.open(dice.choice([2048, 0]))
     async with asyncio.timeout(dice.uniform(0.1, 8)):
         for _ in range(dice.randint(1, 30)):
@@ -175,18 +183,18 @@ async def read_nothing(connection: Connection, dice: Random) -> None:
 
 
 async def send_slowly(connection: Connection, dice: Random) -> None:
-    """Send a request byte by byte; stop at some place."""
+    """Send a request byte by byte, and stop before its end in some cases."""
     await connection.open()
     data = odd(dice) if dice.random() < 0.3 else ordinary(dice)
     head = data.find(b"\r\n\r\n") + 4
-    begin = dice.choice([0, 0, head, dice.randrange(len(data))])  # a body is what comes slowly then
+    begin = dice.choice([0, 0, head, dice.randrange(len(data))])  # beyond the head, only the body comes slowly
     await connection.send(data[:begin])
     await connection.trickle(data[begin:][: dice.choice([1, 20, 200, 1000])], dice.choice([0.001, 0.02, 0.2]))
     await connection.read(dice.choice([0.1, 5]))
 
 
 async def send_a_part(connection: Connection, dice: Random) -> None:
-    """Send some of a body, and wait for what comes of it."""
+    """Send a part of a body, and wait for a reply."""
     await connection.open()
     data = http("POST", "/mcp", Content_Type="application/json", Content_Length=str(dice.randrange(2, 100_000)))
     await connection.send(data + b"{" + b" " * dice.choice([0, 1, 1000, 60_000]))
@@ -207,7 +215,7 @@ async def pipeline_and_read_nothing(connection: Connection, dice: Random) -> Non
 
 
 async def send_much(connection: Connection, dice: Random) -> None:
-    """Send a large body; in some cases go before it is answered."""
+    """Send a large body; in some cases leave before the reply."""
     await connection.open()
     await connection.send(large(dice, _BODY_BYTES + 1000))
     if dice.random() < 0.8:
@@ -215,7 +223,7 @@ async def send_much(connection: Connection, dice: Random) -> None:
 
 
 async def be_odd(connection: Connection, dice: Random) -> None:
-    """Send what is no valid HTTP, or almost; then, in some cases, go on as if it were."""
+    """Send invalid or nearly invalid HTTP, and then continue with an ordinary request."""
     await connection.open()
     for _ in range(dice.choice([1, 1, 3])):
         await connection.send(odd(dice))
@@ -225,7 +233,7 @@ async def be_odd(connection: Connection, dice: Random) -> None:
 
 
 async def insist(connection: Connection, dice: Random) -> None:
-    """Send one thing on many connections, one after the other."""
+    """Send the same data on many connections, one after the other."""
     data = dice.choice([ordinary(dice), odd(dice), odd(dice), echo("x" * 100_000)])
     data += b"x" * dice.choice([0, 60_000, 200_000])
     data = data[: dice.choice([len(data), dice.randint(1, len(data))])]
@@ -260,7 +268,7 @@ async def subscribe(connection: Connection, dice: Random) -> None:
 
 
 async def end_sending_first(connection: Connection, dice: Random) -> None:
-    """Ask, say that there is no more to come, and read."""
+    """Send requests, close the sending side, and read the replies."""
     await connection.open()
     await connection.send(b"".join(ordinary(dice) for _ in range(dice.randint(1, 5))))
     connection.end_sending()
@@ -268,7 +276,7 @@ async def end_sending_first(connection: Connection, dice: Random) -> None:
 
 
 async def say_nothing(connection: Connection, dice: Random) -> None:
-    """Be there."""
+    """Stay connected and send one request or nothing."""
     await connection.open()
     if dice.random() < 0.5:
         await connection.send(ordinary(dice))
@@ -280,8 +288,8 @@ class Way:
     """A way to behave.
 
     Attributes:
-        weight: how often, beside the others.
-        most: how many connections may do so at once.
+        weight: relative frequency of this way.
+        most: maximum number of connections that behave in this way at the same time.
     """
 
     act: Callable[[Connection, Random], Coroutine[Any, Any, None]]
@@ -291,7 +299,7 @@ class Way:
 
 
 def ways() -> list[Way]:
-    """All of them."""
+    """Return all ways to behave."""
     return [
         Way(behave, 20, 40),
         Way(read_slowly, 8, 12),
@@ -310,38 +318,38 @@ def ways() -> list[Way]:
     ]
 
 
-async def attack(port: int, seed: str, seconds: float) -> Told:
-    """Attack for a while."""
-    told, choice, begun = Told(), ways(), time.monotonic()
+async def attack(port: int, seed: str, seconds: float) -> Report:
+    """Attack for `seconds` and return the report."""
+    report, choice, begun = Report(), ways(), time.monotonic()
     attackers = [
-        asyncio.create_task(_attack_again_and_again(port, f"{seed}/{number}", told, choice))
+        asyncio.create_task(_attack_again_and_again(port, f"{seed}/{number}", report, choice))
         for number in range(CONNECTIONS)
     ]
     await asyncio.wait(attackers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
-    told.share = time.process_time() / (time.monotonic() - begun)
+    report.share = time.process_time() / (time.monotonic() - begun)
     for each in attackers:
         each.cancel()
     ends = await asyncio.gather(*attackers, return_exceptions=True)
     assert not [end for end in ends if not isinstance(end, asyncio.CancelledError)]
-    return told
+    return report
 
 
-async def act(port: int, name: str, told: Told, way: Way, *, shows: bool = False) -> None:
-    """One round."""
+async def act(port: int, name: str, report: Report, way: Way, *, shows: bool = False) -> None:
+    """Run one round."""
     name = f"{name}/{way.act.__name__}"
     dice = Random(name)  # noqa: S311  # nothing is secret here
-    told.rounds[way.act.__name__] += 1
-    connection = Connection(port, name, told, shows=shows)
+    report.rounds[way.act.__name__] += 1
+    connection = Connection(port, name, report, shows=shows)
     try:
         async with asyncio.timeout(_LONGEST_ROUND):
             await way.act(connection, dice)
-    except (OSError, TimeoutError):  # a replica may hang up, too
-        told.rounds["cut"] += 1
+    except (OSError, TimeoutError):  # the replica may hang up, too
+        report.rounds["cut"] += 1
     finally:
         connection.end(reset=dice.random() < 0.4)
 
 
-async def _attack_again_and_again(port: int, name: str, told: Told, choice: list[Way]) -> None:
+async def _attack_again_and_again(port: int, name: str, report: Report, choice: list[Way]) -> None:
     dice, begun = Random(name), time.monotonic()  # noqa: S311
     for number in itertools.count():
         busy = time.process_time() > MOST_SHARE * (time.monotonic() - begun) + 1
@@ -349,9 +357,9 @@ async def _attack_again_and_again(port: int, name: str, told: Told, choice: list
         free = [way for way in choice if way.running < way.most]
         way = dice.choices(free, [way.weight for way in free])[0]
         way.running += 1
-        told.open = max(told.open, sum(each.running for each in choice))
+        report.open = max(report.open, sum(each.running for each in choice))
         try:
-            await act(port, f"{name}/{number}", told, way)
+            await act(port, f"{name}/{number}", report, way)
         finally:
             way.running -= 1
 
@@ -378,16 +386,16 @@ def _large_reply(dice: Random) -> bytes:
 
 
 def main() -> None:
-    """Attack; print what was done and what came back as JSON."""
+    """Attack, and print the report as JSON."""
     port = int(sys.argv[1])
-    told = Told()
+    report = Report()
     if sys.argv[2] == "--round":
         name, _, asked = sys.argv[3].rpartition("/")
         (way,) = (way for way in ways() if way.act.__name__ == asked)
-        asyncio.run(act(port, name, told, way, shows=True))
+        asyncio.run(act(port, name, report, way, shows=True))
     else:
-        told = asyncio.run(attack(port, sys.argv[2], float(sys.argv[3])))
-    print(json.dumps(vars(told)))
+        report = asyncio.run(attack(port, sys.argv[2], float(sys.argv[3])))
+    print(json.dumps(vars(report)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A replica that is attacked."""
+"""A fixture that starts a replica for attacks."""
 
 import contextlib
 import json
@@ -16,60 +16,62 @@ import pytest
 from conftest import ROOT, Server, StartServer
 
 MEMORY = 512 * 1024 * 1024
-"""Bytes that `stack.yml` gives a replica."""
+"""Memory limit in bytes that `stack.yml` gives a replica."""
 
 
 @dataclass
 class Good:
-    """What the client that behaves has seen."""
+    """The results of the well-behaved client."""
 
     calls: int = 0
     longest: float = 0.0
-    """Seconds."""
+    """Duration of the longest call, in seconds."""
     failures: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Attacked:
-    """A replica that may use as much memory as in a deployment."""
+    """A replica with the same memory limit as in a deployment."""
 
     server: Server
     good: Good = field(default_factory=Good)
 
     @property
     def rss(self) -> float:
-        """MB of resident memory now."""
+        """Resident memory, in MB."""
         return self._status("VmRSS")
 
     @property
     def peak(self) -> float:
-        """MB of resident memory at most, since `forget_peak`."""
+        """Maximum of the resident memory since `forget_peak`, in MB."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Begin anew with the peak (proc(5), clear_refs)."""
+        """Reset the peak (proc(5), clear_refs)."""
         Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
 
     @property
     def connections(self) -> int:
-        """Open connections of the replica."""
+        """Number of open connections of the replica."""
         return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 ", _tcp()))
 
     @property
     def unread(self) -> int:
-        """Connections of which the replica hasn't read all that has come (proc_net_tcp(5), rx_queue)."""
+        """Number of connections with received bytes that the replica has not read (proc_net_tcp(5), rx_queue)."""
         return len(re.findall(rf"\n *\d+: 0100007F:{self.server.port:04X} \S+ 01 \w+:(?!00000000)", _tcp()))
 
     def connect(self) -> socket.socket:
-        """A new connection."""
+        """Return a new connection to the replica."""
         return socket.create_connection(("127.0.0.1", self.server.port), 30)
 
     @contextlib.contextmanager
     def beside_good_client(self, longest: float = 1.0) -> Iterator[Good]:
-        """Attack beside a client that behaves; fails if one of its calls did or was late, or memory was too much.
+        """Run a well-behaved client during an attack and check its results and the replica's memory.
+
+        The check fails if a call of this client failed or took too long, or if the replica used too much memory.
 
         Args:
-            longest: seconds that a call may take.
+            longest: maximum duration of a call, in seconds.
         """
         before = self.rss
         self.forget_peak()
@@ -77,7 +79,7 @@ class Attacked:
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
             try:
                 assert client.stdout
-                client.stdout.readline()  # its first call is over
+                client.stdout.readline()  # the client has finished its first call
                 yield self.good
             finally:
                 said, _ = client.communicate("\n", timeout=90)
@@ -108,9 +110,10 @@ Attack = Callable[..., Attacked]
 
 @pytest.fixture
 def attack(start_server: StartServer) -> Attack:
-    """Start a replica to attack; arguments are its settings.
+    """Start a replica to attack; the keyword arguments are its settings.
 
-    Its memory is bounded by RLIMIT_DATA, which counts what a process has allocated: a little more than is resident.
+    RLIMIT_DATA limits the replica's memory. It counts the memory that a process has allocated, which is a little more
+    than the resident memory.
     """
 
     def start(**settings: str) -> Attacked:

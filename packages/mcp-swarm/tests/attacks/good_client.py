@@ -1,10 +1,10 @@
-"""`python -m tests.attacks.good_client HOST PORT`: call `echo` again and again until stdin ends, then tell how it went.
+"""`python -m tests.attacks.good_client HOST PORT`: call `echo` repeatedly until stdin ends, then report.
 
-It prints a line when its first call is over.
+The client prints a line after its first call.
 
-A process of its own, so that it measures the replica and not the attacker beside it. Every fifth call is on a new
-connection. A call on a kept connection that the replica has closed meanwhile is sent again, as HTTP clients do
-(RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
+It runs in its own process, so that it measures the replica and not the attacker. Every fifth call uses a new
+connection. If the replica has closed a kept connection, the client sends the call again, as HTTP clients do (RFC 9110,
+section 9.2.2, RFC 9112, section 9.3.1).
 """
 
 import http.client
@@ -22,7 +22,7 @@ _PAUSE = 0.02
 
 
 def main() -> None:
-    """Call until stdin ends; print the figures as JSON."""
+    """Make calls until stdin ends; then print the figures as JSON."""
     host, port = sys.argv[1], int(sys.argv[2])
     connection: http.client.HTTPConnection | None = None
     figures = {"calls": 0, "longest": 0.0}
@@ -59,7 +59,7 @@ def _call(connection: http.client.HTTPConnection, number: int) -> None:
     connection.request("POST", "/mcp", body, HEADERS)
     reply = connection.getresponse()
     text = reply.read()
-    text = text.partition(b"data: ")[2] or text  # an event stream, with JSON_RESPONSE=false
+    text = text.partition(b"data: ")[2] or text  # the reply is an event stream if JSON_RESPONSE=false
     if reply.status != 200 or json.loads(text)["result"]["content"][0]["text"] != message:
         raise AssertionError(f"{reply.status} {text[:200]!r}")
 

@@ -1,4 +1,4 @@
-"""Requests as a client sends them, chosen at random, and bodies that are large or odd."""
+"""Random requests as a client sends them, and requests with large or odd bodies."""
 
 import json
 from random import Random
@@ -21,12 +21,12 @@ _LETTERS = 'abcdefghijklmnopqrstuvwxyz_/:.- äß漢👋"\\\n\x7f'
 
 
 def word(dice: Random, most: int = 30) -> str:
-    """A name."""
+    """Return a random name."""
     return "".join(dice.choices(_LETTERS, k=dice.randint(1, most)))
 
 
 def ordinary(dice: Random) -> bytes:
-    """A request that is answered soon."""
+    """Return a random request that gets its reply soon."""
     chosen = dice.randrange(20)
     if chosen == 0:
         return http(
@@ -75,9 +75,10 @@ def _of_jobs(dice: Random) -> bytes:
 
 
 def large(dice: Random, most: int) -> bytes:
-    """A request whose body is large; what it holds, and where, is chosen at random."""
+    """Return a request with a large body of random content in a random place."""
     place = dice.choice(_PLACES)
-    # Written ten times it is a reply of 40 MB, which takes a third of a second of the replica's.
+    # With `repeat`, the reply contains the value ten times. A reply of 40 MB would take the replica a third of a
+    # second.
     size = int(4000 * 1.01 ** dice.randrange(700)) // (5 if b"repeat" in place else 1)
     value = _value(dice, min(most, size))
     body = place.replace(b"$", value)
@@ -113,7 +114,7 @@ _PLACES = [
 
 
 def _value(dice: Random, size: int) -> bytes:
-    """JSON of about so many bytes; in some cases what almost is."""
+    """Return JSON of about `size` bytes; in some cases the JSON is invalid."""
     filled = _FILLINGS[dice.randrange(len(_FILLINGS))]
     if filled is None:
         return b"{%b}" % b",".join(b'"k%d":%d' % (number, number) for number in range(min(size // 14, 150_000)))
@@ -152,4 +153,4 @@ _FILLINGS: list[_Filling | None] = [
     (b"1e", b"9", b""),
     (b"", b" ", b"1"),
 ]
-"""What begins, what comes again and again, what ends."""
+"""Beginning, repeated part, and end of a value; None stands for an object with many keys."""

@@ -1,4 +1,4 @@
-"""Requests that are no valid HTTP, that ask for what isn't served, or whose bodies come in an odd way."""
+"""Requests that are invalid HTTP, ask for something that does not exist, or send their body in an odd way."""
 
 from random import Random
 
@@ -12,22 +12,22 @@ _CHUNKED = _START + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def odd(dice: Random) -> bytes:
-    """One of these requests."""
+    """Return one of these requests at random."""
     return dice.choice(_KINDS)(dice)
 
 
 def head(dice: Random) -> bytes:
-    """A head as hardly any client sends it."""
+    """Return a request head that hardly any client sends."""
     return dice.choice(_HEADS) + b"\r\n"
 
 
 def _length(dice: Random) -> bytes:
-    """A Content-Length that is none, or isn't the body's."""
+    """Return a request with an invalid or wrong Content-Length."""
     return _START + b"".join(b"Content-Length: %b\r\n" % said for said in dice.choice(_LENGTHS)) + b"\r\n" + _BODY
 
 
 def _chunks(dice: Random) -> bytes:
-    """Chunks that are none, or many."""
+    """Return a request with invalid chunks or with very many chunks."""
     chosen = dice.randrange(4)
     if chosen == 0:
         size = dice.choice([1, 2, 7])
@@ -40,7 +40,7 @@ def _chunks(dice: Random) -> bytes:
 
 
 def _framing(dice: Random) -> bytes:
-    """Two ways at once to tell where a body ends, or one that isn't known."""
+    """Return a request with two contradictory framings, or with an unknown one."""
     lines = dice.choice(
         [
             b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
@@ -72,7 +72,7 @@ def _huge_head(dice: Random) -> bytes:
 
 
 def _other_media(dice: Random) -> bytes:
-    """A call whose headers are those of another media type, place or page."""
+    """Return a call with unusual headers, for example another media type, host or origin."""
     said = dice.choice(
         [
             {"Content-Type": "text/plain"},
@@ -102,7 +102,7 @@ def _other_media(dice: Random) -> bytes:
 
 
 def _upgrade(dice: Random) -> bytes:
-    """Another protocol."""
+    """Return a request to switch to another protocol."""
     asked = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": dice.choice(["h2c", "websocket", "x" * 500])}
     if dice.random() < 0.5:
         return http("GET", dice.choice(["/mcp", "/"]), HTTP2_Settings="AAMAAABkAARAAAAAAAIAAAAA", **asked)
@@ -110,7 +110,7 @@ def _upgrade(dice: Random) -> bytes:
 
 
 def _expect(dice: Random) -> bytes:
-    """Permission for a body, which in some cases doesn't come."""
+    """Return a request with an `Expect` header; in some cases its body never comes."""
     said = dice.choice(["100-continue", "100-CONTINUE", "200-ok"])
     request = post(_BODY, Expect=said)
     return request[: -len(_BODY)] if dice.random() < 0.5 else request
@@ -121,7 +121,7 @@ def _garbage(dice: Random) -> bytes:
 
 
 def _damaged(dice: Random) -> bytes:
-    """An ordinary request some of whose bytes are others."""
+    """Return an ordinary request in which some bytes are replaced."""
     data = bytearray(ordinary(dice))
     for _ in range(dice.randint(1, 5)):
         data[dice.randrange(len(data))] = dice.randrange(256)

@@ -1,4 +1,4 @@
-"""Arguments with many problems, and documents with many values."""
+"""Arguments with many problems, and request bodies with many values."""
 
 import json
 from typing import Any
@@ -9,19 +9,19 @@ from tests.attacks.conftest import Attack, Attacked
 from tests.attacks.wire import handshake, post, reply, stateless
 
 _UNKNOWN = {f"{number:x}": 1 for number in range(380_000)}
-"""3.7 MB as JSON, but more values than a body may hold."""
+"""An object of 3.7 MB as JSON, with more values than a body may have."""
 
 _MANY = {f"k{number}": 1 for number in range(40_000)}
 
 
 def call(tool: str, arguments: dict[str, Any]) -> list[bytes]:
-    """A call in both protocol families."""
+    """Return one call as a request of each protocol family."""
     params = {"name": tool, "arguments": arguments}
     return [handshake("tools/call", params), stateless("tools/call", params)]
 
 
 def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[bytes]:
-    """What is said to requests that come at once on connections of their own, each so many times."""
+    """Return the replies to the requests when each is sent `times` times at the same moment, on its own connections."""
     connections = [replica.connect() for _ in requests * times]
     try:
         for connection, request in zip(connections, requests * times, strict=True):
@@ -36,7 +36,10 @@ def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[by
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 @pytest.mark.parametrize("tool", ["echo", "export_data", "submit_job"])
 def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any]) -> None:
-    """A plain tool, a job's own tool, and the tool that submits any: ten are told, in a small reply."""
+    """The error for many unknown arguments is small and lists ten of them.
+
+    This holds for a plain tool, for a job's own tool, and for the tool `submit_job`.
+    """
     replica = attack()
     with replica.beside_good_client():
         given = {"job": "export_data", "arguments": arguments} if tool == "submit_job" else arguments
@@ -44,13 +47,16 @@ def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any])
     for answer in said:
         assert len(answer) < 64 * 1024
         assert answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 413 "))
-        assert answer.count(b"unknown argument") in (10, 20) or b"MAX_BODY_VALUES" in answer  # as text, and structured
+        assert answer.count(b"unknown argument") in (10, 20) or b"MAX_BODY_VALUES" in answer  # text and structured
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any]) -> None:
-    """Over plain HTTP, beside the job's name and among its parameters."""
+    """The replica refuses a job with many unknown parameters over plain HTTP with a small reply.
+
+    The unknown names stand beside the job's name or among its parameters.
+    """
     replica = attack()
     bodies: list[Any] = [{"job": "export_data", "params": arguments}, {"job": "export_data", **arguments}]
     with replica.beside_good_client():
@@ -63,7 +69,7 @@ def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any
 
 @pytest.mark.alone
 def test_wrong_values_within_one_argument(attack: Attack) -> None:
-    """The error names only the first problem of a list with so many."""
+    """The error names only the first problem of a list with 90,000 wrong values."""
     replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.lists")
     with replica.beside_good_client():
         said = answers(replica, call("total", {"numbers": ["x"] * 90_000}))
@@ -76,7 +82,7 @@ def test_wrong_values_within_one_argument(attack: Attack) -> None:
 @pytest.mark.parametrize("element", [b"[]", b"{}", b"1", b'{"a":1}', b'"x"', b'{"a":[{}]}'])
 @pytest.mark.parametrize("kind", ["request", "notification", "response"])
 def test_dense_documents(attack: Attack, element: bytes, kind: str) -> None:
-    """4 MB of values: refused before they are parsed."""
+    """The replica refuses a body of 4 MB with very many values before it parses the values."""
     dense = b"[" + b",".join([element] * (4_000_000 // (len(element) + 1))) + b"]"
     around = {
         "request": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":%b}}',
@@ -90,7 +96,7 @@ def test_dense_documents(attack: Attack, element: bytes, kind: str) -> None:
 
 
 def test_text_of_any_kind_is_read(attack: Attack) -> None:
-    """4 MB of text full of what stands between values elsewhere."""
+    """The replica accepts 4 MB of text that is full of the characters that separate JSON values."""
     replica = attack()
     for text in ("a,b:[{" * 600_000, '{"a":["b",1]}' * 150_000, '\\"\\\\' * 400_000):
         (answer, other) = answers(replica, call("echo", {"message": text}), 1)

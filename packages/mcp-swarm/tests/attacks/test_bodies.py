@@ -1,4 +1,4 @@
-"""A hundred of the largest bodies at the same time."""
+"""A hundred request bodies of the maximum size at the same time."""
 
 import contextlib
 import socket
@@ -10,9 +10,9 @@ from tests.attacks.wire import http, post, reply
 
 _BODIES = 100
 _BYTES = 4 * 1024 * 1024
-"""MAX_BODY_BYTES."""
+"""Size of a body in bytes, equal to MAX_BODY_BYTES."""
 _MOST_MB = 400
-"""What they would take all together."""
+"""Memory that all bodies would take together, in MB."""
 _SENT = b" " * _BYTES
 
 
@@ -20,7 +20,10 @@ _SENT = b" " * _BYTES
 @pytest.mark.parametrize("paths", [("/mcp",), ("/jobs",), ("/mcp", "/jobs")], ids=["mcp", "jobs", "both"])
 @pytest.mark.parametrize("endpoint", [{}, {"JSON_RESPONSE": "false"}], ids=["own", "sdk"])
 def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...], endpoint: dict[str, str]) -> None:
-    """All but the last byte of each is sent: most are refused. All routes together have one limit of memory."""
+    """Most of a hundred unfinished bodies of the maximum size are refused.
+
+    The client sends all bytes of each body except the last one. All routes share one memory limit.
+    """
     replica = attack(**endpoint)
     before = replica.rss
     with replica.beside_good_client(longest=1.0), contextlib.ExitStack() as stack:
@@ -31,20 +34,23 @@ def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...], endpoint: di
         assert statuses.count(503) >= _BODIES // 2
         assert set(statuses) <= {503, None}
         assert replica.peak - before < _MOST_MB
-    with replica.connect() as connection:  # and all of it was given back
+    with replica.connect() as connection:  # the replica has freed all of the memory
         connection.sendall(http("GET", "/readyz"))
         assert b" 200 " in reply(connection)
 
 
 def _send(connection: socket.socket, request: bytes) -> None:
-    """Send as much as the replica takes: it stops reading, or closes the connection, when it has refused a request."""
+    """Send as much as the replica accepts.
+
+    When the replica has refused a request, it stops reading or closes the connection.
+    """
     connection.settimeout(0.3)
     with contextlib.suppress(OSError):
         connection.sendall(request)
 
 
 def _status(connection: socket.socket) -> int | None:
-    """The status of a reply; None if there is none yet."""
+    """Return the status of a reply, or None if no reply has come yet."""
     connection.settimeout(0.05)
     try:
         return int(connection.recv(65536).split(b" ", 2)[1])

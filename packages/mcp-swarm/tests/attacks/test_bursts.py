@@ -1,4 +1,4 @@
-"""Hundreds of connections that are made at the same moment."""
+"""Hundreds of connections that are opened at the same moment."""
 
 import contextlib
 
@@ -13,7 +13,10 @@ _ROUNDS = 8
 
 @pytest.mark.alone
 def test_a_new_client_waits_for_few_others(attack: Attack) -> None:
-    """Each connection of a burst brings work, so that the next turn of the event loop comes late."""
+    """A new client does not wait for all connections of a burst.
+
+    Each connection of a burst brings work, so that the next turn of the event loop comes late.
+    """
     replica = attack(LOOP_STALL_SECONDS="2")
     with replica.beside_good_client(longest=0.5):
         for _ in range(_ROUNDS):

@@ -1,6 +1,6 @@
-"""Calls that fail, by the hundred thousand, leave nothing behind.
+"""Hundreds of thousands of failing calls leave nothing behind.
 
-`ENDURANCE_CALLS` is how many; the full run has 200,000.
+`ENDURANCE_CALLS` is the number of calls; the full run has 200,000.
 """
 
 import asyncio
@@ -29,22 +29,25 @@ _DEAR = "add"
 _REFUSED = "Too many calls"
 _LATE = "did not finish within 0.05 s"
 _ELSEWHERE = {"X_Forwarded_For": "192.0.2.1"}
-"""Headers of a caller who has paid one."""
+"""Headers of a caller that has already made its one call of `_DEAR`."""
 
 
 @dataclass(frozen=True)
 class Failing:
-    """A kind of call that fails."""
+    """A kind of failing call."""
 
     name: str
     written: Callable[[int], bytes]
-    """The request, from its number."""
-    told: str
-    """What stands in the reply; empty if nobody waits for it."""
+    """A function that returns the request for a number."""
+    expected: str
+    """Text that the reply contains; empty if the client does not wait for the reply."""
 
 
-def _both(name: str, method: str, params: dict[str, Any], told: str, **headers: str) -> list[Failing]:
-    """A call in both protocol families; `#` in its method or params stands for a number that is another each time."""
+def _both(name: str, method: str, params: dict[str, Any], expected: str, **headers: str) -> list[Failing]:
+    """Return a call in both protocol families.
+
+    A `#` in its method or params stands for the number of the call.
+    """
     text = json.dumps(params)
 
     def filled(number: int) -> dict[str, Any]:
@@ -57,21 +60,21 @@ def _both(name: str, method: str, params: dict[str, Any], told: str, **headers: 
     def modern(number: int) -> bytes:
         return stateless(method.replace("#", str(number)), filled(number), number, **headers)
 
-    return [Failing(f"{name}, handshake", handshake, told), Failing(f"{name}, stateless", modern, told)]
+    return [Failing(f"{name}, handshake", handshake, expected), Failing(f"{name}, stateless", modern, expected)]
 
 
-def _tool(name: str, told: str, **arguments: Any) -> list[Failing]:
-    return _both(f"tool {name} ({told})", "tools/call", {"name": name, "arguments": arguments}, told)
+def _tool(name: str, expected: str, **arguments: Any) -> list[Failing]:
+    return _both(f"tool {name} ({expected})", "tools/call", {"name": name, "arguments": arguments}, expected)
 
 
 def _gone() -> list[Failing]:
-    """Calls whose caller goes before they are answered."""
+    """Return calls that the client leaves before the reply."""
     wait = {"name": "never_ends", "arguments": {}}
     return [Failing(each.name, each.written, "") for each in _both("gone", "tools/call", wait, "")]
 
 
 def _bodies() -> Iterator[Failing]:
-    """Bodies that are no message."""
+    """Return request bodies that are not valid messages."""
     batch = [request("tools/call", {"name": "raises"}, number) for number in range(20)]
     for name, body, code in (
         ("no JSON", b'{"jsonrpc":"2.0","id":1,"method":"tools/c', -32700),
@@ -113,14 +116,14 @@ KINDS = [
 
 
 class Client:
-    """A connection that is kept as long as the replica likes."""
+    """A client that keeps its connection until the replica closes it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def call(self, data: bytes) -> str:
-        """Send a request; returns its reply's body."""
+        """Send a request and return the body of its reply."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -133,7 +136,7 @@ class Client:
         return body.decode()
 
     async def go(self, data: bytes, seconds: float) -> None:
-        """Send a request on a connection of its own, and close that, by a reset, before it is answered."""
+        """Send a request on a new connection, and reset the connection before the reply comes."""
         _, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(data)
         await asyncio.sleep(seconds)
@@ -142,24 +145,24 @@ class Client:
         writer.close()
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
 async def fail(port: int, numbers: range) -> Counter[str]:
-    """Make failing calls of all kinds; returns how many of each."""
+    """Make failing calls of all kinds and return the number of calls of each kind."""
     left, done = iter(numbers), Counter[str]()
 
     async def some() -> None:
         client = Client(port)
         for number in left:
             kind = KINDS[number % len(KINDS)]
-            if kind.told:
+            if kind.expected:
                 said = await client.call(kind.written(number))
-                # Beside so many others any call may take too long, which is a failure as good as its own.
-                assert kind.told in said or _LATE in said, f"{kind.name}: {said[:1000]}"
+                # Under this load any call may exceed its time limit. The test accepts this failure, too.
+                assert kind.expected in said or _LATE in said, f"{kind.name}: {said[:1000]}"
             else:
                 await client.go(kind.written(number), number % 20 / 1000)
             done[kind.name] += 1
@@ -171,12 +174,12 @@ async def fail(port: int, numbers: range) -> Counter[str]:
 
 @contextlib.asynccontextmanager
 async def exhausted(port: int) -> AsyncIterator[None]:
-    """Meanwhile no further subscription has room, and the rate of the caller `_ELSEWHERE` allows no call of `_DEAR`."""
+    """Keep the only subscription open and use up the rate of the caller `_ELSEWHERE` for calls of `_DEAR`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(listen())
     await reader.readuntil(b"notifications/subscriptions/acknowledged")
     client = Client(port)
-    paid = await client.call(KINDS[[kind.told for kind in KINDS].index(_REFUSED)].written(0))
+    paid = await client.call(KINDS[[kind.expected for kind in KINDS].index(_REFUSED)].written(0))
     assert '"content"' in paid
     client.close()
     yield
@@ -186,7 +189,7 @@ async def exhausted(port: int) -> AsyncIterator[None]:
 @pytest.mark.alone
 @pytest.mark.timeout(120 + CALLS / 100)
 def test_failing_calls_leave_nothing(attack: Attack) -> None:
-    """The memory that they take is that of the first few, and others are served meanwhile."""
+    """Many failing calls take no more memory than the first few, and other clients are still served."""
     replica = attack(
         MCP_COMPONENTS="tests.sample,tests.packs.hostile",
         CALL_TIMEOUT_SECONDS="0.05",

@@ -1,4 +1,4 @@
-"""HTTP that is framed wrongly, or asks for something else."""
+"""HTTP requests with wrong framing or with an upgrade to another protocol."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,10 @@ _HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\
 @pytest.mark.parametrize("path", [b"/mcp", b"/jobs"])
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"-5\r\n", b"10000000000000000\r\n", b"3\r\nabcdef\r\n", b"\r\n\r\n"])
 def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
-    """400 at once, and no slot is held; what was asked before on the connection is answered."""
+    """A replica answers an invalid chunk with 400 at once and frees the request's slot.
+
+    A request that came before on the same connection still gets its reply.
+    """
     replica = attack(RECEIVE_TIMEOUT_SECONDS="60", MAX_IN_FLIGHT="1")
     for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
         for split in (False, True):
@@ -39,7 +42,10 @@ def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nowhere", "/jobs", "/"])
 def test_host(attack: Attack, path: str) -> None:
-    """Exactly one in HTTP/1.1 (RFC 9112, section 3.2); HTTP/1.0 need not have any."""
+    """An HTTP/1.1 request needs exactly one Host header (RFC 9112, section 3.2).
+
+    An HTTP/1.0 request may have no Host header.
+    """
     replica = attack()
     for hosts, version, refused in (
         ("", "1.1", True),
@@ -59,7 +65,10 @@ def test_host(attack: Attack, path: str) -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("family", ["handshake", "stateless"])
 def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) -> None:
-    """Java's HttpClient asks for HTTP/2 with its first request; the connection goes on with HTTP/1.1."""
+    """A replica ignores an upgrade to HTTP/2 and continues with HTTP/1.1.
+
+    Java's HttpClient asks for HTTP/2 in its first request.
+    """
     replica = attack()
     asks = {
         "Connection": "Upgrade, HTTP2-Settings",
@@ -84,7 +93,10 @@ def test_an_upgrade_is_ignored(attack: Attack, family: str, *, chunked: bool) ->
 
 
 def test_too_many_headers(attack: Attack) -> None:
-    """A head of 64 KB may have 16,000 of them, which would take megabytes."""
+    """A replica refuses a head with too many headers.
+
+    A head of 64 KB has room for 16,000 headers, which would take megabytes of memory.
+    """
     replica = attack()
     with replica.connect() as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"a:\r\n" * 200)
@@ -93,7 +105,11 @@ def test_too_many_headers(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_small_chunks_on_many_connections(attack: Attack) -> None:
-    """A chunk of one byte takes as long to read as one of a kilobyte: 16 MB of them are three million."""
+    """Very small chunks on many connections do not delay other clients.
+
+    A chunk of one byte takes as long to parse as a chunk of one kilobyte. 16 MB of such chunks are three million
+    chunks.
+    """
     replica = attack()
     much = _HEAD % b"/mcp" + b"1\r\n \r\n" * 65_000
     with contextlib.ExitStack() as stack:
@@ -103,12 +119,15 @@ def test_small_chunks_on_many_connections(attack: Attack) -> None:
                 connection.sendall(much)
             for connection in connections:
                 connection.sendall(b"0\r\n\r\n")
-                assert reply(connection).startswith(b"HTTP/1.1 400 ")  # blanks are no JSON
+                assert reply(connection).startswith(b"HTTP/1.1 400 ")  # blanks are not JSON
 
 
 @pytest.mark.alone
 def test_heads_and_bodies_that_never_end(attack: Attack) -> None:
-    """As many connections as there may be, each of which sends a byte now and then."""
+    """Slow clients on more than MAX_CONNECTIONS connections do not keep others out.
+
+    Each slow client sends one byte now and then.
+    """
     replica = attack(MAX_CONNECTIONS="100", RECEIVE_TIMEOUT_SECONDS="2")
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(replica.connect()) for _ in range(125)]
@@ -125,7 +144,10 @@ _SEEN: ContextVar[str] = ContextVar("seen", default="")
 
 
 def test_each_request_begins_in_a_context_of_its_own() -> None:
-    """None begins with what another has set, on its connection or any other; pipelined or beside it."""
+    """A request never sees a context variable that another request has set.
+
+    This holds for pipelined requests on one connection and for requests on other connections.
+    """
     found: list[str] = []
 
     async def note(scope: Scope, receive: Receive, send: Send) -> None:

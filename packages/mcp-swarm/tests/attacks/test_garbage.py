@@ -1,4 +1,4 @@
-"""What failing calls leave to the garbage collector: nothing."""
+"""Failing calls leave nothing for the garbage collector."""
 
 import asyncio
 import gc
@@ -37,7 +37,10 @@ _TIMES = 20
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_no_kind_of_call_leaves_cycles(version: str) -> None:
-    """A cycle holds a call's arguments, which may take megabytes, until the collector looks for it."""
+    """No kind of failing call leaves a reference cycle.
+
+    A cycle holds a call's arguments, which may take megabytes, until the garbage collector runs.
+    """
     done = run(
         sys.executable,
         "-m",
@@ -52,7 +55,7 @@ def test_no_kind_of_call_leaves_cycles(version: str) -> None:
 
 
 async def _count(version: str) -> dict[str, int]:
-    """Objects that each kind of call leaves, for one call."""
+    """Return the number of objects that one call of each kind leaves."""
     from uvicorn import Config
     from uvicorn.lifespan.on import LifespanOn
 
@@ -64,9 +67,9 @@ async def _count(version: str) -> dict[str, int]:
     await lifespan.startup()
     left = {}
     for kind, (method, params) in _CALLS.items():
-        for _ in range(3):  # what is made once
+        for _ in range(3):  # some objects are made only once
             await _call(config.loaded_app, version, kind, method, params)
-        await asyncio.sleep(0.1)  # those out of time end by themselves
+        await asyncio.sleep(0.1)  # calls beyond their time limit end during this pause
         gc.collect()
         gc.disable()
         for _ in range(_TIMES):

@@ -1,4 +1,4 @@
-"""Long names, in messages that need no answer and in those that do."""
+"""Long names in requests, notifications and responses."""
 
 import pytest
 
@@ -12,7 +12,7 @@ _LONG = "x" * 4_000_000
 
 @pytest.mark.alone
 def test_long_methods_of_notifications(attack: Attack) -> None:
-    """They are refused, and neither kept nor logged."""
+    """A replica refuses a notification with a very long method, and neither keeps nor logs the method."""
     replica = attack(LOG_LEVEL="INFO")
     before = replica.rss
     with replica.beside_good_client():
@@ -25,7 +25,7 @@ def test_long_methods_of_notifications(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_long_names_in_requests(attack: Attack) -> None:
-    """Names, URIs, ids, tokens: over 1 KB they are refused at once, in both protocol families."""
+    """A replica refuses a name, URI, id or token of more than 1 KB at once, in both protocol families."""
     replica = attack(LOG_LEVEL="DEBUG", TOOL_COSTS="slow_*=2", RATE_LIMIT="100000/s")
     before = replica.rss
     asked = [
@@ -55,7 +55,7 @@ def test_long_names_in_requests(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_no_line_of_log_is_long(attack: Attack) -> None:
-    """Whatever it tells of, in both formats."""
+    """No log line is longer than 8 KB, in either format."""
     for form in ("text", "json"):
         replica = attack(LOG_LEVEL="DEBUG", LOG_FORMAT=form, MCP_COMPONENTS="tests.sample,tests.packs.hostile")
         texts = [_LONG[:3_000_000], "\x00" * 600_000, "é€😀" * 200_000, "\n" * 500_000]
@@ -67,7 +67,7 @@ def test_no_line_of_log_is_long(attack: Attack) -> None:
 
 
 def test_notifications_and_responses_count(attack: Attack) -> None:
-    """By their callers' rates, like requests."""
+    """Notifications and responses count against their caller's rate limit, like requests."""
     replica = attack(RATE_LIMIT="10/h", RATE_BURST="10")
     message = post({"jsonrpc": "2.0", "id": 1, "result": {}}, MCP_Protocol_Version="2025-11-25")
     for request in (notification("notifications/x"), message):

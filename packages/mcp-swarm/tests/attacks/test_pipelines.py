@@ -1,4 +1,7 @@
-"""Many requests on one connection, sent without waiting for replies. Nobody needs a key for that."""
+"""Many requests on one connection, sent without waiting for replies.
+
+A client needs no key for this attack.
+"""
 
 import contextlib
 import re
@@ -19,7 +22,7 @@ _ENDLESS = handshake("tools/call", {"name": "never_ends_by_default"})
 
 
 def flood(connections: list[socket.socket], seconds: float) -> int:
-    """Send pipelines over all connections and read what comes; returns the number of replies."""
+    """Send pipelines over all connections, read the replies, and return the number of replies."""
     chosen = selectors.DefaultSelector()
     for connection in connections:
         connection.setblocking(False)
@@ -47,7 +50,11 @@ def flood(connections: list[socket.socket], seconds: float) -> int:
 @pytest.mark.alone
 @pytest.mark.parametrize("number", [16, 64])
 def test_other_clients_are_served(attack: Attack, number: int) -> None:
-    """Their calls wait for a turn of the loop, not for a pipeline; memory stays small; the watchdog has no cause."""
+    """Pipelines of other clients do not delay a call.
+
+    A call waits for a turn of the event loop, not for a whole pipeline. Memory stays small, and the watchdog has no
+    reason to act.
+    """
     replica = attack(LOOP_STALL_SECONDS="2", MAX_REQUESTS_PER_CONNECTION="0")
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(replica.connect()) for _ in range(number)]
@@ -58,7 +65,10 @@ def test_other_clients_are_served(attack: Attack, number: int) -> None:
 
 
 def test_new_clients_find_room(attack: Attack) -> None:
-    """Though all connections are taken by clients that wait for a call and have sent more behind it."""
+    """A new client gets a reply although busy clients use all connections.
+
+    Each busy client waits for a call and has sent another request behind it.
+    """
     replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", MAX_CONNECTIONS="10")
     with contextlib.ExitStack() as stack:
         for _ in range(9):
@@ -73,14 +83,17 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
 
 def test_a_connection_ends_after_its_share(attack: Attack) -> None:
-    """However many requests have been sent."""
+    """The replica closes a connection after about MAX_REQUESTS_PER_CONNECTION requests, even if more were sent."""
     replica = attack(MAX_REQUESTS_PER_CONNECTION="1000")
     with replica.connect() as connection, contextlib.suppress(ConnectionError):
         assert 750 <= flood([connection], 10) <= 1250
 
 
 def test_requests_that_wait_are_bounded(attack: Attack) -> None:
-    """While one is answered, none of those behind it is parsed, but for those in the same 2 KB."""
+    """A replica does not parse waiting requests while it answers one.
+
+    Requests in the same 2 KB are the exception.
+    """
     replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
         before = replica.rss

@@ -1,4 +1,4 @@
-"""Subscriptions, which hold a connection each for as long as their clients like."""
+"""Subscriptions, each of which holds a connection as long as its client likes."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from tests.attacks.conftest import Attack, Attacked
 
 
 def listen(replica: Attacked, stack: contextlib.ExitStack, number: int, **headers: str) -> list[bytes]:
-    """Open subscriptions that stay until the stack ends; returns how the reply to each begins."""
+    """Open subscriptions that stay until the stack ends, and return the first bytes of each reply."""
     connections: list[socket.socket] = [stack.enter_context(replica.connect()) for _ in range(number)]
     for connection in connections:
         with contextlib.suppress(ConnectionError):
@@ -31,7 +31,10 @@ def _beginning(connection: socket.socket) -> bytes:
 
 @pytest.mark.alone
 def test_some_connections_are_kept_for_others(attack: Attack) -> None:
-    """Subscriptions take three quarters at most; one more is refused, and calls and probes go on."""
+    """Subscriptions take at most three quarters of the connections.
+
+    The replica refuses a further subscription, but still answers calls and probes.
+    """
     replica = attack(MAX_CONNECTIONS="100")
     with contextlib.ExitStack() as stack, replica.beside_good_client():
         said = listen(replica, stack, 90)
@@ -41,7 +44,7 @@ def test_some_connections_are_kept_for_others(attack: Attack) -> None:
 
 
 def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
-    """The SDK's own bound is 1,024."""
+    """A replica may have more subscriptions than the SDK's own limit of 1,024."""
     replica = attack(MAX_SUBSCRIPTIONS="1100", MAX_CONNECTIONS="2000")
     with contextlib.ExitStack() as stack:
         listen(replica, stack, 1030)
@@ -51,7 +54,7 @@ def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
 
 
 def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
-    """MAX_SUBSCRIPTIONS, whatever the number of connections; an ended one makes room."""
+    """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, until one of the others ends."""
     replica = attack(MAX_SUBSCRIPTIONS="3")
     with contextlib.ExitStack() as stack:
         assert listen(replica, stack, 5).count(b"HTTP/1.1 200") == 3
@@ -64,7 +67,10 @@ def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
 
 
 def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
-    """A key's `concurrent`, and RATE_CONCURRENT for those without one; another caller is served."""
+    """Subscriptions count against their caller's limit, and another caller is still served.
+
+    The limit is a key's `concurrent`, or RATE_CONCURRENT for a key without it.
+    """
     keys = tmp_path / "keys"
     entries = [
         KeyEntry(id="bound", hash=hash_of("one"), concurrent=2),
@@ -83,7 +89,10 @@ def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
 
 
 def test_the_bound_of_connections_holds(attack: Attack) -> None:
-    """While all are busy, each one more is refused, however many have been refused just before."""
+    """A replica with MAX_CONNECTIONS busy connections refuses each further connection.
+
+    The number of connections that it refused just before does not matter.
+    """
     replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="tests.sample,tests.packs.hostile")
     call = wire.handshake("tools/call", {"name": "never_ends_by_default", "arguments": {}})
     with contextlib.ExitStack() as stack:
@@ -99,7 +108,7 @@ def test_the_bound_of_connections_holds(attack: Attack) -> None:
 
 
 def test_a_subscription_is_small(attack: Attack) -> None:
-    """What is kept for as long as it lasts is bounded."""
+    """A replica refuses a subscription with a message of more than 64 KB."""
     replica = attack()
     uris = [f"x://{number}" for number in range(10_000)]
     with replica.connect() as connection:

@@ -1,4 +1,4 @@
-"""Replies that nobody reads."""
+"""Replies that the client does not read."""
 
 import contextlib
 import socket
@@ -15,14 +15,14 @@ from tests.calls import legacy
 
 _PIPELINE = REQUEST * 5000
 _LARGE = echo("x" * 3_000_000)
-"""A call whose reply has 6 MB: the text is written twice."""
+"""A call with a reply of 6 MB: the reply contains the text twice."""
 
 _ESTABLISHED = b"\x01"
-"""First byte of TCP_INFO of an open connection."""
+"""First byte of TCP_INFO for an open connection."""
 
 
 def deaf(replica: Attacked) -> socket.socket:
-    """A connection whose client takes as little as it can."""
+    """Return a connection with the smallest possible receive buffer."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     connection.settimeout(30)
@@ -31,13 +31,16 @@ def deaf(replica: Attacked) -> socket.socket:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Whether the replica has closed a connection; nothing is read of what waits there."""
+    """Return whether the replica has closed a connection, without reading the waiting bytes."""
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != _ESTABLISHED
 
 
 @pytest.mark.alone
 def test_new_clients_find_room(attack: Attack) -> None:
-    """More connections than there may be, none of which reads its replies or is closed by its client."""
+    """A new client gets a reply although clients that read nothing use more than all connections.
+
+    Those clients never close their connections.
+    """
     replica = attack(
         MAX_CONNECTIONS="50", KEEP_ALIVE_SECONDS="3", RECEIVE_TIMEOUT_SECONDS="2", SEND_TIMEOUT_SECONDS="3"
     )
@@ -61,7 +64,10 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_what_is_unsent_is_bounded(attack: Attack) -> None:
-    """Large replies, over all connections: the client that has read nothing for longest is cut."""
+    """Unsent replies of all connections together have a limit.
+
+    Beyond it, the replica disconnects the client that has read nothing for the longest time.
+    """
     replica = attack(SEND_TIMEOUT_SECONDS="60")
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(deaf(replica)) for _ in range(50)]
@@ -74,10 +80,13 @@ def test_what_is_unsent_is_bounded(attack: Attack) -> None:
 
 
 def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
-    """So that a bound of calls is one of replies, too."""
+    """A call counts as in flight until the client has read its reply.
+
+    Therefore MAX_IN_FLIGHT limits unread replies, too.
+    """
     replica = attack(MAX_IN_FLIGHT="3", SEND_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
-        for number in range(3):  # one by one, since half of the places at most are for large bodies that arrive
+        for number in range(3):  # one by one, because large bodies in transit may take at most half of the slots
             stack.enter_context(deaf(replica)).sendall(_LARGE)
             gauge = f"mcp_requests_in_flight {number + 1}.0"
             until(lambda: gauge in httpx.get(f"{replica.server.url}/metrics").text, gauge)  # noqa: B023
@@ -91,7 +100,10 @@ def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
-    """One that takes its reply over three times the time in which it must take some of it."""
+    """A replica does not disconnect a client that reads slowly but steadily.
+
+    The client takes three times SEND_TIMEOUT_SECONDS for its whole reply.
+    """
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
         connection.sendall(_LARGE)
@@ -104,7 +116,7 @@ def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
 
 
 def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
-    """One whose last reply nobody reads."""
+    """A replica disconnects a client that does not read the last reply of a closing connection."""
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
         connection.sendall(_LARGE.replace(b"Host:", b"Connection: close\r\nHost:"))

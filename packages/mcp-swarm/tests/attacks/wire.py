@@ -1,4 +1,4 @@
-"""Requests as an attacker writes them, and the reply to one."""
+"""Requests in the exact form that an attacker sends, and a function that reads a reply."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True
 
 
 def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
-    """An HTTP request; `_` in a header's name stands for `-`."""
+    """Return an HTTP request; `_` in a header's name stands for `-`."""
     lines = {"Host": "localhost"}
     if body or method == "POST":
         lines["Content-Length"] = str(len(body))
@@ -20,18 +20,18 @@ def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
 
 
 def post(message: Any, /, path: str = "/mcp", **headers: str) -> bytes:
-    """A POST request of a message, or of bytes."""
+    """Return a POST request with a JSON message or with bytes."""
     body = message if isinstance(message, bytes) else json.dumps(message, separators=(",", ":")).encode()
     return http("POST", path, body, **{**HEADERS, **headers})
 
 
 def handshake(method: str, params: dict[str, Any] | None = None, number: Any = 1, /, **headers: str) -> bytes:
-    """A JSON-RPC request of 2025-11-25."""
+    """Return a JSON-RPC request of protocol version 2025-11-25."""
     return post(request(method, params, number), **{"MCP_Protocol_Version": "2025-11-25", **headers})
 
 
 def stateless(method: str, params: dict[str, Any], number: Any = 1, /, **headers: str) -> bytes:
-    """A JSON-RPC request of 2026-07-28."""
+    """Return a JSON-RPC request of protocol version 2026-07-28."""
     params = {**params, "_meta": ENVELOPE}
     said = {"Mcp_Method": method, "Mcp_Name": params.get("name") or params.get("uri")}
     routing = {
@@ -41,22 +41,25 @@ def stateless(method: str, params: dict[str, Any], number: Any = 1, /, **headers
 
 
 def notification(method: str) -> bytes:
-    """A JSON-RPC notification of 2025-11-25."""
+    """Return a JSON-RPC notification of protocol version 2025-11-25."""
     return post({"jsonrpc": "2.0", "method": method}, MCP_Protocol_Version="2025-11-25")
 
 
 def echo(message: str, repeat: int = 1) -> bytes:
-    """A call that is answered with a text."""
+    """Return a call of `echo`, which replies with the text."""
     return handshake("tools/call", {"name": "echo", "arguments": {"message": message, "repeat": repeat}})
 
 
 def listen(wanted: dict[str, Any] = LISTEN, /, **headers: str) -> bytes:
-    """A subscription to events."""
+    """Return a request to subscribe to events."""
     return stateless("subscriptions/listen", wanted, Accept=BOTH, **headers)
 
 
 def reply(connection: socket.socket) -> bytes:
-    """The next reply, which has a Content-Length; what there is if the connection ends before."""
+    """Return the next reply, which must have a Content-Length.
+
+    If the connection ends early, return the bytes that have come.
+    """
     data = b""
     while b"\r\n\r\n" not in data:
         if not (part := connection.recv(65536)):

@@ -1,4 +1,4 @@
-"""Calls and lines that tests of the audit log share."""
+"""Helpers that build calls and audit log entries for the tests of the audit log."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -17,26 +17,26 @@ NOON = 1_790_000_000.25
 
 
 def a_call(arguments: Any = None, **changes: Any) -> Noted:
-    """A call of `echo` that went well, but for what is said otherwise."""
+    """Return a successful call of `echo`, with the given changes."""
     call = Noted(NOON, "1f2e3d4c", "key:ci", "tools/call", "echo", canonical(arguments), 200, False, 0.0015)
     return call._replace(**changes)
 
 
 def line_of(call: Noted, *shown: str, key: bytes | None = None) -> bytes:
-    """A call's line, the first of its chain."""
+    """Return the entry of a call as the first entry of its chain."""
     digests = Digests(key)
     (line,) = Chain("r1", "run1", digests).link([Form(Shown(shown), digests).call(call)])
     return line
 
 
 def said(line: bytes) -> dict[str, Any]:
-    """What a line says."""
+    """Return the fields of an entry."""
     fields: dict[str, Any] = json.loads(line)
     return fields
 
 
 def chained(calls: Sequence[Noted], key: bytes | None = None, replica: str = "r1", run: str = "run1") -> list[bytes]:
-    """A whole run, as a replica writes it that stops in order."""
+    """Return the entries of a whole run of a replica that stops in order."""
     digests = Digests(key)
     form = Form(Shown(()), digests)
     begun = form.event("begun", after="", keyed=digests.keyed)
@@ -46,7 +46,7 @@ def chained(calls: Sequence[Noted], key: bytes | None = None, replica: str = "r1
 def verify(
     lines: Iterable[bytes], key: bytes | None = None, *, part: bool = False, expected: Collection[str] = ()
 ) -> AuditReport:
-    """What a check of a whole log finds; for the arguments see `Verifier`."""
+    """Return the report on a whole log; see `Verifier` for the arguments."""
     verifier = Verifier(key, part=part, expected=expected)
     for number, line in enumerate(lines, 1):
         verifier.take(line, f"line {number}")
@@ -54,20 +54,20 @@ def verify(
 
 
 def lines_in(path: Path) -> list[bytes]:
-    """The lines of a file, which may not be there yet."""
+    """Return the lines of a file, or an empty list if the file does not exist yet."""
     return path.read_bytes().splitlines(keepends=True) if path.exists() else []
 
 
 def ids(lines: Sequence[bytes]) -> list[str]:
-    """The request ids of the calls among lines, in their order."""
+    """Return the request ids of the calls among the lines, in their order."""
     return [fields["request_id"] for fields in _whole(lines) if "event" not in fields]
 
 
 def events(lines: Sequence[bytes]) -> list[str]:
-    """What the lines say about the log itself, in their order."""
+    """Return the events of the log itself among the lines, in their order."""
     return [fields["event"] for fields in _whole(lines) if "event" in fields]
 
 
 def _whole(lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """What lines say, but for those of other logs, and those that are just being written or never were to the end."""
+    """Return the fields of all complete entries; leave out lines of other logs and unfinished lines."""
     return [said(line) for line in lines if line.startswith(b"{") and line.endswith(b"}\n")]

@@ -1,4 +1,4 @@
-"""The audit log of a replica."""
+"""The audit log of a running replica."""
 
 import json
 import sys
@@ -23,14 +23,14 @@ START = Callable[..., Server]
 
 
 def keys(folder: Path) -> dict[str, str]:
-    """Settings with one key."""
+    """Return settings with one API key and one token."""
     file = folder / "keys"
     file.write_text(json.dumps({"id": "ci", "hash": hash_of(KEY)}) + "\n")
     return {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "AUTH_TOKEN": TOKEN}
 
 
 def lines(file: Path, count: int) -> list[dict[str, Any]]:
-    """The lines of calls, as soon as there are so many."""
+    """Wait until there are `count` entries of calls, and return them."""
 
     def found() -> list[dict[str, Any]]:
         said = [json.loads(line) for line in file.read_text().splitlines()]
@@ -42,7 +42,7 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
 def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
-    """Of another origin: the call passes the CORS middleware."""
+    """A call from a page of another origin, which passes the CORS middleware, gets one entry."""
     file = tmp_path / "audit.jsonl"
     page = "https://app.example.com"
     server = start_server(AUDIT_LOG=str(file), CORS_ORIGINS=page, JSON_RESPONSE=mode)
@@ -53,7 +53,10 @@ def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: s
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
 def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
-    """Who called what, and how it ended, in either path and family, over REST, and if it was refused; no probe is."""
+    """Each call gets one entry that names the caller, the call and its outcome.
+
+    This holds on both paths, in both protocol families, over REST, and for refused calls. Probes get no entry.
+    """
     file = tmp_path / "audit.jsonl"
     server = start_server(AUDIT_LOG=str(file), AUDIT_ARGUMENTS="echo.message", JSON_RESPONSE=mode, **keys(tmp_path))
     bearer: dict[str, Any] = {
@@ -76,7 +79,7 @@ def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> 
     said = [(line["caller"], line["method"], line["name"], line["outcome"], line["status"]) for line in found]
     assert (
         sorted(said)
-        == sorted(  # a line is noted when all is done, which may be after its reply has arrived
+        == sorted(  # an entry is written after the call has ended, possibly after the reply has arrived
             [
                 ("key:ci", "tools/call", "echo", "ok", 200),
                 ("key:ci", "tools/call", "echo", "ok", 200),
@@ -100,7 +103,10 @@ def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> 
 
 
 def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
-    """As those of `make up` do; each has a chain of its own."""
+    """Replicas may write to the same file, and each has its own chain there.
+
+    The replicas of `make up` do so.
+    """
     file = tmp_path / "audit.jsonl"
     server = start_server("--replicas", "3", AUDIT_LOG=str(file))
     for _ in range(30):
@@ -114,7 +120,10 @@ def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
 
 @pytest.mark.parametrize(("mode", "status"), [("refuse", 503), ("drop", 200)])
 def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
-    """Refuses calls or loses lines, as was decided; probes go on, so that nobody replaces the replica for it."""
+    """When the disk is full, a replica refuses calls or loses entries, as AUDIT_ON_FAILURE says.
+
+    Probes still succeed, so that no orchestrator replaces the replica for a full disk.
+    """
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
     until(lambda: "Audit log: cannot write to /dev/full" in server.output, "it is told")
     reply = legacy(server.url, "tools/list")
@@ -134,7 +143,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     ],
 )
 def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> None:
-    """In one line, also by `check`."""
+    """A wrong setting of the audit log stops the start with one line; `check` finds it, too."""
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)
     assert done.returncode == 3
     assert said in done.stderr
@@ -143,7 +152,7 @@ def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> N
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_nothing_secret_is_in_any_log(tmp_path: Path, start_server: START, form: str) -> None:
-    """Neither keys nor tokens nor arguments, good or bad, wherever a caller puts them."""
+    """No log contains a key, a token or an argument, valid or not, wherever the caller puts it."""
     with Issuer().serving() as issuer:
         file, audit_key = tmp_path / "audit.jsonl", "a" * 40
         server = start_server(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_swarm.audit.call import UNWRITABLE, canonical
 
-_text = st.text(st.characters(), max_size=5)  # lone surrogates, too
+_text = st.text(st.characters(), max_size=5)  # includes lone surrogates
 _values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False) | _text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
@@ -17,29 +17,29 @@ _values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def turned(value: Any) -> Any:
-    """The same value with its keys in the opposite order."""
+def with_reversed_keys(value: Any) -> Any:
+    """Return the same value with its keys in the opposite order."""
     if isinstance(value, dict):
-        return {key: turned(inner) for key, inner in reversed(value.items())}
-    return [turned(inner) for inner in value] if isinstance(value, list) else value
+        return {key: with_reversed_keys(inner) for key, inner in reversed(value.items())}
+    return [with_reversed_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
 @given(st.dictionaries(_text, _values, max_size=4))
-def test_it_is_json_that_says_the_same(arguments: dict[str, Any]) -> None:
-    """Whatever a caller can send, and whatever order its keys have."""
+def test_canonical_json_keeps_the_value(arguments: dict[str, Any]) -> None:
+    """Canonical JSON has the same value as the arguments, and does not depend on the order of their keys."""
     written = canonical(arguments)
     assert json.loads(written) == arguments
-    assert canonical(turned(arguments)) == written
+    assert canonical(with_reversed_keys(arguments)) == written
 
 
-def test_there_may_be_none() -> None:
-    """Which differs from an empty object."""
+def test_absent_arguments_differ_from_empty_ones() -> None:
+    """Absent arguments differ from an empty object."""
     assert canonical(None) == b""
     assert canonical({}) == b"{}"
 
 
 def test_keys_are_sorted_and_there_are_no_spaces() -> None:
-    """So that somebody else can make the same bytes of the same values."""
+    """Canonical JSON has sorted keys and no spaces, so that others can produce the same bytes."""
     assert canonical({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
     assert canonical({"b": 2**64, "a": "é"}) == b'{"a":"\\u00e9","b":18446744073709551616}'
 
@@ -53,5 +53,8 @@ for _ in range(100_000):
 
 @pytest.mark.parametrize("arguments", [{"a": object()}, {1: 2, "b": 2**64}, _circle, {"a": 10**5000}, _deep])
 def test_what_is_no_json_does_not_raise(arguments: Any) -> None:
-    """It can't come from a caller; the call goes on all the same."""
+    """A value that is not valid JSON does not raise an error, so that the call continues.
+
+    No caller can send such a value.
+    """
     assert canonical(arguments) == UNWRITABLE

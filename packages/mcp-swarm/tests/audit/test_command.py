@@ -1,4 +1,4 @@
-"""`python -m server audit verify` tells an operator what became of the log."""
+"""Tests of `python -m server audit verify`."""
 
 import os
 import subprocess
@@ -29,18 +29,18 @@ def audit(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess
 
 @pytest.fixture
 def lines() -> list[bytes]:
-    """Those of a run of three calls."""
+    """Return the entries of a run of three calls."""
     return chained([a_call()] * 3)
 
 
 def written(path: Path, lines: Sequence[bytes]) -> Path:
-    """A file of lines."""
+    """Write the lines to a file and return its path."""
     path.write_bytes(b"".join(lines))
     return path
 
 
 def test_an_intact_log(tmp_path: Path, lines: list[bytes]) -> None:
-    """A line a run, and the verdict."""
+    """The command prints one line per run and the verdict for an intact log."""
     done = audit("verify", written(tmp_path / "log", lines))
     assert (done.returncode, done.stderr) == (0, "")
     first, verdict = done.stdout.splitlines()
@@ -49,8 +49,8 @@ def test_an_intact_log(tmp_path: Path, lines: list[bytes]) -> None:
     assert verdict == "intact: 5 lines"
 
 
-def test_a_broken_one(tmp_path: Path, lines: list[bytes]) -> None:
-    """What is wrong, by line."""
+def test_a_broken_log(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command names the line of each problem in a broken log."""
     done = audit("verify", written(tmp_path / "log", lines[:2] + lines[3:4]))
     assert (done.returncode, done.stderr) == (1, "")
     first, problem, verdict = done.stdout.splitlines()
@@ -60,7 +60,7 @@ def test_a_broken_one(tmp_path: Path, lines: list[bytes]) -> None:
 
 
 def test_many_problems_are_not_all_shown(tmp_path: Path) -> None:
-    """But counted."""
+    """The command shows the first problems only, but counts all of them."""
     lines = [line.replace(b'"ok"', b'"failed"') for line in chained([a_call()] * 2000)]
     done = audit("verify", written(tmp_path / "log", lines))
     assert done.returncode == 1
@@ -69,7 +69,7 @@ def test_many_problems_are_not_all_shown(tmp_path: Path) -> None:
 
 
 def test_from_a_pipe(lines: list[bytes]) -> None:
-    """With what `docker service logs` writes ahead of each line."""
+    """The command reads stdin and ignores the prefix that `docker service logs` puts before each line."""
     collected = b"".join(b"mcp.1.h2xk@node1    | " + line for line in [b"Ready\n", *lines])
     done = audit("verify", "-", stdin=collected)
     assert done.returncode == 0
@@ -78,7 +78,10 @@ def test_from_a_pipe(lines: list[bytes]) -> None:
 
 
 def test_rotated_files_together(tmp_path: Path, lines: list[bytes]) -> None:
-    """A problem names its file; the newer part alone begins in the middle."""
+    """The command checks rotated files together, and a problem names its file.
+
+    The newer file alone needs `--part`, because it begins in the middle of a run.
+    """
     old, new = written(tmp_path / "log.1", lines[:2]), written(tmp_path / "log", lines[2:])
     assert audit("verify", old, new).returncode == 0
     assert f"{new}, line 1 stands" not in audit("verify", old, new).stdout
@@ -90,7 +93,7 @@ def test_rotated_files_together(tmp_path: Path, lines: list[bytes]) -> None:
 
 
 def test_with_a_key(tmp_path: Path) -> None:
-    """From a file, with or without a line break at its end."""
+    """The command reads the key from a file, with or without a line break at its end."""
     log = written(tmp_path / "log", chained([a_call()], KEY))
     for key in (KEY, KEY + b"\n"):
         assert audit("verify", "--key-file", written(tmp_path / "key", [key]), log).returncode == 0
@@ -101,7 +104,7 @@ def test_with_a_key(tmp_path: Path) -> None:
 
 
 def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
-    """Is there, or isn't, in whatever case it was written down."""
+    """The command reports whether an expected hash is in the log, in upper or lower case."""
     recorded = said(lines[-1])["hash"]
     log = written(tmp_path / "log", lines)
     assert audit("verify", "--expect", recorded.upper(), log).returncode == 0
@@ -126,15 +129,15 @@ def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
-    """Told on stderr."""
+    """The command reports a wrong usage on stderr."""
     done = audit(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_help_says_what_can_not_be_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    """And the exit codes."""
+def test_help_states_the_limits_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help states the limits of the check and the exit codes."""
     with pytest.raises(SystemExit) as stopped:
         main(["verify", "--help"])
     assert stopped.value.code == 0
@@ -144,7 +147,7 @@ def test_help_says_what_can_not_be_seen(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: list[bytes]) -> None:
-    """`| head`."""
+    """The command ends without an error when its reader is gone, as with `| head`."""
     log = written(tmp_path / "log", lines)
     reader, writer = os.pipe()
     os.close(reader)
@@ -156,7 +159,10 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: list[bytes])
 
 
 def test_nothing_in_a_file_reaches_the_terminal_as_it_is(tmp_path: Path) -> None:
-    """Who can write it might otherwise change what an operator sees."""
+    """The command prints no control characters from a log.
+
+    Otherwise a person who can write the log could change what an operator sees.
+    """
     log = written(tmp_path / "log", chained([a_call()], replica="\x1b[2J", run="a\u202eb"))
     done = audit("verify", log)
     assert done.stdout.replace("\n", "").isprintable()

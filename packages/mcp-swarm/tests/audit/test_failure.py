@@ -1,4 +1,4 @@
-"""Nothing can be written: calls are dropped and counted, or refused, and afterwards all is well again."""
+"""The audit log cannot be written: calls are dropped and counted, or refused, until writing works again."""
 
 import json
 import os
@@ -20,31 +20,31 @@ _FULL = "No space left on device"
 
 
 class FullDisk:
-    """A path behind which the disk is full until `free` is called."""
+    """A path to a disk that is full until `free` is called."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fill()
 
     def fill(self) -> None:
-        """Let each write fail from now on."""
+        """Make each write fail from now on."""
         self.path.unlink(missing_ok=True)
         self.path.symlink_to("/dev/full")
 
     def free(self) -> None:
-        """Let them succeed."""
+        """Let writes succeed again."""
         self.path.unlink()
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> FullDisk:
-    """A full one."""
+    """Return a full disk."""
     return FullDisk(tmp_path / "audit.jsonl")
 
 
 @pytest.fixture
 def dropping(disk: FullDisk) -> Iterator[AuditLog]:
-    """AUDIT_ON_FAILURE=drop."""
+    """Return a log on the full disk with AUDIT_ON_FAILURE=drop."""
     log = AuditLog(str(disk.path), "r1", "drop")
     log.start()
     yield log
@@ -53,7 +53,7 @@ def dropping(disk: FullDisk) -> Iterator[AuditLog]:
 
 @pytest.fixture
 def refusing(disk: FullDisk) -> Iterator[AuditLog]:
-    """AUDIT_ON_FAILURE=refuse."""
+    """Return a log on the full disk with AUDIT_ON_FAILURE=refuse."""
     log = AuditLog(str(disk.path), "r1", "refuse")
     log.start()
     yield log
@@ -61,22 +61,22 @@ def refusing(disk: FullDisk) -> Iterator[AuditLog]:
 
 
 def failing(log: AuditLog) -> bool:
-    """Whether it knows that nothing can be written."""
+    """Return whether the log has noticed that writing fails."""
     return log._failing_since is not None
 
 
 class TestDrop:
-    """Calls go on."""
+    """AUDIT_ON_FAILURE=drop: calls continue."""
 
     def test_those_that_fit_are_kept_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
-        """And written when there is room again."""
+        """The log keeps entries up to its limit, counts the others, and writes both facts when the disk is free."""
         for number in range(MOST_LINES + 250):
             dropping.note(a_call(request_id=str(number)))
         until(lambda: failing(dropping) and not dropping._noted, "the first write fails")
         for _ in range(250):
             dropping.note(a_call(request_id="late"))
         assert not dropping.refusing
-        assert dropping._waiting <= MOST_LINES + 1  # one that the thread had in its hands
+        assert dropping._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
         disk.free()
         until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the line that counts them")
         dropping.note(a_call(request_id="next"))
@@ -92,7 +92,7 @@ class TestDrop:
         assert said(dropped)["count"] == MOST_LINES + 500 - kept
 
     def test_memory_is_bounded_whatever_a_call_weighs(self, disk: FullDisk) -> None:
-        """Even if the thread doesn't get as far as to look at it."""
+        """Waiting calls take a limited amount of memory, even if the thread does not process them."""
         log = AuditLog(str(disk.path), "r1", "drop")
         big = b'"' + b"x" * 1_000_000 + b'"'
         for _ in range(1000):
@@ -101,7 +101,7 @@ class TestDrop:
         assert log._dropped == 1000 - log._waiting
 
     def test_arguments_do_not_wait_with_the_lines(self, dropping: AuditLog) -> None:
-        """Only their digest does."""
+        """An entry that waits holds only the digest of its arguments."""
         until(lambda: failing(dropping), "the first write fails")
         for _ in range(3):
             for _ in range(30):
@@ -112,10 +112,13 @@ class TestDrop:
 
 
 class TestRefuse:
-    """Calls are refused, so that none has no line."""
+    """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call lacks an entry."""
 
     def test_from_the_first_failure_until_it_is_over(self, refusing: AuditLog, disk: FullDisk) -> None:
-        """Calls that are under way are kept and written; the refused ones are counted."""
+        """The log refuses calls from the first failure until writing works again.
+
+        It keeps and writes calls that are in flight, and counts the refused calls.
+        """
         until(lambda: refusing.refusing, "calls are refused")
         for number in range(100):
             refusing.note(a_call(request_id=str(number)))
@@ -135,13 +138,19 @@ class TestRefuse:
         assert said(refused)["count"] == 100
 
     def test_it_works_again_without_another_call(self, refusing: AuditLog, disk: FullDisk) -> None:
-        """Or it would refuse them for ever."""
+        """The log tries to write again without a further call.
+
+        Otherwise it would refuse calls forever.
+        """
         until(lambda: refusing.refusing, "calls are refused")
         disk.free()
         until(lambda: not refusing.refusing, "calls are served again")
 
     def test_also_when_the_thread_does_not_keep_up(self, disk: FullDisk) -> None:
-        """There is room left for calls that are under way."""
+        """The log refuses calls before its buffer is full if the thread is too slow.
+
+        The rest of the buffer is for calls in flight.
+        """
         log = AuditLog(str(disk.path), "r1", "refuse")
         noted = 0
         while not log.refusing:
@@ -150,8 +159,8 @@ class TestRefuse:
         assert MOST_LINES / 2 < noted < MOST_LINES - 500
 
 
-def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
-    """One when it begins, one when it is over; however many attempts there were."""
+def test_a_failure_causes_two_warnings(disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
+    """The log warns once when writing fails and once when writing works again, however often it retries."""
     log = AuditLog(str(disk.path), "r1", "drop")
     log.start()
     until(lambda: failing(log), "the first write fails")
@@ -169,7 +178,7 @@ def test_two_warnings_tell_of_it(disk: FullDisk, caplog: pytest.LogCaptureFixtur
 def test_what_can_not_be_written_at_the_end_is_told(
     dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process doesn't wait for a disk that stays full."""
+    """At the end, the log reports the number of lost entries and does not wait for a full disk."""
     for _ in range(7):
         dropping.note(a_call())
     until(lambda: failing(dropping), "the first write fails")
@@ -178,7 +187,7 @@ def test_what_can_not_be_written_at_the_end_is_told(
 
 
 def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
-    """A disk that was unmounted."""
+    """The log continues after its folder was missing for a while, for example an unmounted disk."""
     path = tmp_path / "disk" / "audit.jsonl"
     path.parent.mkdir()
     log = AuditLog(str(path), "r1", "refuse")
@@ -223,7 +232,7 @@ sys.stderr.write(json.dumps({"full": full}))
 
 
 def limited(target: str, mode: str, stdout: Path) -> Any:
-    """Write 100 lines where files may have 10,000 bytes for a while, so that a write ends in the middle of a line."""
+    """Write 100 entries while files may have at most 10,000 bytes, so that a write ends in the middle of an entry."""
     with stdout.open("ab") as stream:
         done = subprocess.run(
             [sys.executable, "-c", _LIMITED, target, mode], cwd=ROOT, stdout=stream, stderr=subprocess.PIPE, check=True
@@ -233,7 +242,7 @@ def limited(target: str, mode: str, stdout: Path) -> Any:
 
 @pytest.mark.parametrize("mode", ["drop", "refuse"])
 def test_half_a_line_is_taken_back(tmp_path: Path, mode: str) -> None:
-    """The file holds whole lines at any time, and in the end all of them."""
+    """The log removes an incomplete entry from its file, and writes all entries later."""
     path = tmp_path / "audit.jsonl"
     full = limited(str(path), mode, tmp_path / "stdout")["full"]
     assert 9_000 < full < 10_000
@@ -244,7 +253,7 @@ def test_half_a_line_is_taken_back(tmp_path: Path, mode: str) -> None:
 
 
 def test_on_stdout_half_a_line_stays(tmp_path: Path) -> None:
-    """As a line of its own, which is told; and all lines are there."""
+    """On stdout an incomplete entry stays as its own line, which `verify` reports; no entry is lost."""
     path = tmp_path / "stdout"
     assert limited("stdout", "drop", path)["full"] == 10_000
     lines = lines_in(path)
@@ -273,9 +282,10 @@ log.stop(float(sys.argv[1]))
 
 
 def piped(stop_seconds: float) -> subprocess.Popen[str]:
-    """A process that has noted more calls than its pipe holds, whose stdout nobody reads as yet.
+    """Start a process with more calls than its pipe holds; nobody reads its stdout yet.
 
-    On a line to its stdin it waits until it refuses calls, says so, and on another it stops.
+    After a first line on stdin, the process waits until it refuses calls and reports that. After a second line it
+    stops.
     """
     return subprocess.Popen(
         [sys.executable, "-c", _PIPE, str(stop_seconds)],
@@ -288,7 +298,7 @@ def piped(stop_seconds: float) -> subprocess.Popen[str]:
 
 
 def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
-    """Calls are refused after a while; when it is read again, all lines come."""
+    """A replica refuses calls while nobody reads its pipe, and writes all entries when somebody reads again."""
     with piped(30) as process:
         assert process.stdin is not None
         assert process.stderr is not None
@@ -305,7 +315,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
 
 
 def test_a_pipe_that_is_closed_ends_nothing() -> None:
-    """Calls are refused, and the process stops in order."""
+    """A replica refuses calls after its pipe was closed, and stops in order."""
     with piped(0.1) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -318,6 +328,6 @@ def test_a_pipe_that_is_closed_ends_nothing() -> None:
 
 
 def test_the_disk_is_really_full(disk: FullDisk) -> None:
-    """What the tests above rely on."""
+    """Writing to the full disk fails, as the other tests expect."""
     with pytest.raises(OSError, match=_FULL):
         os.write(os.open(disk.path, os.O_WRONLY), b"x")

@@ -1,4 +1,4 @@
-"""What a line says of a call, and that no caller can say anything else in it."""
+"""The fields of an entry, and the protection against text from callers."""
 
 import hashlib
 import hmac
@@ -21,7 +21,7 @@ _nasty = st.text(
 
 
 def test_it_says_who_called_what() -> None:
-    """With the arguments' digest, and none of their values."""
+    """An entry names the caller and the call, and has the arguments' digest but none of their values."""
     line = line_of(a_call({"message": "hunter2"}, time=NOON))
     fields = said(line)
     assert list(fields) == [
@@ -39,7 +39,7 @@ def test_it_says_who_called_what() -> None:
 
 
 def test_no_arguments_have_no_digest() -> None:
-    """`tools/list`, say."""
+    """An entry of a call without arguments, for example `tools/list`, has no digest."""
     assert "arguments_sha256" not in said(line_of(a_call(method="tools/list", name="")))
 
 
@@ -61,7 +61,7 @@ def test_no_arguments_have_no_digest() -> None:
     ],
 )
 def test_the_outcome_is_a_word(status: int, failed: bool, word: str) -> None:
-    """Of few."""
+    """The outcome is one word of a short list."""
     assert outcome(status, failed) == word
     assert said(line_of(a_call(status=status, failed=failed)))["outcome"] == word
 
@@ -70,7 +70,10 @@ def test_the_outcome_is_a_word(status: int, failed: bool, word: str) -> None:
 def test_text_from_a_caller_stays_within_its_field(
     request_id: str, caller: str, method: str, name: str, arguments: dict[str, str]
 ) -> None:
-    """One line, printable, of a length that a pipe keeps in one piece, with the fields that it has otherwise."""
+    """Text from a caller cannot change the other fields of an entry.
+
+    The entry stays one printable line that fits into a pipe in one piece.
+    """
     call = Noted(NOON, request_id, caller, method, name, canonical(arguments), 200, False, 0.1)
     line = line_of(call, "*.*")
     text = line.decode()
@@ -91,28 +94,28 @@ def test_text_from_a_caller_stays_within_its_field(
 
 
 def test_the_longest_line_fits_a_pipe() -> None:
-    """Its longest texts, of the characters that take most bytes, and as many arguments as are shown."""
+    """The longest possible entry fits into a pipe in one piece."""
     wide = "\U0001f600" * 300
     arguments = {f"{number:03}": "é" * 90 for number in range(100)}
     call = Noted(NOON, wide, wide, wide, wide, canonical(arguments), 200, False, 1e6)
     line = line_of(call, "*.*", key=KEY)
-    assert 2000 < len(line) < _PIPE - 128  # what a replica's name may be longer than r1
+    assert 2000 < len(line) < _PIPE - 128  # reserve for a replica name longer than r1
     assert said(line)["arguments_left_out"] is True
 
 
 @pytest.mark.parametrize("character", ["x", "\x00", "\U000e0001", '"'])
 def test_endless_texts_are_cut(character: str) -> None:
-    """Also those that grow when they are escaped."""
+    """Very long texts are shortened, also texts that become longer when they are escaped."""
     endless = character * 100_000
     fields = said(line_of(a_call(request_id=endless, caller=endless, method=endless, name=endless)))
     assert all(100 <= len(fields[field]) <= 200 for field in ("request_id", "caller", "method", "name"))
 
 
 class TestKeyed:
-    """With a key."""
+    """Entries that are written with a key."""
 
     def test_the_arguments_digest_can_not_be_guessed(self) -> None:
-        """It is another one with every key, and its name says so."""
+        """The digest of arguments depends on the key, and its field has another name."""
         line = said(line_of(a_call({"year": 1980}), key=KEY))
         other = said(line_of(a_call({"year": 1980}), key=KEY[::-1]))
         assert "arguments_sha256" not in line
@@ -121,7 +124,7 @@ class TestKeyed:
         assert line["arguments_hmac_sha256"] != hashlib.sha256(b'{"year":1980}').hexdigest()
 
     def test_a_caller_can_not_have_a_line_signed(self) -> None:
-        """Who sends the bytes of a forged line as arguments reads a digest that is no line's hash."""
+        """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
         digests = Digests(KEY)
         forged = b'{"audit":1,"time":"","caller":"nobody","replica":"r1","run":"run1","seq":0,"prev":""'
         signed = digests.arguments(forged)
@@ -130,12 +133,12 @@ class TestKeyed:
         assert not entry.true
 
     def test_it_is_the_hmac_of_a_key_made_of_the_key(self) -> None:
-        """So that somebody else can check it (RFC 2104)."""
+        """The digest is the HMAC with a key that is derived from AUDIT_KEY, so that others can check it (RFC 2104)."""
         made = hmac.digest(KEY, b"audit: arguments", "sha256")
         assert Digests(KEY).arguments(b"{}") == hmac.new(made, b"{}", "sha256").hexdigest()
 
     @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
     def test_a_short_key_is_refused(self, key: bytes) -> None:
-        """With what to do, and without the key."""
-        with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
+        """A short key is refused; the error says how to make a good key and does not contain the short one."""
+        with pytest.raises(ValueError, match="shorter than 32 characters; openssl rand -hex 32 makes one"):
             Digests(key)

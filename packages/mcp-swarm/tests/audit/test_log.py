@@ -1,4 +1,4 @@
-"""The audit log writes what it is told, to a file and to stdout."""
+"""The audit log writes entries to a file and to stdout."""
 
 import asyncio
 import os
@@ -20,13 +20,13 @@ from tests.audit.calls import KEY, a_call, events, ids, lines_in, said, verify
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the log is to be."""
+    """Return the path of the log."""
     return tmp_path / "audit.jsonl"
 
 
 @pytest.fixture
 def log(path: Path) -> Iterator[AuditLog]:
-    """A log that writes."""
+    """Return a log that has started."""
     log = AuditLog(str(path), "r1")
     log.start()
     yield log
@@ -34,13 +34,13 @@ def log(path: Path) -> Iterator[AuditLog]:
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, as a replica does."""
+    """Run code in its own process, as a replica does."""
     begin = "from mcp_swarm.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
     return subprocess.run([sys.executable, "-c", begin + code], cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def test_each_call_has_a_line_in_its_order(log: AuditLog, path: Path) -> None:
-    """Between the run's beginning and its end."""
+    """Each call has an entry, in order, between the first and the last entry of the run."""
     for number in range(1000):
         log.note(a_call({"number": number}, request_id=f"{number}"))
     log.stop()
@@ -54,13 +54,13 @@ def test_each_call_has_a_line_in_its_order(log: AuditLog, path: Path) -> None:
 
 
 def test_a_line_does_not_wait_for_the_next(log: AuditLog, path: Path) -> None:
-    """Nor for the end."""
+    """The log writes an entry at once; it does not wait for the next call or for the end."""
     log.note(a_call(request_id="only"))
     until(lambda: ids(lines_in(path)) == ["only"], "the line")
 
 
 def test_with_a_key_and_an_allow_list(path: Path) -> None:
-    """Which it passes on."""
+    """The log uses its key and its allow list of arguments."""
     log = AuditLog(str(path), "r1", shown=("echo.message",), key=KEY)
     log.start()
     log.note(a_call({"message": "shown", "password": "hunter2"}))
@@ -74,25 +74,30 @@ def test_with_a_key_and_an_allow_list(path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"key": b"short"}, {"shown": ("echo",)}])
 def test_wrong_settings_are_refused(path: Path, wrong: dict[str, object]) -> None:
-    """When it is made."""
-    with pytest.raises(ValueError, match=r"shorter than 32|is not a pattern"):
+    """The log refuses wrong settings when it is created."""
+    with pytest.raises(ValueError, match=r"shorter than 32|is no pattern"):
         AuditLog(str(path), "r1", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("target", ["", "missing/audit.jsonl"])
 def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: str) -> None:
-    """With its path and the reason: a folder, and one that isn't there."""
-    with pytest.raises(StartupError, match=rf"^AUDIT_LOG: {tmp_path}.* cannot be opened: (Is a|No such file or) dir"):
+    """A file that cannot be opened stops the start; the error has the path and the reason.
+
+    The two cases are a folder and a missing folder.
+    """
+    with pytest.raises(
+        StartupError, match=rf"^{tmp_path}.*: the audit log can't be opened: (Is a|No such file or) dir"
+    ):
         AuditLog(str(tmp_path / target), "r1").start()
 
 
 def test_nobody_else_may_read_the_file(log: AuditLog, path: Path) -> None:
-    """Whatever the umask lets through."""
+    """Only the owner may read the file, whatever the umask is."""
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_call_that_can_not_be_written_is_counted(log: AuditLog, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And the others are written."""
+    """The log counts a call that it cannot write, and writes the other calls."""
     log.note(a_call(time=float("inf")))
     log.note(a_call(request_id="next"))
     log.stop()
@@ -104,7 +109,7 @@ def test_a_call_that_can_not_be_written_is_counted(log: AuditLog, path: Path, ca
 
 
 def test_threads_lose_nothing(log: AuditLog, path: Path) -> None:
-    """Each thread's calls in its order."""
+    """No entry is lost when several threads write; each thread's calls stay in order."""
 
     def note(name: int) -> None:
         for number in range(500):
@@ -123,7 +128,7 @@ def test_threads_lose_nothing(log: AuditLog, path: Path) -> None:
 
 
 def test_running_ends_with_all_written(path: Path) -> None:
-    """As a replica's lifespan does it, also when that ends with an error."""
+    """All entries are written when `running` ends, even with an error."""
     log = AuditLog(str(path), "r1")
 
     async def scenario() -> None:
@@ -138,14 +143,14 @@ def test_running_ends_with_all_written(path: Path) -> None:
 
 
 def test_what_waits_is_written_at_exit(path: Path) -> None:
-    """Of a process that doesn't stop it."""
+    """Waiting entries are written when the process exits without stopping the log."""
     python(f"log = AuditLog({str(path)!r}, 'r1')\nlog.start()\nlog.note(a_call(request_id='last words'))\n")
     assert ids(lines_in(path)) == ["last words"]
     assert verify(lines_in(path)).runs[0].ended
 
 
 def test_a_log_that_never_began_can_be_stopped(path: Path) -> None:
-    """And one that has stopped."""
+    """A log can be stopped before its start, and twice."""
     log = AuditLog(str(path), "r1")
     log.stop()
     log.start()
@@ -155,10 +160,10 @@ def test_a_log_that_never_began_can_be_stopped(path: Path) -> None:
 
 
 class TestRuns:
-    """Several processes, one file."""
+    """Several processes that write to the same file."""
 
     def test_a_restart_begins_a_run_that_tells_of_the_one_before(self, path: Path) -> None:
-        """So that what was cut off in between shows."""
+        """The first entry of a new run refers to the run before it, so that entries cut off in between show."""
         for _ in range(3):
             log = AuditLog(str(path), "r1")
             log.start()
@@ -172,7 +177,7 @@ class TestRuns:
         assert not verify(lines[:2] + lines[3:]).intact
 
     def test_replicas_share_a_file(self, path: Path) -> None:
-        """Each has its own chain in it, and no line is lost or torn."""
+        """Each replica has its own chain in a shared file, and no entry is lost or torn."""
         code = (
             "import sys\n"
             f"log = AuditLog({str(path)!r}, sys.argv[1])\n"
@@ -188,7 +193,7 @@ class TestRuns:
         assert sorted((run.replica, run.lines) for run in report.runs) == [("a", 3002), ("b", 3002), ("c", 3002)]
 
     def test_half_a_line_of_a_killed_process_stays_alone(self, path: Path) -> None:
-        """The next run begins on a line of its own."""
+        """After an incomplete entry of a killed process, the next run begins on a new line."""
         log = AuditLog(str(path), "r1")
         log.start()
         log.stop()
@@ -202,7 +207,7 @@ class TestRuns:
         ]
 
     def test_a_process_that_is_killed_leaves_half_a_line_at_most(self, path: Path) -> None:
-        """However often; each run but for its end is there."""
+        """A killed process leaves at most one incomplete entry; the rest of its run is intact."""
         code = (
             "from mcp_swarm.audit.log import AuditLog\n"
             "from tests.audit.calls import a_call\n"
@@ -223,10 +228,10 @@ class TestRuns:
 
 
 class TestRotation:
-    """Somebody puts the file away while it is written to."""
+    """Rotation of the file while the log writes to it."""
 
     def test_by_renaming_it(self, log: AuditLog, path: Path) -> None:
-        """The next line makes a new file, which says that it continues the old one."""
+        """After the file was renamed, the next entry creates a new file that continues the old one."""
         log.note(a_call(request_id="old"))
         until(lambda: ids(lines_in(path)) == ["old"], "the line")
         moved = path.with_suffix(".1")
@@ -241,7 +246,7 @@ class TestRotation:
             assert verify(lines).intact
 
     def test_by_removing_it(self, log: AuditLog, path: Path) -> None:
-        """The chain tells that something came before."""
+        """After the file was removed, the chain in the new file shows that entries came before."""
         log.note(a_call(request_id="old"))
         until(lambda: ids(lines_in(path)) == ["old"], "the line")
         path.unlink()
@@ -252,7 +257,7 @@ class TestRotation:
         assert run.seq == 3
 
     def test_by_emptying_it(self, log: AuditLog, path: Path) -> None:
-        """As logrotate's copytruncate does."""
+        """The log continues in a file that was emptied, as logrotate's copytruncate does."""
         log.note(a_call(request_id="old"))
         until(lambda: ids(lines_in(path)) == ["old"], "the line")
         copied = lines_in(path)
@@ -264,11 +269,14 @@ class TestRotation:
 
 
 class TestStdout:
-    """Where whatever runs the container collects it."""
+    """The audit log on stdout, where the container runtime collects it."""
 
     @pytest.mark.parametrize("unbuffered", ["", "1"])
     def test_lines_are_found_among_others(self, unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Those that the process prints; with PYTHONUNBUFFERED text and line break one after the other."""
+        """`verify` finds the entries among other lines of the process.
+
+        With PYTHONUNBUFFERED, `print` writes a text and its line break separately.
+        """
         monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
         code = (
             "log = AuditLog('stdout', 'r1')\n"
@@ -286,7 +294,7 @@ class TestStdout:
         assert sum(b"Called" in line for line in lines) == 300
 
     def test_replicas_share_it(self) -> None:
-        """A pipe, into which each writes pieces that stay whole."""
+        """Several replicas can write to one pipe without tearing each other's entries."""
         code = (
             "import subprocess, sys\n"
             "code = '''if 1:\n"
@@ -306,7 +314,7 @@ class TestStdout:
         assert sorted((run.replica, run.lines) for run in report.runs) == [("a", 3002), ("b", 3002), ("c", 3002)]
 
     def test_without_one_it_does_not_start(self) -> None:
-        """The descriptor is closed."""
+        """A log on a closed stdout does not start."""
         code = (
             "import os, sys\n"
             "from mcp_swarm import StartupError\n"

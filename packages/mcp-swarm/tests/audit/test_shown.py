@@ -1,4 +1,4 @@
-"""Which arguments' values a line shows."""
+"""The selection of arguments whose values an entry contains."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.audit.calls import a_call, line_of, said
 
 
 def shown(arguments: Any, *patterns: str, name: str = "echo") -> Any:
-    """The values that a line shows of a call."""
+    """Return the argument values in the entry of a call."""
     return said(line_of(a_call(arguments, name=name), *patterns)).get("arguments")
 
 
@@ -32,19 +32,19 @@ def shown(arguments: Any, *patterns: str, name: str = "echo") -> Any:
     ],
 )
 def test_what_a_pattern_lets_through(patterns: tuple[str, ...], name: str, expected: Any) -> None:
-    """And nothing else."""
+    """An entry contains the arguments that match a pattern, and no others."""
     assert shown({"message": "a", "number": 1, "password": "hunter2"}, *patterns, name=name) == expected
 
 
 def test_values_are_shown_as_they_are() -> None:
-    """Of any kind, and exact."""
+    """An entry contains values of any kind without a change."""
     value = {"a": [1, None, True, 2.5, "é\u2028"], "b": 2**80}
     assert shown({"value": value}, "echo.value") == {"value": value}
 
 
 @pytest.mark.parametrize("arguments", [[1], "echo", 1])
 def test_what_is_no_object_shows_nothing(arguments: Any) -> None:
-    """A caller may send anything."""
+    """Arguments that are not an object are not shown."""
     assert shown(arguments, "*.*") is None
 
 
@@ -53,14 +53,14 @@ def test_what_is_no_object_shows_nothing(arguments: Any) -> None:
     [{"message": "x" * (MOST_SHOWN_BYTES + 1)}, {"message": "x", "other": "y" * 70_000}, {"message": "\ud800"}],
 )
 def test_what_is_too_long_is_left_out(arguments: Any) -> None:
-    """As the line says."""
+    """An entry leaves out a value that is too long, and says so."""
     line = said(line_of(a_call(arguments), "echo.message"))
     assert "arguments" not in line
     assert line["arguments_left_out"] is True
 
 
-def test_the_others_are_shown_beside_it() -> None:
-    """Whatever fits."""
+def test_other_values_are_still_shown() -> None:
+    """An entry still contains the values that fit when another value is too long."""
     line = said(line_of(a_call({"a": "x" * 5000, "b": "y"}), "echo.*"))
     assert line["arguments"] == {"b": "y"}
     assert line["arguments_left_out"] is True
@@ -68,6 +68,6 @@ def test_the_others_are_shown_beside_it() -> None:
 
 @pytest.mark.parametrize("pattern", ["", "echo", ".message", "echo.", "echo. message", "echo.mess\nage", "."])
 def test_a_malformed_pattern_is_refused(pattern: str) -> None:
-    """With an example of a good one."""
-    with pytest.raises(ValueError, match="is not a pattern; write tool"):
+    """A malformed pattern is refused with an example of a good one."""
+    with pytest.raises(ValueError, match="is no pattern of arguments; one is tool"):
         Shown((pattern,))

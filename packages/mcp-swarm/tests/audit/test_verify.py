@@ -1,4 +1,4 @@
-"""Whatever is done to the lines of an audit log shows."""
+"""`verify` finds every change to the lines of an audit log."""
 
 import re
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ _keys = st.sampled_from([None, KEY])
 
 
 def found(lines: Sequence[bytes], key: bytes | None = None, *, part: bool = False) -> list[str]:
-    """The problems of lines."""
+    """Return the problems of the lines."""
     return verify(lines, key, part=part).problems
 
 
 def rechained(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
-    """Lines with hashes made anew, as by one who can write the file."""
+    """Return the lines with new hashes, as a person who can write the file could compute them."""
     bodies = [re.sub(rb',"replica":.*', b"", line, flags=re.DOTALL) for line in lines]
     return Chain("r1", "run1", Digests(key)).link(bodies)
 
 
 @given(_calls, _keys)
 def test_an_untouched_log_is_intact(calls: list[Noted], key: bytes | None) -> None:
-    """Whatever callers sent."""
+    """An unchanged log is intact, whatever the callers sent."""
     lines = chained(calls, key)
     report = verify(lines, key)
     (run,) = report.runs
@@ -47,7 +47,7 @@ def test_an_untouched_log_is_intact(calls: list[Noted], key: bytes | None) -> No
 
 @given(_calls, _keys, st.data())
 def test_a_changed_byte_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """Any byte of any line, changed to any other."""
+    """A changed byte shows, in any line and at any place."""
     lines = chained(calls, key)
     number = data.draw(st.integers(0, len(lines) - 1))
     line = bytearray(lines[number][:-1])
@@ -55,7 +55,7 @@ def test_a_changed_byte_shows(calls: list[Noted], key: bytes | None, data: st.Da
     line[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[place]))
     lines[number] = bytes(line) + b"\n"
     report = verify(lines, key)
-    # The last line, changed so that it looks like a line of another log, is as if it were missing.
+    # If the change makes the last line look like a line of another log, the last line counts as missing.
     assert report.problems or not report.runs[0].ended
     if number < len(lines) - 1:
         assert any(f"line {place}" in report.problems[0] for place in (number + 1, number + 2))
@@ -63,7 +63,10 @@ def test_a_changed_byte_shows(calls: list[Noted], key: bytes | None, data: st.Da
 
 @given(_calls, _keys, st.data())
 def test_a_removed_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """Any but the last, of which only the absence of an end tells."""
+    """A removed line shows.
+
+    If the last line is removed, only the missing end of the run shows it.
+    """
     lines = chained(calls, key)
     number = data.draw(st.integers(0, len(lines) - 2))
     del lines[number]
@@ -74,7 +77,7 @@ def test_a_removed_line_shows(calls: list[Noted], key: bytes | None, data: st.Da
 
 @given(_calls, _keys, st.data())
 def test_moved_lines_show(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """Any two that change places."""
+    """Two lines that changed places show."""
     lines = chained(calls, key)
     one, other = data.draw(st.tuples(st.integers(0, len(lines) - 1), st.integers(0, len(lines) - 1)))
     lines[one], lines[other] = lines[other], lines[one]
@@ -83,7 +86,7 @@ def test_moved_lines_show(calls: list[Noted], key: bytes | None, data: st.DataOb
 
 @given(_calls, _keys, st.data())
 def test_a_repeated_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """Wherever it is put."""
+    """A repeated line shows, wherever it is inserted."""
     lines = chained(calls, key)
     number = data.draw(st.integers(0, len(lines) - 1))
     place = data.draw(st.integers(number + 1, len(lines)))
@@ -94,7 +97,7 @@ def test_a_repeated_line_shows(calls: list[Noted], key: bytes | None, data: st.D
 
 @given(_calls, _keys, st.data())
 def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """Of which there is so much that one can tell that it was one."""
+    """A shortened line shows if its beginning is still that of an entry."""
     lines = chained(calls, key)
     number = data.draw(st.integers(1, len(lines) - 1))
     left = data.draw(st.integers(3, len(lines[number]) - 2))
@@ -106,7 +109,7 @@ def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataOb
 
 @given(_calls, st.data())
 def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataObject) -> None:
-    """One who makes all hashes anew, without the key or with another, is found out at the line that was changed."""
+    """With a key, a person without it cannot compute valid hashes; the first changed line shows."""
     lines = chained(calls, KEY)
     number = data.draw(st.integers(1, len(calls)))
     lines[number] = lines[number].replace(b'"outcome":"ok"', b'"outcome":"failed"')
@@ -117,7 +120,10 @@ def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataOb
 
 
 def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
-    """If not all that follow are made anew as well, which only a key prevents."""
+    """Without a key, a replaced line shows at the next line.
+
+    If all following hashes are replaced too, nothing shows; only a key prevents that.
+    """
     lines = chained([a_call(name=name) for name in "abcd"])
     forged = rechained([line.replace(b'"ok"', b'"failed"') if b'"b"' in line else line for line in lines])
     assert found(lines[:2] + forged[2:3] + lines[3:]) == [
@@ -127,7 +133,10 @@ def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
 
 
 def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
-    """Unless its place was changed, which leaves a gap."""
+    """A changed line causes no problems at the lines after it.
+
+    The exception is a changed sequence number, which leaves a gap.
+    """
     lines = chained([a_call()] * 4)
     changed = "line 3 was changed, or written with another key"
     for old, new in ((b'"ok"', b'"failed"'), (said(lines[2])["hash"].encode(), b"0" * 64)):
@@ -149,12 +158,12 @@ def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
     ],
 )
 def test_the_wrong_key_is_told(lines: list[bytes], key: bytes | None, problem: str) -> None:
-    """And it isn't taken for an intact log."""
+    """A log that is checked with the wrong key is not intact."""
     assert found(lines, key)[0].startswith(problem)
 
 
 def test_a_run_that_pretends_to_have_no_key_is_told() -> None:
-    """One word changed in its first line doesn't spare the others the check."""
+    """A changed first line that denies or claims a key does not skip the check of the other lines."""
     lines = chained([a_call()])
     forged = [lines[0].replace(b'"keyed":false', b'"keyed":true'), *lines[1:]]
     assert found(forged, KEY) == ["line 1 was changed, or written with another key"] + [
@@ -163,11 +172,14 @@ def test_a_run_that_pretends_to_have_no_key_is_told() -> None:
 
 
 class TestManyRuns:
-    """What several replicas and processes wrote."""
+    """Logs of several replicas and processes."""
 
     @given(st.data())
     def test_each_is_checked_by_itself(self, data: st.DataObject) -> None:
-        """However their lines are mixed, with those of other logs and what Docker writes ahead of each."""
+        """Each run is checked separately.
+
+        The lines of several runs, of other logs, and Docker's prefixes may be mixed.
+        """
         ahead = {
             "r1": "mcp.1.h2xk8d0@node-1.example    | ",
             "r2": "mcp-2  | ",
@@ -190,16 +202,16 @@ class TestManyRuns:
         assert len(found(mixed)) == 1
 
     def test_a_restart_shows_what_was_cut_off_before_it(self) -> None:
-        """The new run's first line tells of the last one in the file."""
-        old = chained([a_call()] * 3)[:-1]  # killed
+        """The first line of a new run shows that lines before it were cut off."""
+        old = chained([a_call()] * 3)[:-1]  # the process was killed
         new = after(said(old[-1])["hash"])
         assert not found([*old, new])
         gone = "refers to an earlier entry that was changed or removed"
         assert found([*old[:-1], new]) == [f"line 4 {gone}"]
-        assert found([*old, after(said(old[-2])["hash"])]) == [f"line 5 {gone}"]  # old[-1] was put in
+        assert found([*old, after(said(old[-2])["hash"])]) == [f"line 5 {gone}"]  # old[-1] was inserted
 
     def test_a_new_file_continues_an_old_one(self) -> None:
-        """Either is intact for itself, and both together in their order."""
+        """Two files of one run are intact separately, and together in their order."""
         digests = Digests(None)
         form = Form(Shown(()), digests)
         chain = Chain("r1", "run1", digests)
@@ -214,7 +226,10 @@ class TestManyRuns:
         assert found(old[:-1] + new) == ["an entry is missing before line 2 (seq 1 of its run)"]
 
     def test_a_part_may_begin_anywhere(self) -> None:
-        """`docker service logs --since`; what is missing within it shows all the same."""
+        """With `part`, a log may begin in the middle of a run, as with `docker service logs --since`.
+
+        Lines that are missing within the part still show.
+        """
         lines = chained([a_call()] * 5)
         assert found(lines[2:]) == [
             "line 1 is the first entry of its run here: the entries before seq 2 are missing",
@@ -225,7 +240,7 @@ class TestManyRuns:
 
 
 class TestForging:
-    """Text that looks like lines."""
+    """Text that looks like entries."""
 
     @pytest.mark.parametrize(
         "ahead",
@@ -238,8 +253,8 @@ class TestForging:
             " ",
         ],
     )
-    def test_a_line_within_a_line_of_another_log_is_none(self, ahead: str) -> None:
-        """A caller who has one written there, whole or cut, neither adds a line nor raises an alarm."""
+    def test_an_entry_within_a_line_of_another_log_does_not_count(self, ahead: str) -> None:
+        """An entry inside a line of another log, whole or cut, adds no entry and causes no problem."""
         lines = chained([a_call()])
         forged = [ahead.encode() + chained([a_call()], run="run2")[0], ahead.encode() + lines[1][:80] + b"\n"]
         report = verify([lines[0], *forged, *lines[1:]])
@@ -247,7 +262,10 @@ class TestForging:
         assert len(report.runs) == 1
 
     def test_a_line_behind_a_print_without_a_line_break_counts(self) -> None:
-        """If it is exactly the next of its run, which no text from a caller is."""
+        """An entry after a text without a line break counts if it is exactly the next one of its run.
+
+        Text from a caller can never be that entry.
+        """
         lines = chained([a_call(name=name) for name in "abcd"])
         for number in range(1, len(lines)):
             glued = [*lines[:number], b"mcp.1.h2xk@node1 | Loading {" + lines[number], *lines[number + 1 :]]
@@ -274,19 +292,19 @@ class TestForging:
         ],
     )
     def test_nonsense_is_told(self, line: bytes) -> None:
-        """With its number, and without an exception."""
+        """A malformed entry causes a problem that names its line, and no exception."""
         lines = chained([a_call()])
         (problem, *_) = found([*lines[:1], line, *lines[1:]])
         assert problem.startswith("line 2 ")
 
     @given(st.lists(st.binary(max_size=60) | st.binary(max_size=60).map(lambda end: b'{"audit":1,' + end)))
     def test_any_bytes_can_be_read(self, lines: list[bytes]) -> None:
-        """A damaged disk's, too."""
+        """Any bytes can be checked without an exception, for example those of a damaged disk."""
         verify(lines)
         verify(lines, KEY, part=True)
 
     def test_a_line_in_place_of_another_is_told(self) -> None:
-        """With a seq, a prev and a hash that fit: at the line after it."""
+        """A replaced entry with a matching sequence number, previous hash and hash shows at the next line."""
         lines = chained([a_call(name=name) for name in "abcd"])
         other = rechained([line.replace(b'"b"', b'"X"') for line in lines])
         assert found([*lines[:2], other[2], *lines[3:]]) == [
@@ -298,7 +316,7 @@ class TestForging:
         ]
 
     def test_a_moved_line_is_told_apart_from_a_repeated_one(self) -> None:
-        """Since the place that it left is empty."""
+        """A moved line is reported differently from a repeated one, because its old place is empty."""
         lines = chained([a_call(name=name) for name in "abcd"])
         assert found([*lines[:2], *lines[3:5], lines[2], *lines[5:]]) == [
             "an entry is missing before line 3 (seq 2 of its run)",
@@ -310,7 +328,7 @@ class TestExpected:
     """A hash that was recorded elsewhere."""
 
     def test_what_was_cut_off_shows(self) -> None:
-        """Although the rest is intact."""
+        """An expected hash shows that the end of the log was cut off, although the rest is intact."""
         lines = chained([a_call()] * 3)[:-1]
         recorded = said(lines[-1])["hash"]
         assert verify(lines, expected=[recorded]).intact
@@ -320,16 +338,16 @@ class TestExpected:
             f"no entry has the hash {recorded}: this entry or an earlier one was changed or removed"
         ]
 
-    def test_so_does_a_log_that_was_written_anew(self) -> None:
-        """Which needs no key."""
+    def test_a_log_that_was_written_again_shows(self) -> None:
+        """An expected hash shows that the whole log was written again, even without a key."""
         lines = chained([a_call()] * 3)
         recorded = said(lines[-2])["hash"]
         forged = rechained([line.replace(b'"echo"', b'"other"') for line in lines])
         assert verify(forged).intact
         assert not verify(forged, expected=[recorded]).intact
 
-    def test_a_line_that_was_changed_is_not_it(self) -> None:
-        """Though it still has the hash."""
+    def test_a_changed_line_does_not_count(self) -> None:
+        """A changed line does not count as the expected one, although its hash field is the same."""
         lines = chained([a_call()] * 3)
         recorded = said(lines[2])["hash"]
         lines[2] = lines[2].replace(b'"ok"', b'"failed"')
@@ -337,20 +355,20 @@ class TestExpected:
 
 
 def test_an_empty_log_is_not_intact() -> None:
-    """All of its lines are missing."""
+    """An empty log is not intact, because all of its lines are missing."""
     assert not verify([]).intact
     assert not verify([b"Ready\n"]).intact
 
 
 def test_problems_are_bounded() -> None:
-    """A wrong key makes one of every line."""
+    """The number of reported problems is limited, for example when the key is wrong for every line."""
     lines = chained([a_call()] * (MOST_PROBLEMS + 10), KEY)
     report = verify(lines, KEY[::-1])
     assert (len(report.problems), report.more) == (MOST_PROBLEMS, 12)
 
 
 def test_files_are_checked_one_after_the_other() -> None:
-    """Each line under the name that it is given."""
+    """A problem names the place that was given with its line."""
     lines = chained([a_call()] * 3)
     verifier = Verifier()
     for number, line in enumerate(lines[:2] + lines[3:]):
@@ -359,7 +377,7 @@ def test_files_are_checked_one_after_the_other() -> None:
 
 
 def after(last_hash: str) -> bytes:
-    """The first line of a run that begins after another."""
+    """Return the first line of a run that follows another run."""
     digests = Digests(None)
     (line,) = Chain("r1", "run2", digests).link([Form(Shown(()), digests).event("begun", after=last_hash, keyed=False)])
     return line

@@ -1,1 +1,1 @@
-"""Who a caller is, and what it may use."""
+"""Tests of authentication, and of the components that a caller may use."""

@@ -1,4 +1,4 @@
-"""An authorization server, as far as a resource server knows it: keys, and tokens signed with them."""
+"""An authorization server for tests: it has keys and signs tokens with them."""
 
 import json
 import threading
@@ -17,11 +17,11 @@ AUDIENCE = "https://mcp.example.com/mcp"
 
 
 class Issuer:
-    """Signs tokens; its public keys are at `url`, as long as it serves.
+    """An issuer of tokens, which serves its public keys at `url`.
 
     Attributes:
-        asked: how often somebody wanted its keys.
-        away: answer nothing but 503.
+        asked: number of requests for its keys.
+        away: whether it answers every request with 503.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Issuer:
         self.rotate("first")
 
     def rotate(self, name: str, algorithm: str = "RS256") -> None:
-        """Have one more key, which signs from now on."""
+        """Add a key, and sign with it from now on."""
         said: Any = {"kid": name, "alg": algorithm}
         rsa = algorithm[:2] in ("RS", "PS")
         self.keys[name] = jwk.generate_key("RSA", 2048, said) if rsa else jwk.generate_key("EC", "P-256", said)
@@ -40,21 +40,21 @@ class Issuer:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The public keys (JWKS, RFC 7517)."""
+        """The public keys as a JWKS (RFC 7517)."""
         return {"keys": [key.as_dict(private=False) for key in self.keys.values()]}
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """The claims of a good token, with changes; None leaves a claim out."""
+        """Return the claims of a valid token, with changes; None leaves a claim out."""
         now = int(time.time())
         said = {"iss": NAME, "aud": AUDIENCE, "sub": "ada", "iat": now, "exp": now + 300, "scope": "mcp reports:read"}
         return {name: value for name, value in {**said, **changes}.items() if value is not None}
 
     def token(self, headers: dict[str, Any] | None = None, **claims: Any) -> str:
-        """A token that is good, but for what is given; None leaves a claim out."""
+        """Return a valid token, with the given changes of its claims; None leaves a claim out."""
         return self.signed(json.dumps(self.claims(**claims)).encode(), headers)
 
     def signed(self, payload: bytes, headers: dict[str, Any] | None = None) -> str:
-        """A token with any bytes for claims. Its signature is good."""
+        """Return a token with any bytes as its claims and a valid signature."""
         head = {"typ": "JWT", "alg": self.algorithm, "kid": self.now, **(headers or {})}
         signing_input = urlsafe_b64encode(json.dumps(head).encode()) + b"." + urlsafe_b64encode(payload)
         algorithm = JWSRegistry(algorithms=[self.algorithm]).get_alg(self.algorithm)
@@ -63,7 +63,7 @@ class Issuer:
 
     @contextmanager
     def serving(self) -> Iterator["Issuer"]:
-        """Serve the keys meanwhile."""
+        """Serve the keys until the context ends."""
         issuer = self
 
         class Keys(BaseHTTPRequestHandler):

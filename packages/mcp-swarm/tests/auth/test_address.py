@@ -1,4 +1,4 @@
-"""Where a request comes from."""
+"""The client's address of a request, with and without proxies."""
 
 import ipaddress
 import sys
@@ -17,7 +17,7 @@ from tests.calls import HEADERS, legacy, request
 
 
 def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
-    """A request's, as far as it matters."""
+    """Return the parts of an ASGI scope that determine the address."""
     headers = [(b"x-forwarded-for", value) for value in forwarded]
     return {"client": (client, 5000) if client else None, "headers": headers}
 
@@ -26,7 +26,7 @@ def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
     ("client", "forwarded", "expected"),
     [
         ("10.0.0.7", [b"203.0.113.5"], "203.0.113.5"),
-        ("10.0.0.7", [b"6.6.6.6, 203.0.113.5"], "203.0.113.5"),  # the first is what anybody may have sent
+        ("10.0.0.7", [b"6.6.6.6, 203.0.113.5"], "203.0.113.5"),  # the first entry may come from anybody
         ("10.0.0.7", [b"6.6.6.6, 203.0.113.5, 10.0.0.8"], "203.0.113.5"),
         ("10.0.0.7", [b"6.6.6.6", b"203.0.113.5"], "203.0.113.5"),
         ("10.0.0.7", [b"2001:DB8::1"], "2001:db8::1"),
@@ -34,12 +34,15 @@ def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
         ("10.0.0.7", [b"10.0.0.8"], None),
         ("10.0.0.7", [b""], None),
         ("10.0.0.7", [], None),
-        ("203.0.113.5", [b"198.51.100.1"], None),  # no proxy of ours: it may say what it likes
+        ("203.0.113.5", [b"198.51.100.1"], None),  # not a trusted proxy: its header does not count
         (None, [b"198.51.100.1"], None),
     ],
 )
 def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[bytes], expected: str | None) -> None:
-    """From the right to the left, up to the first address that is none of theirs."""
+    """X-Forwarded-For counts only from a trusted proxy.
+
+    It is read from the right to the left, up to the first address that is not a trusted proxy.
+    """
     assert Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded)) == expected
 
 
@@ -55,33 +58,33 @@ def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[b
     ],
 )
 def test_ipv4_in_ipv6_is_ipv4(client: str, forwarded: bytes) -> None:
-    """A caller has one name, and a proxy is trusted, in both spellings."""
+    """An IPv4 address within an IPv6 address counts as the IPv4 address, for callers and for trusted proxies."""
     assert Addresses(["127.0.0.0/8"]).of(scope(client, forwarded)) == "1.2.3.4"
 
 
 @pytest.mark.parametrize("network", ["::ffff:127.0.0.0/104", "::ffff:7f00:1", "127.0.0.1"])
 @pytest.mark.parametrize("client", ["127.0.0.1", "::ffff:127.0.0.1"])
 def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -> None:
-    """So may the proxy's address."""
+    """Both spellings of an IPv4 network match both spellings of a proxy's address."""
     assert Addresses([network]).of(scope(client, b"1.2.3.4")) == "1.2.3.4"
 
 
 def test_a_network_of_ipv6_holds_no_ipv4() -> None:
-    """However it is written."""
+    """A trusted IPv6 network contains no IPv4 address, and the reverse, in any spelling."""
     assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
     assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
 
 
 @pytest.mark.parametrize("zone", [b"%eth0", b"%1", b"%", b"%anything", b"%\xe9", b"%a%b", b"%" + b"z" * 60_000])
 def test_a_zone_makes_no_new_caller(zone: bytes) -> None:
-    """It may be any text."""
+    """A zone in an address does not make a new caller, whatever its text is."""
     addresses = Addresses(["fe80::a"])
     assert addresses.of(scope("fe80::a%eth0", b"fe80::1" + zone)) == "fe80::1"
     assert addresses.of(scope("fe80::a", b"fe80::1, fe80::a" + zone)) == "fe80::1"
 
 
 def test_zones_fill_no_memory() -> None:
-    """An address is remembered without its zone."""
+    """The server keeps an address in memory without its zone."""
     addresses = Addresses(["127.0.0.1"])
     tracemalloc.start()
     try:
@@ -93,7 +96,7 @@ def test_zones_fill_no_memory() -> None:
 
 
 def test_a_long_header_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although all its addresses are trusted: 32 proxies in a row are none."""
+    """The server reads at most 32 entries of a long header, even if all of them are trusted proxies."""
     addresses = Addresses(["10.0.0.0/8"])
     parsed = []
     parse = ipaddress.ip_address
@@ -110,13 +113,13 @@ def test_a_long_header_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_nobody_is_trusted_by_default() -> None:
-    """Whoever sends the header."""
+    """By default the server trusts no proxy and ignores the header."""
     assert Addresses([]).of(scope("127.0.0.1", b"203.0.113.5")) is None
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(["10.1.2.3", "8.8.8.8", "unix", "", "::1"]))
 def test_no_header_is_more_than_ignored(forwarded: list[bytes], client: str) -> None:
-    """Whatever it holds."""
+    """A header with any content is ignored or used, but never causes an error."""
     try:
         Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded))
     except ValueError:
@@ -124,7 +127,10 @@ def test_no_header_is_more_than_ignored(forwarded: list[bytes], client: str) -> 
 
 
 def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[..., Server]) -> None:
-    """By the address that the proxy tells; with no proxy trusted, all are one."""
+    """Each address behind a trusted proxy has its own rate limit.
+
+    Without trusted proxies, all of them share one rate limit.
+    """
 
     def statuses(server: Server, *addresses: str) -> list[int]:
         headers: list[dict[str, Any]] = [{"X-Forwarded-For": each} for each in addresses]
@@ -146,7 +152,7 @@ def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[.
 
 @pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
 def test_what_is_no_network_stops_the_start(proxies: str) -> None:
-    """By name."""
+    """A value that is not a network stops the start, and the error names the setting."""
     done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
     assert done.returncode == 3
     assert done.stderr.startswith(f"TRUSTED_PROXIES={proxies}: ")

@@ -1,4 +1,4 @@
-"""Bearer auth: one token."""
+"""Bearer authentication with one token."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ TOKEN = "s3cret-token"
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that asks for a token, which it has from a secret file."""
+    """A replica that requires a token, which it reads from a secret file."""
     secrets = tmp_path_factory.mktemp("secrets")
     (secrets / "auth_token").write_text(f"{TOKEN}\n")
     server = Server(tmp_path_factory.mktemp("secured") / "log", AUTH_ENABLED="true", SECRETS_DIR=str(secrets))
@@ -24,7 +24,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER  {TOKEN}"])
 def test_the_token_opens(secured: Server, authorization: str) -> None:
-    """The scheme's case doesn't matter (RFC 9110, 11.1)."""
+    """A request with the token is accepted; the case of the scheme does not matter (RFC 9110, 11.1)."""
     assert legacy(secured.url, "tools/list", Authorization=authorization).status_code == 200
 
 
@@ -33,7 +33,7 @@ def test_the_token_opens(secured: Server, authorization: str) -> None:
     ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"],
 )
 def test_anything_else_is_401(secured: Server, authorization: str) -> None:
-    """With a challenge and a body that says what to do, and nothing of the token."""
+    """Any other authorization gets 401 with a challenge, and the reply does not contain the token."""
     reply = legacy(secured.url, "tools/list", Authorization=authorization)
     assert reply.status_code == 401
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="template-mcp", error="invalid_token"'
@@ -42,8 +42,8 @@ def test_anything_else_is_401(secured: Server, authorization: str) -> None:
     assert TOKEN not in reply.text
 
 
-def test_no_token_is_told_how(secured: Server) -> None:
-    """Without an `error` in the challenge (RFC 6750, 3)."""
+def test_a_missing_token_gets_a_challenge(secured: Server) -> None:
+    """A request without a token gets 401, and the challenge has no `error` (RFC 6750, 3)."""
     reply = legacy(secured.url, "tools/list")
     assert reply.status_code == 401
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="template-mcp"'
@@ -51,14 +51,17 @@ def test_no_token_is_told_how(secured: Server) -> None:
 
 
 def test_two_tokens_are_refused(secured: Server) -> None:
-    """Which of them counts would depend on who reads the request."""
+    """A request with two tokens is refused.
+
+    A proxy and the server might read different ones.
+    """
     headers = [*HEADERS.items(), ("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer x")]
     assert httpx.post(f"{secured.url}/mcp", json=request("tools/list"), headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/health", "/readyz", "/version", "/"])
 def test_open_paths(secured: Server, path: str) -> None:
-    """Probes and the page work without a token."""
+    """Probes and the home page work without a token."""
     assert httpx.get(secured.url + path).status_code == 200
 
 
@@ -66,21 +69,21 @@ def test_open_paths(secured: Server, path: str) -> None:
     "path", ["/mcp", "/mcp/", "/nothing", "//mcp", "/healthz/../mcp", "/version/", "/MCP", "/mcp%2f"]
 )
 def test_no_other_path_is_open(secured: Server, path: str) -> None:
-    """By whichever spelling."""
+    """No other path is open without a token, in any spelling."""
     with httpx.Client() as client:
         url = httpx.URL(secured.url).copy_with(raw_path=path.encode())
         assert client.post(url, json=request("tools/list"), headers=HEADERS).status_code == 401
 
 
 def test_a_token_in_the_query_opens_nothing(secured: Server) -> None:
-    """Queries end up in logs."""
+    """A token in the query is not accepted, because queries appear in logs."""
     url = f"{secured.url}/mcp?access_token={TOKEN}"
     assert httpx.post(url, json=request("tools/list"), headers=HEADERS).status_code == 401
     assert TOKEN not in secured.output
 
 
 def test_the_page_keeps_the_catalogue_to_itself(secured: Server) -> None:
-    """It says how to connect, and with a token."""
+    """The home page explains how to connect with a token, and hides the components."""
     page = httpx.get(secured.url).text
     assert "Bearer &lt;token&gt;" in page
     assert "You need a bearer token." in page
@@ -89,6 +92,6 @@ def test_the_page_keeps_the_catalogue_to_itself(secured: Server) -> None:
 
 
 def test_without_auth_no_token_is_asked_for(start_server: StartServer) -> None:
-    """A token alone doesn't switch it on; a wrong header does no harm."""
+    """AUTH_TOKEN alone does not enable authentication, and a wrong Authorization header is ignored."""
     server = start_server(AUTH_TOKEN=TOKEN)
     assert legacy(server.url, "tools/list", Authorization="Bearer wrong").status_code == 200

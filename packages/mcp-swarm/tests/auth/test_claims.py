@@ -1,4 +1,4 @@
-"""Claims and headers of a token that are odd, or not there. The signature is always good."""
+"""Tokens with odd or missing claims and headers; each signature is valid."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ Check = Callable[[str], Caller | None]
 
 @pytest.fixture(scope="module")
 def issuer() -> Issuer:
-    """Its keys are of an algorithm that signs fast."""
+    """Return an issuer that signs with a fast algorithm."""
     made = Issuer()
     made.rotate("fast", "ES256")
     return made
@@ -29,7 +29,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def check(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Check]:
-    """Finds a token's caller with the real verifier."""
+    """Return a function that finds a token's caller with the real verifier."""
     file = tmp_path_factory.mktemp("claims") / "jwks.json"
     file.write_text(json.dumps(issuer.public))
     with asyncio.Runner() as runner:
@@ -39,19 +39,19 @@ def check(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def with_claim(issuer: Issuer, name: str, value: str) -> str:
-    """A token with one claim changed, as JSON text."""
+    """Return a token with one claim that is given as JSON text."""
     claims = issuer.claims(**{name: None})
     return issuer.signed(f'{{"{name}": {value}, {json.dumps(claims)[1:]}'.encode())
 
 
 @pytest.mark.parametrize("sub", [{"sub": None}, {"sub": ""}, {"sub": None, "client_id": ""}, {"sub": None, "azp": 5}])
 def test_a_token_of_nobody_is_refused(issuer: Issuer, check: Check, sub: dict[str, Any]) -> None:
-    """It has neither a subject nor a client."""
+    """A token that has neither a subject nor a client is refused."""
     assert check(issuer.token(**sub)) is None
 
 
 def test_a_subject_and_a_client_of_one_name_are_two_callers(issuer: Issuer, check: Check) -> None:
-    """They share neither rates nor jobs."""
+    """A subject and a client of the same name are two callers with separate rate limits and jobs."""
     subject, client = check(issuer.token(sub="x")), check(issuer.token(sub=None, client_id="x"))
     assert subject is not None
     assert client is not None
@@ -64,7 +64,7 @@ def test_a_subject_and_a_client_of_one_name_are_two_callers(issuer: Issuer, chec
 @example(sub="-client:x", client="x")
 @example(sub="jwt-client:x", client="x")
 def test_no_subject_takes_a_clients_name(issuer: Issuer, check: Check, sub: str, client: str) -> None:
-    """Whatever text both are."""
+    """A subject and a client never have the same caller name, whatever their texts are."""
     first, second = check(issuer.token(sub=sub)), check(issuer.token(sub=None, client_id=client))
     assert first is None or second is None or first.name != second.name
 
@@ -78,7 +78,7 @@ def test_no_subject_takes_a_clients_name(issuer: Issuer, check: Check, sub: str,
     ],
 )
 def test_which_claim_names_the_caller(issuer: Issuer, check: Check, claims: dict[str, Any], name: str) -> None:
-    """`sub`, else `client_id`, else `azp`."""
+    """The claim `sub` names the caller; without it `client_id`, and then `azp`."""
     caller = check(issuer.token(**claims))
     assert caller is not None
     assert caller.name == name
@@ -86,7 +86,7 @@ def test_which_claim_names_the_caller(issuer: Issuer, check: Check, claims: dict
 
 @pytest.mark.parametrize("empty", ['""', "null"])
 def test_an_empty_subject_is_no_client(issuer: Issuer, check: Check, empty: str) -> None:
-    """A subject that can't be read isn't replaced by another claim."""
+    """An empty or null subject is refused; no other claim replaces it."""
     claims = issuer.claims(sub=None, client_id="app")
     assert check(issuer.signed(f'{{"sub": {empty}, {json.dumps(claims)[1:]}'.encode())) is None
 
@@ -100,7 +100,7 @@ NO_DATES = (
 @pytest.mark.parametrize("value", NO_DATES)
 @pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
 def test_what_is_no_date_is_refused(issuer: Issuer, check: Check, claim: str, value: str) -> None:
-    """JSON lets a number be infinite; no token lasts for ever."""
+    """A claim that is not a valid date is refused, also an infinite number, so that no token lasts forever."""
     assert check(with_claim(issuer, claim, value)) is None
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_date_is_refused(issuer: Issuer, check: Check, claim: str, va
     ("claim", "value"), [("exp", "4000000000.5"), ("exp", "253402300799"), ("nbf", "0"), ("nbf", "1e9"), ("iat", "1.5")]
 )
 def test_other_dates_are_good(issuer: Issuer, check: Check, claim: str, value: str) -> None:
-    """With fractions, too (RFC 7519, section 2)."""
+    """A date may be any number of seconds, also with a fraction (RFC 7519, section 2)."""
     assert check(with_claim(issuer, claim, value)) is not None
 
 
@@ -133,7 +133,10 @@ HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u"
 @example({"scope": ["\ud800"]})
 @example({"scope": [["mcp"]], "scp": "mcp"})
 def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, Any]) -> None:
-    """A token is refused or good; a good one has a name, scopes that are text, and an end."""
+    """Odd claims never cause an error: the token is refused or valid.
+
+    A valid token has a name, scopes that are text, and an end.
+    """
     caller = check(issuer.signed(json.dumps({**issuer.claims(), **claims}).encode()))
     if caller is None:
         return
@@ -159,7 +162,7 @@ def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, An
 @example({"kid": "\ud800"})
 @example({"crit": ["exp"], "exp": 1})
 def test_no_header_is_an_error(issuer: Issuer, check: Check, headers: dict[str, Any]) -> None:
-    """A token is refused or good; a good one names the algorithm."""
+    """Odd headers never cause an error: the token is refused, or it is valid and names the algorithm."""
     caller = check(issuer.signed(json.dumps(issuer.claims()).encode(), headers))
     assert caller is None or headers.get("alg", "ES256") == "ES256"
 
@@ -168,5 +171,5 @@ def test_no_header_is_an_error(issuer: Issuer, check: Check, headers: dict[str, 
     "payload", [b"[" * 8000, b'{"a":' * 2000, b"[]", b"5", b"null", b'""', b"NaN", b"\xff", b"\xff\xfe{\x00}\x00", b""]
 )
 def test_claims_that_are_no_object_are_refused(issuer: Issuer, check: Check, payload: bytes) -> None:
-    """However deep they are."""
+    """Claims that are not a JSON object are refused, however deep they are."""
     assert check(issuer.signed(payload)) is None

@@ -1,4 +1,4 @@
-"""The keys that are good now."""
+"""The keys that are valid at the moment."""
 
 import asyncio
 import json
@@ -22,25 +22,25 @@ A, B, C = (letter * 40 for letter in "abc")
 
 
 def line(name: str, key: str, **more: object) -> str:
-    """An entry of the file."""
+    """Return one entry of the key file."""
     return json.dumps({"id": name, "hash": hash_of(key), **more}) + "\n"
 
 
 def replace(file: Path, text: str) -> None:
-    """As an editor or a deployment tool does it: the whole file at once."""
+    """Replace the whole file at once, as an editor or a deployment tool does."""
     new = file.with_suffix(".new")
     new.write_text(text)
     new.rename(file)
 
 
 def status(url: str, key: str) -> int:
-    """What a call with a key is answered with."""
+    """Return the HTTP status of a call with a key."""
     return legacy(url, "tools/list", Authorization=f"Bearer {key}").status_code
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file with the key A."""
+    """A key file with the key A."""
     found = tmp_path / "api_keys"
     found.write_text(line("a", A))
     return found
@@ -48,17 +48,17 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def secured(start_server: StartServer, file: Path) -> Server:
-    """A replica that knows the file, and a token besides."""
+    """A replica that has the key file and a token."""
     return start_server(AUTH_ENABLED="true", API_KEYS_FILE=str(file), AUTH_TOKEN="s3cret-token")
 
 
 def test_keys_and_the_token_open(secured: Server) -> None:
-    """And nothing else."""
+    """A replica accepts the keys and the token, and nothing else."""
     assert [status(secured.url, key) for key in (A, "s3cret-token", B, "x", hash_of(A))] == [200, 200, 401, 401, 401]
 
 
 def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
-    """Within a second, in the log as well; a file that can't be used changes nothing."""
+    """A replica reads a changed key file within about a second and logs the change; a bad file changes nothing."""
     replace(file, line("a", A) + line("b", B))
     until(lambda: status(secured.url, B) == 200, "the new key is good", 2)
     assert status(secured.url, A) == 200
@@ -78,7 +78,10 @@ def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
 
 
 def test_a_file_that_is_just_being_written_is_waited_for(file: Path) -> None:
-    """Half of it may be good to read, without the keys of its other half."""
+    """A replica waits until a key file has been written completely.
+
+    The first half of a file may be valid, but it lacks the keys of the second half.
+    """
     replace(file, line("a", A) + line("b", B))
     ring = KeyRing(None, file, NO_RATE)
 
@@ -98,7 +101,7 @@ def test_a_file_that_is_just_being_written_is_waited_for(file: Path) -> None:
 
 
 def test_a_key_is_good_in_its_time(file: Path) -> None:
-    """From `not_before` until `expires`."""
+    """A key is valid from `not_before` until `expires`."""
     text = line("past", A, expires="2026-01-01T00:00:00Z") + line("future", B, not_before="2999-01-01T00:00:00Z")
     file.write_text(text + line("now", C, not_before="2026-01-01T00:00:00Z", expires="2999-01-01T00:00:00Z"))
     ring = KeyRing(None, file, NO_RATE)
@@ -106,9 +109,10 @@ def test_a_key_is_good_in_its_time(file: Path) -> None:
 
 
 def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
-    """Three replicas under load: the old and the new key together, then the new alone.
+    """A rotation of keys loses no request of three replicas under load.
 
-    No call with a key that the file has fails; the old one is refused within a second after it is gone.
+    The key file first has the old and the new key, and then the new one alone. No call with a key of the file fails.
+    The replicas refuse the old key about a second after its removal.
     """
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "LOG_LEVEL": "WARNING"}
     replicas = Server(tmp_path / "log", "--replicas", "3", **settings)
@@ -141,7 +145,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         until(lambda: calls > before + 100, "the callers have changed over")
         replace(file, line("b", B))
         gone = time.monotonic()
-        for _ in range(30):  # over the replicas, by new connections
+        for _ in range(30):  # a new connection may reach any replica
             until(lambda: status(replicas.url, A) == 401, "the old key is refused", 5)
         told = time.monotonic() - gone
         before = calls
@@ -157,7 +161,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
 
 
 def test_check_looks_at_the_file(file: Path) -> None:
-    """Before a deployment does."""
+    """`check` finds a bad key file before a deployment."""
     file.write_text("nonsense")
     done = run(sys.executable, "-m", "tests.sample", "check", AUTH_ENABLED="true", API_KEYS_FILE=str(file))
     assert (done.returncode, done.stderr.partition(":")[0]) == (3, "API_KEYS_FILE")

@@ -1,4 +1,4 @@
-"""Keys: their file, and the command that makes and checks them."""
+"""The key file, and the command that makes and checks keys."""
 
 import json
 import subprocess
@@ -19,20 +19,23 @@ HASH = hash_of("k" * 40)
 
 
 def written(folder: Path, *lines: str | dict[str, Any]) -> Path:
-    """A file of keys."""
+    """Write the entries to a key file and return its path."""
     file = folder / "api_keys"
     file.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
     return file
 
 
 def keys(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """`python -m server keys …`."""
+    """Run `python -m server keys …`."""
     command = [sys.executable, "-m", "tests.sample", "keys", *arguments]
     return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> None:
-    """The line goes to stdout, to be appended to the file; the key to stderr, where a person sees it."""
+    """`keys new` prints the entry to stdout, for the key file, and the key to stderr, for a person.
+
+    The entry has only the key's hash.
+    """
     made = keys("new", "ci", "--scope", "reports:read", "--tool", "sales_*", "--rate", "100/s", "--expires", "90d")
     assert made.returncode == 0, made.stderr
     key = made.stderr.split()[-1]
@@ -49,7 +52,7 @@ def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> No
 
 
 def test_a_caller_that_signs_has_a_key_pair(tmp_path: Path) -> None:
-    """The file has the public half."""
+    """`keys new --signing` makes a key pair, and the entry has the public key."""
     made = keys("new", "robot", "--signing")
     assert "BEGIN PRIVATE KEY" in made.stderr
     (entry,) = read(written(tmp_path, made.stdout))
@@ -58,7 +61,7 @@ def test_a_caller_that_signs_has_a_key_pair(tmp_path: Path) -> None:
 
 
 def test_check_lists_what_there_is(tmp_path: Path) -> None:
-    """One line a key, with whether it is good now."""
+    """`keys check` prints one line per key, with the key's state."""
     file = written(
         tmp_path,
         {"id": "old", "hash": HASH, "expires": "2026-01-01T00:00:00Z"},
@@ -83,7 +86,7 @@ def test_check_lists_what_there_is(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str) -> None:
-    """And the exit code is 1."""
+    """A wrong argument gets one line on stderr and exit code 1."""
     done = keys(*arguments, given="short\n")
     assert done.returncode == 1
     assert said in done.stderr
@@ -116,7 +119,7 @@ def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str) -> Non
     ],
 )
 def test_a_bad_file_is_told_by_its_line(tmp_path: Path, lines: list[str | dict[str, Any]], said: str) -> None:
-    """Without what stands there, which may be a key put there by mistake."""
+    """A bad entry is reported with its line but without its content, which may be a secret key."""
     with pytest.raises(KeyFileError) as caught:
         read(written(tmp_path, *lines))
     assert said.lower() in str(caught.value).lower()
@@ -125,7 +128,7 @@ def test_a_bad_file_is_told_by_its_line(tmp_path: Path, lines: list[str | dict[s
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.text(), lambda x: st.dictionaries(st.text(), x)))
 def test_no_line_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, line: Any) -> None:
-    """Whatever it holds."""
+    """A line with any content is refused without an unexpected error."""
     file = tmp_path_factory.getbasetemp() / "keys"
     file.write_text(line if isinstance(line, str) else json.dumps(line), encoding="utf-8", errors="surrogatepass")
     with pytest.raises(KeyFileError):
@@ -133,7 +136,7 @@ def test_no_line_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, 
 
 
 def test_what_an_entry_leaves_out_is_as_for_all() -> None:
-    """Each of rate, burst and calls at once by itself."""
+    """An entry without a rate, a burst or a limit of concurrent calls uses the general setting for that value."""
     others = Rate(50, 1, 20, concurrent=5)
     assert KeyEntry(id="a", hash=HASH).rated(others) == others
     assert KeyEntry(id="a", hash=HASH, rate="600/m").rated(others) == Rate(600, 60, 10, concurrent=5)
@@ -142,7 +145,7 @@ def test_what_an_entry_leaves_out_is_as_for_all() -> None:
 
 @pytest.mark.parametrize("content", ["", "nonsense", '{"id": "a"}'])
 def test_a_bad_file_stops_the_start(tmp_path: Path, content: str) -> None:
-    """With one line that names variable and file."""
+    """A bad key file stops the start with one line that names the setting and the file."""
     file = written(tmp_path, content)
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "MCP_PORT": str(free_port())}
     done = run(sys.executable, "-m", "tests.sample", **settings)

@@ -1,4 +1,4 @@
-"""Signed requests, at replicas."""
+"""Signed requests to replicas."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ MESSAGE = json.dumps(request("tools/call", {"name": "echo", "arguments": {"messa
 
 @contextmanager
 def replicas(folder: Path, signing: str, count: int = 1, **settings: str) -> Iterator[Fleet]:
-    """Replicas that know two signers and a key."""
+    """Start replicas that have two signers and an API key."""
     entries: list[dict[str, Any]] = [{"id": name, "public_key": public} for name, (_, public) in PAIRS.items()]
     entries[1]["tools"] = ["add"]
     entries.append({"id": "plain", "hash": hash_of(KEY)})
@@ -35,33 +35,33 @@ def replicas(folder: Path, signing: str, count: int = 1, **settings: str) -> Ite
 
 @pytest.fixture(scope="module")
 def accepting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that takes signatures and keys."""
+    """A replica that accepts signatures and API keys."""
     with replicas(tmp_path_factory.mktemp("accept"), "accept") as found:
         yield found.replicas[0]
 
 
 @pytest.fixture(scope="module")
 def requiring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that takes nothing but signatures."""
+    """A replica that accepts only signatures."""
     with replicas(tmp_path_factory.mktemp("require"), "require") as found:
         yield found.replicas[0]
 
 
 def signed(url: str, who: str = "robot", body: bytes = MESSAGE, path: str = "/mcp") -> dict[str, str]:
-    """The headers of a request that somebody signs."""
+    """Return the headers of a request that `who` signs."""
     pem, _ = PAIRS[who]
     return {**HEADERS, **signed_headers("POST", url + path, body, who, private_key(pem.encode()))}
 
 
 def send(url: str, headers: dict[str, str], body: bytes = MESSAGE, path: str = "/mcp") -> httpx.Response:
-    """The reply to it."""
+    """Send a request and return the reply."""
     with httpx.Client(verify=False) as client:
         return client.post(url + path, content=body, headers=headers)
 
 
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
 def test_a_signature_opens(mode: str, request: pytest.FixtureRequest) -> None:
-    """Without a key; and the caller is known by it."""
+    """A signature replaces a key, and the tools that the caller sees are those of the signer."""
     server = request.getfixturevalue(mode)
     reply = send(server.url, signed(server.url))
     assert reply.json()["result"]["structuredContent"] == {"result": "hi"}
@@ -71,7 +71,7 @@ def test_a_signature_opens(mode: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
 def test_what_was_changed_or_sent_before_is_refused(mode: str, request: pytest.FixtureRequest) -> None:
-    """With 401 and what is wrong."""
+    """A changed or repeated request gets 401 with the reason."""
     server = request.getfixturevalue(mode)
     headers = signed(server.url)
     changed = send(server.url, headers, MESSAGE.replace(b"hi", b"ho"))
@@ -85,7 +85,7 @@ def test_what_was_changed_or_sent_before_is_refused(mode: str, request: pytest.F
 
 
 def test_keys_open_where_signatures_are_accepted(accepting: Server) -> None:
-    """Alone; beside a signature only the signer's own."""
+    """With SIGNING=accept, a key alone is accepted; a key beside a signature must be of the same caller."""
     bearer = {"Authorization": f"Bearer {KEY}"}
     assert send(accepting.url, {**HEADERS, **bearer}).status_code == 200
     both = send(accepting.url, {**signed(accepting.url), **bearer})
@@ -94,7 +94,7 @@ def test_keys_open_where_signatures_are_accepted(accepting: Server) -> None:
 
 
 def test_keys_alone_are_refused_where_signatures_are_required(requiring: Server) -> None:
-    """And it is said what is missing."""
+    """With SIGNING=require, a request without a signature gets 401 with the error `signature_required`."""
     for headers in ({**HEADERS, "Authorization": f"Bearer {KEY}"}, HEADERS):
         reply = send(requiring.url, headers)
         assert (reply.status_code, reply.json()["error"]) == (401, "signature_required")
@@ -102,7 +102,7 @@ def test_keys_alone_are_refused_where_signatures_are_required(requiring: Server)
 
 
 def test_jobs_are_signed_as_well(requiring: Server) -> None:
-    """By the same rule."""
+    """A request to `/jobs` needs a signature, too."""
     body = b'{"job": "export_data", "params": {"rows": 5}}'
     assert send(requiring.url, HEADERS, body, "/jobs").status_code == 401
     assert send(requiring.url, signed(requiring.url, body=body, path="/jobs"), body, "/jobs").status_code == 202
@@ -110,7 +110,7 @@ def test_jobs_are_signed_as_well(requiring: Server) -> None:
 
 @pytest.mark.needs("redis")
 def test_a_replay_is_refused_by_another_replica(tmp_path: Path, redis_server: RedisServer) -> None:
-    """Which knows of the nonce by Redis."""
+    """Another replica refuses a repeated request, because Redis holds the used nonces."""
     with replicas(tmp_path, "require", 3, REDIS_URL=redis_server.url) as fleet:
         headers = signed("http://mcp.example.com")
         statuses = [send(url, headers).status_code for url in fleet.urls]
@@ -118,6 +118,6 @@ def test_a_replay_is_refused_by_another_replica(tmp_path: Path, redis_server: Re
 
 
 def test_a_body_is_bounded_before_it_is_checked(accepting: Server) -> None:
-    """As everywhere."""
+    """A signed request with a body that is too large gets 413."""
     body = b" " * (5 * 1024 * 1024)
     assert send(accepting.url, signed(accepting.url, body=body), body).status_code == 413

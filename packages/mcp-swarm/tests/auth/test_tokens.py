@@ -1,4 +1,4 @@
-"""Tokens of an authorization server's."""
+"""Tokens of an authorization server."""
 
 import asyncio
 import base64
@@ -32,14 +32,14 @@ METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    """It serves its keys."""
+    """An issuer that serves its keys."""
     with Issuer().serving() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def secured(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica that takes the issuer's tokens."""
+    """A replica that accepts the issuer's tokens."""
     server = Server(tmp_path_factory.mktemp("jwt") / "log", AUTH_JWT_JWKS=issuer.url, **SETTINGS)
     server.wait_ready()
     yield server
@@ -47,24 +47,24 @@ def secured(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def bearer(url: str, token: str) -> Any:
-    """The reply to a caller who shows a token."""
+    """Return the reply to a request with a token."""
     return legacy(url, "tools/list", Authorization=f"Bearer {token}")
 
 
 def test_a_token_opens(secured: Server, issuer: Issuer) -> None:
-    """Checked by the issuer's keys, which are asked for once."""
+    """A replica accepts the issuer's tokens, and fetches the issuer's keys once for each algorithm."""
     assert [bearer(secured.url, issuer.token(sub=name)).status_code for name in ("ada", "bob", "eve")] == [200] * 3
     assert issuer.asked <= 2, "once for each algorithm"
 
 
 def unsigned(issuer: Issuer) -> str:
-    """A token of algorithm none (RFC 7519, section 6)."""
+    """Return a token of algorithm none (RFC 7519, section 6)."""
     head = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').rstrip(b"=").decode()
     return f"{head}.{issuer.token().split('.')[1]}."
 
 
 def confused(issuer: Issuer) -> str:
-    """A token whose shared secret is the issuer's public key (RFC 8725, section 2.1)."""
+    """Return a token that uses the issuer's public key as a shared secret (RFC 8725, section 2.1)."""
     key = issuer.keys[issuer.now]
     pem = key.public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     claims = json.loads(base64.urlsafe_b64decode(issuer.token().split(".")[1] + "=="))
@@ -73,7 +73,7 @@ def confused(issuer: Issuer) -> str:
 
 
 def others(issuer: Issuer) -> str:
-    """A token that somebody else signed under the key's name."""
+    """Return a token that another issuer signed under the name of this issuer's key."""
     other = Issuer()
     other.keys = {issuer.now: other.keys["first"]}
     other.now = issuer.now
@@ -81,7 +81,7 @@ def others(issuer: Issuer) -> str:
 
 
 def changed(issuer: Issuer) -> str:
-    """A token whose claims were changed after it was signed."""
+    """Return a token with claims that were changed after it was signed."""
     head, claims, signature = issuer.token().split(".")
     said = json.loads(base64.urlsafe_b64decode(claims + "=="))
     said["sub"] = "root"
@@ -118,7 +118,7 @@ def changed(issuer: Issuer) -> str:
     ],
 )
 def test_any_other_is_refused(secured: Server, issuer: Issuer, token: Any) -> None:
-    """With 401, a challenge that says where to get one, and nothing of what was wrong."""
+    """Any other token gets 401 with a challenge that says where to get one, but without the reason."""
     reply = bearer(secured.url, token(issuer))
     assert reply.status_code == 401
     challenge = 'Bearer realm="template-mcp", error="invalid_token", scope="mcp", '
@@ -127,14 +127,17 @@ def test_any_other_is_refused(secured: Server, issuer: Issuer, token: Any) -> No
 
 
 def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> None:
-    """`insufficient_scope` (RFC 6750, 3.1), with the scope that is asked for."""
+    """A token without the required scope gets 403 `insufficient_scope` (RFC 6750, 3.1), with that scope."""
     reply = bearer(secured.url, issuer.token(scope="reports:read"))
     assert reply.status_code == 403
     assert 'error="insufficient_scope", scope="mcp"' in reply.headers["WWW-Authenticate"]
 
 
 def test_clients_learn_where_to_log_in(secured: Server) -> None:
-    """Without a token, at the path of RFC 9728, section 3.1, and at the root."""
+    """A client without a token can find the authorization server.
+
+    The server gives the address at the path of RFC 9728, section 3.1, and at the root.
+    """
     for path in ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"):
         said = get(secured.url + path).json()
         assert said["resource"] == "https://mcp.example.com/mcp"
@@ -143,7 +146,7 @@ def test_clients_learn_where_to_log_in(secured: Server) -> None:
 
 
 def test_tools_see_the_tokens_scopes(secured: Server, issuer: Issuer) -> None:
-    """What a token's scopes don't reach isn't there; `get_access_token` gives its claims."""
+    """A caller sees only the tools that the token's scopes allow; `get_access_token` returns the claims."""
 
     def call(tool: str, **claims: Any) -> Any:
         headers = {"Authorization": f"Bearer {issuer.token(**claims)}"}
@@ -156,7 +159,10 @@ def test_tools_see_the_tokens_scopes(secured: Server, issuer: Issuer) -> None:
 
 
 def test_a_new_key_of_the_issuers_is_found(start_server: StartServer) -> None:
-    """Asked for when a token names it; while the issuer is away, known keys go on being good."""
+    """A replica fetches the keys again when a token names an unknown key, at most every five seconds.
+
+    While the issuer is unavailable, tokens of known keys stay valid.
+    """
     with Issuer().serving() as issuer:
         server = start_server(AUTH_JWT_JWKS=issuer.url, AUTH_JWT_ALGORITHMS="RS256", **SETTINGS)
         assert bearer(server.url, issuer.token()).status_code == 200
@@ -169,7 +175,10 @@ def test_a_new_key_of_the_issuers_is_found(start_server: StartServer) -> None:
 
 
 def test_keys_from_a_file(tmp_path: Path) -> None:
-    """Of several algorithms; a new one is found when a token names it."""
+    """A replica reads keys of several algorithms from a file, and reads it again when a token names an unknown key.
+
+    A key with an algorithm that is not allowed stays unknown.
+    """
     issuer = Issuer()
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps(issuer.public))
@@ -190,7 +199,7 @@ def test_keys_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_token_ends_with_its_time(tmp_path: Path) -> None:
-    """Although it was good a moment ago."""
+    """A token that was valid is refused after its end."""
     issuer = Issuer()
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps(issuer.public))
@@ -222,7 +231,7 @@ def test_a_token_ends_with_its_time(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_stops_the_start(settings: dict[str, str], said: str) -> None:
-    """In one line."""
+    """A missing or wrong setting stops the start with one line."""
     done = run(sys.executable, "-m", "tests.sample", "check", **{**SETTINGS, "AUTH_JWT_JWKS": "http://x/", **settings})
     assert done.returncode == 3
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""What a caller may not use doesn't exist for it."""
+"""A component that a caller may not use does not exist for this caller."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ SEES: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module", params=["fast", "full"])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica with these keys, by either way of answering."""
+    """A replica with these keys, once on the fast path and once on the FastMCP path."""
     folder = tmp_path_factory.mktemp("scoped")
     entries = [{"id": name, "hash": hash_of(KEYS[name]), **may} for name, may in MAY.items()]
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
@@ -44,7 +44,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def said(reply: httpx.Response) -> Any:
-    """The message of a reply, whether it came as JSON or as an event stream."""
+    """Return the message of a reply, which may be JSON or an event stream."""
     text = reply.text
     if reply.headers["content-type"].startswith("text/event-stream"):
         text = next(line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: "))
@@ -52,7 +52,7 @@ def said(reply: httpx.Response) -> Any:
 
 
 def asked(server: Server, who: str, method: str, family: str = "legacy", **params: Any) -> Any:
-    """What a caller is answered."""
+    """Return the reply to a caller's request."""
     ask = legacy if family == "legacy" else modern
     accept = "application/json, text/event-stream"
     return said(ask(server.url, method, params, Authorization=f"Bearer {KEYS[who]}", Accept=accept))
@@ -61,7 +61,7 @@ def asked(server: Server, who: str, method: str, family: str = "legacy", **param
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 @pytest.mark.parametrize("who", SEES)
 def test_lists_hold_what_a_caller_may_use(secured: Server, who: str, family: str) -> None:
-    """Also the second time, when the list is remembered."""
+    """A caller's list has the tools that the caller may use, also when it comes from the cache."""
     for _ in range(2):
         names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
         assert names == SEES[who]
@@ -78,8 +78,11 @@ def test_lists_hold_what_a_caller_may_use(secured: Server, who: str, family: str
         ("jobs", "generate_report"),
     ],
 )
-def test_a_call_of_another_answers_as_of_none(secured: Server, who: str, tool: str, family: str) -> None:
-    """To the letter, whatever the arguments; in either path, and with a progress token as well."""
+def test_a_hidden_tool_looks_like_an_unknown_one(secured: Server, who: str, tool: str, family: str) -> None:
+    """A call of a hidden tool gets exactly the same answer as a call of an unknown tool.
+
+    This holds for any arguments, on both paths, and with a progress token.
+    """
     for arguments in ({}, {"message": "x"}, {"a": 1, "b": 2}, {"rows": 5}):
         for meta in ({}, {"_meta": {"progressToken": 1}}, {"_meta": FULL}) if family == "legacy" else ({},):
             hidden = asked(secured, who, "tools/call", family, name=tool, arguments=arguments, **meta)
@@ -88,7 +91,7 @@ def test_a_call_of_another_answers_as_of_none(secured: Server, who: str, tool: s
 
 
 def test_what_it_may_use_works(secured: Server) -> None:
-    """By key, by pattern, by scope."""
+    """A caller may use a tool by its key's list, by a pattern, or by a scope."""
     assert (
         asked(secured, "reader", "tools/call", name="echo", arguments={"message": "hi"})["result"]["isError"] is False
     )
@@ -97,7 +100,7 @@ def test_what_it_may_use_works(secured: Server) -> None:
 
 
 def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
-    """As a tool, by submit_job, over REST; and its name isn't told."""
+    """A hidden job cannot be called as a tool, with `submit_job` or over REST, and no error names it."""
     submitted = asked(secured, "jobs", "tools/call", name="submit_job", arguments={"job": "generate_report"})
     told = submitted["result"]["content"][0]["text"]
     assert told == "There is no job named 'generate_report'. Available jobs: export_data."
@@ -110,12 +113,12 @@ def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
 
 
 def test_the_home_page_and_version_tell_strangers_nothing(secured: Server) -> None:
-    """No tool's name without a key."""
+    """The home page and `/version` show no tool's name to a caller without a key."""
     for path in ("/", "/version"):
         assert "sales_of" not in get(secured.url + path).text
     assert post(secured.url, json=request("tools/list"), headers=HEADERS).status_code == 401
 
 
-def test_it_is_said_in_the_log_who_it_was(secured: Server, tmp_path: Path) -> None:
-    """By id, and no key."""
+def test_no_key_is_in_the_log(secured: Server, tmp_path: Path) -> None:
+    """The log contains no key."""
     assert not any(key in secured.output for key in KEYS.values())

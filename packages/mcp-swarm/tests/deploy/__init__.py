@@ -1,1 +1,1 @@
-"""The overlays of `deploy/`, with the real programs that they deploy."""
+"""Tests of the overlays in `deploy/` with the real programs that they deploy."""

@@ -1,4 +1,4 @@
-"""A Swarm that keeps what it is told and starts nothing, for tests of `make deploy`."""
+"""A fake Swarm for tests of `make deploy`: it stores what it gets and starts nothing."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from conftest import PACKAGE, ROOT, environment
 
 
 class Swarm:
-    """It, as `make deploy` finds it."""
+    """A fake Swarm with a `docker` command for `make deploy`."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "swarm.json"
@@ -30,18 +30,18 @@ class Swarm:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What it keeps: services, secrets and configs, each by its name."""
+        """The stored services, secrets and configs, each by its name."""
         found: dict[str, Any] = json.loads(self._file.read_text())
         return found
 
     def scale(self, service: str, replicas: int) -> None:
-        """As `docker service scale`."""
+        """Set the number of replicas, as `docker service scale` does."""
         state = self.state
         state["services"][service]["Spec"]["Mode"]["Replicated"]["Replicas"] = replicas
         self._file.write_text(json.dumps(state))
 
     def deploy(self, *, ok: bool = True, **settings: str) -> str:
-        """What `make deploy` prints with variables; it must succeed, or fail."""
+        """Run `make deploy` with variables and return its output; `ok` says whether it must succeed."""
         done = subprocess.run(
             [sys.executable, "-m", "deploy"],
             cwd=ROOT,
@@ -57,5 +57,5 @@ class Swarm:
 
 @pytest.fixture
 def swarm(tmp_path: Path) -> Swarm:
-    """It, before anything is deployed."""
+    """A fake Swarm before the first deployment."""
     return Swarm(tmp_path)

@@ -1,4 +1,4 @@
-"""Nodes of their own in one network: network namespaces on a bridge, which can be cut off without a word."""
+"""Nodes in one network: network namespaces on a bridge, which can be cut off silently."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ def _ip(*arguments: str) -> None:
 
 
 class Node:
-    """One of a network's nodes, at an address of its own."""
+    """A node of a network, with its own address."""
 
     def __init__(self, network: "Network", number: int) -> None:
         self.name = f"{network.name}n{number}"
@@ -31,11 +31,11 @@ class Node:
 
     @property
     def within(self) -> list[str]:
-        """What starts a command on it."""
+        """The beginning of a command line that runs a command on the node."""
         return ["ip", "netns", "exec", self.name]
 
     def start(self, log: Path, *command: str | Path, **variables: str) -> subprocess.Popen[bytes]:
-        """Start a program on it."""
+        """Start a program on the node."""
         with log.open("ab") as stream:
             process = subprocess.Popen(
                 [*self.within, *command],
@@ -48,7 +48,7 @@ class Node:
         return process
 
     def run(self, *command: str, **variables: str) -> str:
-        """What a program prints on it."""
+        """Run a program on the node and return its output."""
         done = subprocess.run(
             [*self.within, *command],
             env={**os.environ, **variables},
@@ -64,7 +64,10 @@ class Node:
         self._traffic("DROP")
 
     def come_back(self) -> None:
-        """Connect the node to the network again. Its processes have not been stopped."""
+        """Connect the node to the network again.
+
+        The node's processes have not been stopped.
+        """
         self._traffic("ACCEPT")
 
     def kill(self) -> None:
@@ -77,7 +80,7 @@ class Node:
     def _traffic(self, policy: str) -> None:
         for chain in ("INPUT", "OUTPUT"):
             subprocess.run([*self.within, "iptables", "-P", chain, policy], check=True, capture_output=True)
-            # Its own programs reach each other all the same.
+            # Programs on the node can still reach each other.
             subprocess.run([*self.within, "iptables", "-F", chain], check=True, capture_output=True)
             interface = "-i" if chain == "INPUT" else "-o"
             subprocess.run(
@@ -88,11 +91,11 @@ class Node:
 
 
 class Network:
-    """A bridge with nodes, which this machine reaches, too.
+    """A bridge with nodes, which this machine can also reach.
 
     Args:
-        count: how many nodes, numbered from 1.
-        names: the number of the node that a host name leads to, for all nodes.
+        count: number of nodes; their numbers start at 1.
+        names: host names, each with the number of its node; they are valid on all nodes.
     """
 
     def __init__(self, count: int, names: Mapping[str, int]) -> None:
@@ -111,13 +114,13 @@ class Network:
         hosts = "".join(f"{self.prefix}.{node} {name}\n" for name, node in names.items())
         for each in range(1, count + 1):
             self.nodes[each] = node = Node(self, each)
-            folder = Path("/etc/netns") / node.name  # `ip netns exec` lays its files over those of /etc
+            folder = Path("/etc/netns") / node.name  # `ip netns exec` puts its files over those of /etc
             folder.mkdir(parents=True)
             self._folders.append(folder)
             (folder / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}")
 
     def close(self) -> None:
-        """Remove it, with all that runs on its nodes."""
+        """Remove the network and kill all processes on its nodes."""
         for node in self.nodes.values():
             node.kill()
             _ip("netns", "del", node.name)

@@ -1,4 +1,4 @@
-"""Prometheus itself, with the configuration that `deploy/observability.yml` gives it."""
+"""A real Prometheus with the configuration that `deploy/observability.yml` gives it."""
 
 import contextlib
 import math
@@ -19,45 +19,49 @@ RULES = FOLDER / "alerts.yml"
 
 
 def configuration() -> dict[str, Any]:
-    """As it is shipped."""
+    """Return the configuration as it is shipped."""
     found: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     return found
 
 
 def rules(kind: str) -> dict[str, dict[str, Any]]:
-    """All rules of a kind, `alert` or `record`, by name."""
+    """Return all rules of a kind, `alert` or `record`, by name."""
     groups = yaml.safe_load(RULES.read_text())["groups"]
     return {rule[kind]: rule for group in groups for rule in group["rules"] if kind in rule}
 
 
 def uncompared(expression: str) -> str:
-    """An alert's expression that has a result whether or not it would alert, as long as all that it compares is there.
+    """Return an alert's expression with a result even if the alert does not fire.
 
-    With `bool` a comparison's result is 0 or 1 rather than what is left after it.
+    With `bool`, the result of a comparison is 0 or 1. Without it, the result is empty if the comparison is false. The
+    result is still empty if a series of the comparison is missing.
     """
     return re.sub(r" (==|>|<) ", r" \1 bool ", expression).replace("absent(", "(")
 
 
 @dataclass
 class Series:
-    """One of a query's results."""
+    """One result of a query."""
 
     labels: dict[str, str]
     value: float
 
 
 class Prometheus:
-    """It scrapes replicas of this machine twice a second, by the shipped configuration but for that.
+    """A Prometheus that scrapes replicas on this machine.
+
+    It uses the shipped configuration, but scrapes twice a second.
 
     Args:
-        folder: for its files.
+        folder: folder for its files.
+        replicas: the replicas to scrape.
         token: METRICS_TOKEN of the replicas.
     """
 
     def __init__(self, folder: Path, replicas: list[Server], token: str) -> None:
         address = f"127.0.0.1:{free_port()}"
         self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=10)
-        (folder / "metrics_token").write_text(f"{token}\n")  # as openssl writes it
+        (folder / "metrics_token").write_text(f"{token}\n")  # with a line break, as openssl writes the file
         shipped = configuration()
         shipped["global"] = dict.fromkeys(shipped["global"], "500ms")
         shipped["rule_files"] = [str(RULES)]
@@ -82,7 +86,7 @@ class Prometheus:
             )
 
     def wait_ready(self, replicas: int) -> None:
-        """Until it has scraped so many."""
+        """Wait until Prometheus has scraped this number of replicas."""
 
         def ready() -> bool:
             assert self.process.poll() is None, self._log.read_text()
@@ -93,10 +97,10 @@ class Prometheus:
         until(ready, f"{replicas} replicas are scraped")
 
     def query(self, expression: str) -> list[Series]:
-        """What an expression is now, without what isn't a number."""
+        """Return the current results of an expression, without results that are not a number."""
         answer = self._client.get("/api/v1/query", params={"query": expression})
         if answer.status_code == 503:
-            return []  # it starts
+            return []  # Prometheus is starting
         assert answer.status_code == 200, f"{expression}: {answer.text}"
         data = answer.json()["data"]
         results = [{"metric": {}, "value": data["result"]}] if data["resultType"] == "scalar" else data["result"]
@@ -104,12 +108,12 @@ class Prometheus:
         return [series for series in found if not math.isnan(series.value)]
 
     def wait(self, expression: str) -> list[Series]:
-        """What an expression is, as soon as it is anything."""
+        """Wait until an expression has a result, and return the results."""
         until(lambda: bool(self.query(expression)), f"a result of {expression}")
         return self.query(expression)
 
     def stop(self) -> None:
-        """End it."""
+        """Stop Prometheus."""
         self._client.close()
         self.process.terminate()
         self.process.wait(20)
@@ -117,7 +121,7 @@ class Prometheus:
 
 @contextlib.contextmanager
 def scraping(folder: Path, replicas: list[Server], token: str) -> Iterator[Prometheus]:
-    """It, after the first scrape of each replica."""
+    """Run a Prometheus that has scraped each replica once."""
     made = Prometheus(folder, replicas, token)
     try:
         made.wait_ready(len(replicas))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Stands for the docker command of a Swarm of one node: keeps what it is told in the file SWARM, and starts nothing.
+"""A fake docker command for a Swarm of one node: it stores its input in the file SWARM and starts nothing.
 
-`docker stack config` is the real one's, which needs no engine. Whatever isn't known here fails.
+The real docker command runs `docker stack config`, which needs no engine. A command that is not implemented here fails.
 """
 
 import base64
@@ -18,12 +18,12 @@ STATE = Path(os.environ["SWARM"])
 
 
 def value(arguments: list[str], name: str) -> str:
-    """An option's value, as `--filter label=…`."""
+    """Return an option's value, for example of `--filter label=…`."""
     return arguments[arguments.index(name) + 1]
 
 
 def config(arguments: list[str]) -> str:
-    """Merge the stack's files."""
+    """Merge the stack's files and return the result."""
     done = subprocess.run(
         [os.environ["DOCKER"], "stack", "config", *arguments], capture_output=True, text=True, check=False
     )
@@ -33,7 +33,7 @@ def config(arguments: list[str]) -> str:
 
 
 def service(name: str, wanted: dict[str, Any], failing: bool) -> dict[str, Any]:
-    """A service as `docker service inspect` shows it."""
+    """Return a service as `docker service inspect` shows it."""
     deploy = wanted.get("deploy", {})
     replicated = {} if deploy.get("mode") == "global" else {"Replicated": {"Replicas": deploy.get("replicas", 1)}}
     secrets = [each.get("target") or each["source"] for each in wanted.get("secrets", ())]
@@ -56,7 +56,7 @@ def service(name: str, wanted: dict[str, Any], failing: bool) -> dict[str, Any]:
 
 
 def answer(arguments: list[str], state: dict[str, Any]) -> str:
-    """What docker prints."""
+    """Return the output of a docker command."""
     match arguments:
         case ["stack", *rest]:
             return of_stack(rest, state)
@@ -79,7 +79,7 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
 
 
 def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
-    """What `docker stack` prints."""
+    """Return the output of `docker stack`."""
     match arguments:
         case ["config", *files]:
             return config(files)
@@ -94,7 +94,7 @@ def of_stack(arguments: list[str], state: dict[str, Any]) -> str:
 
 
 def of_configs(arguments: list[str], configs: dict[str, Any]) -> str:
-    """What `docker config` prints."""
+    """Return the output of `docker config`."""
     match arguments:
         case ["ls", *_]:
             return "\n".join(configs)
@@ -113,7 +113,7 @@ if __name__ == "__main__":
     before = STATE.read_text()
     kept = json.loads(before)
     said = answer(sys.argv[1:], kept)
-    if (after := json.dumps(kept)) != before:  # a look at it meanwhile finds the one or the other
+    if (after := json.dumps(kept)) != before:  # replace the file at once, so that a reader never sees half of it
         written = STATE.with_name(str(os.getpid()))
         written.write_text(after)
         written.replace(STATE)

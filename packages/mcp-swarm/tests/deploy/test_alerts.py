@@ -1,4 +1,4 @@
-"""The alert rules: that they are rules, when they fire, and that who is woken by one reads what to do."""
+"""Tests of the alert rules: their syntax, when they fire, and their instructions."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def promtool(*arguments: str | Path) -> str:
-    """What it prints; it must find nothing wrong."""
+    """Run promtool, which must succeed, and return its output."""
     done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, check=False, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -23,7 +23,10 @@ def promtool(*arguments: str | Path) -> str:
 
 @needs_prometheus
 def test_configuration_and_rules_are_valid() -> None:
-    """As Prometheus itself says; its secret is where Docker mounts it, so that only the syntax is looked at."""
+    """promtool accepts the configuration and the rules.
+
+    It checks only the syntax of the configuration, because the secret exists only where Docker mounts it.
+    """
     promtool("check", "config", "--syntax-only", "--lint-fatal", FOLDER / "prometheus.yml")
     promtool("check", "rules", "--lint-fatal", RULES)
 
@@ -31,12 +34,12 @@ def test_configuration_and_rules_are_valid() -> None:
 @needs_prometheus
 @pytest.mark.parametrize("file", ["alerts.yml", "error_budget.yml"])
 def test_alerts_fire_when_they_should(file: str) -> None:
-    """And only then, and only those."""
+    """The right alerts fire at the right times, and no others."""
     promtool("test", "rules", HERE / file)
 
 
 def test_every_alert_is_made_to_fire() -> None:
-    """By one of these files."""
+    """Each alert fires in one of the promtool files."""
     texts = [(HERE / file).read_text() for file in ("alerts.yml", "error_budget.yml")]
     tests = [test for text in texts for test in yaml.safe_load(text)["tests"]]
     labels = " ".join(
@@ -47,21 +50,24 @@ def test_every_alert_is_made_to_fire() -> None:
 
 @pytest.mark.parametrize("alert", rules("alert").values(), ids=rules("alert"))
 def test_an_alert_says_what_to_do(alert: dict[str, Any]) -> None:
-    """What is the matter and what helps, each in sentences, and how soon."""
+    """An alert has a severity, a summary and a runbook in complete sentences."""
     assert alert["labels"]["severity"] in ("page", "ticket")
     assert alert["annotations"].keys() == {"summary", "runbook"}
     assert all(text.endswith((".", "…).")) for text in alert["annotations"].values())
 
 
 def test_memory_is_measured_by_the_limit_of_the_stack() -> None:
-    """Of stack.yml."""
+    """The memory alert uses the memory limit of `stack.yml`."""
     limit = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["deploy"]["resources"]["limits"]
     assert limit["memory"] == "512M"
     assert rules("alert")["MemoryNearLimit"]["expr"].endswith(f"0.85 * {512 * 1024**2}")
 
 
 def test_replicas_are_found_one_by_one() -> None:
-    """By the name that leads to each of them, on the port that the stack gives them; not by the virtual address."""
+    """Prometheus finds each replica by the DNS name of the tasks and by the port of the stack.
+
+    The service's own name would lead to the virtual address.
+    """
     (job,) = configuration()["scrape_configs"]
     (found,) = job["dns_sd_configs"]
     (port,) = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["ports"]

@@ -1,4 +1,4 @@
-"""Grafana's dashboards: each shows something, as a real Prometheus that scrapes real replicas sees them."""
+"""Tests of Grafana's dashboards with a real Prometheus that scrapes real replicas."""
 
 import contextlib
 import json
@@ -32,13 +32,13 @@ PANELS = [
 
 @dataclass
 class Fleet:
-    """What the tests look at."""
+    """A Prometheus and the values of Grafana's variables."""
 
     prometheus: Prometheus
     variables: dict[str, str]
 
     def fill(self, text: str) -> str:
-        """A query with values in place of Grafana's variables."""
+        """Return a query with values in place of Grafana's variables."""
         for name, value in self.variables.items():
             text = text.replace(f"${name}", value)
         assert "$" not in text, text
@@ -47,7 +47,7 @@ class Fleet:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas and a worker over one Redis, callers of all kinds, and Prometheus."""
+    """Three replicas and a worker with one Redis, callers of all kinds, and Prometheus."""
     folder = tmp_path_factory.mktemp("fleet")
     with contextlib.ExitStack() as stack:
         redis = stack.enter_context(RedisServer(folder / "redis.log"))
@@ -65,7 +65,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture
 def chosen(fleet: Fleet) -> Fleet:
-    """The fleet, and one replica chosen by the variables of its dashboard."""
+    """The fleet, with one replica selected in the variables of the replica dashboard."""
     for variable in DASHBOARDS["replica"]["templating"]["list"]:
         found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
         assert found is not None
@@ -78,7 +78,7 @@ def chosen(fleet: Fleet) -> Fleet:
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("panel", PANELS)
 def test_no_panel_is_empty(chosen: Fleet, panel: dict[str, Any]) -> None:
-    """Each query has a number, and each of them the labels that its legend tells."""
+    """Each query of a panel has a result, and the result has the labels that the legend uses."""
     for target in panel["targets"]:
         expression = chosen.fill(target["expr"]).replace(" or vector(0)", "")
         legend = set(re.findall(r"{{(\w+)}}", target.get("legendFormat", "")))
@@ -90,7 +90,7 @@ def test_no_panel_is_empty(chosen: Fleet, panel: dict[str, Any]) -> None:
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("name", [*rules("alert"), *rules("record")])
 def test_every_rule_is_about_something(fleet: Fleet, name: str) -> None:
-    """What an alert compares is there while nothing is wrong; each part of what is recorded has a value."""
+    """Each rule has data: an alert's comparison can be evaluated, and a recorded expression has a value."""
     rule = {**rules("alert"), **rules("record")}[name]
     expression = uncompared(rule["expr"]).replace(" or vector(0)", "")
     assert fleet.prometheus.wait(expression)
@@ -99,7 +99,7 @@ def test_every_rule_is_about_something(fleet: Fleet, name: str) -> None:
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 def test_dashboards_tell_what_happens(fleet: Fleet) -> None:
-    """All outcomes and reasons that callers caused, by their names; and the alert of so many faults."""
+    """The metrics show all outcomes and reasons that the callers caused, and the alert for many faults fires."""
     outcomes, reasons = ("ok", "tool_error", "rpc_error", "fault", "gone"), ("auth", "overload", "rate", "size")
     for selector in (
         *(f'mcp_requests_total{{outcome="{outcome}"}}' for outcome in outcomes),
@@ -118,7 +118,10 @@ def test_dashboards_tell_what_happens(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_a_dashboard_fits_together(name: str) -> None:
-    """Ids that are unique, panels that don't overlap, variables that exist, and links to dashboards that there are."""
+    """The parts of a dashboard fit together.
+
+    Ids are unique, panels do not overlap, and all variables and linked dashboards exist.
+    """
     dashboard = DASHBOARDS[name]
     panels = dashboard["panels"]
     assert dashboard["uid"] == f"mcp-{name}"
@@ -139,7 +142,7 @@ def test_a_dashboard_fits_together(name: str) -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_says_what_it_shows_and_what_to_do(panel: dict[str, Any]) -> None:
-    """A description, a unit, thresholds that rise, and queries of names of their own."""
+    """A panel has a description, a unit, rising thresholds, and queries with unique names."""
     assert panel["description"].endswith(".") or panel["description"].endswith("…")
     defaults = panel["fieldConfig"]["defaults"]
     assert defaults["unit"]
@@ -150,7 +153,7 @@ def test_a_panel_says_what_it_shows_and_what_to_do(panel: dict[str, Any]) -> Non
 
 
 def test_the_data_source_is_the_one_that_dashboards_name() -> None:
-    """And asks as often as Prometheus scrapes."""
+    """The data source is the one that the dashboards use, and has the scrape interval of Prometheus."""
     file = FOLDER / "grafana" / "provisioning" / "datasources" / "prometheus.yml"
     (source,) = yaml.safe_load(file.read_text())["datasources"]
     assert source["isDefault"] is True

@@ -1,4 +1,4 @@
-"""`make deploy` beside a stack that runs: what it keeps, what it shows, what it refuses."""
+"""Tests of `make deploy` for a running stack: what it keeps, shows and refuses."""
 
 import pytest
 
@@ -12,7 +12,7 @@ KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
 
 
 def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
-    """And how a client is told of it."""
+    """The first deployment prints the server's address and the command that connects a client."""
     told = swarm.deploy()
     assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
     assert "Created the secret request_state_keys." in told
@@ -22,13 +22,13 @@ def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
 
 
 def test_the_same_again_changes_nothing(swarm: Swarm) -> None:
-    """And says so."""
+    """A second deployment with the same variables reports no changes."""
     swarm.deploy()
     assert "No changes" in swarm.deploy()
 
 
 def test_what_changes_is_shown_first(swarm: Swarm) -> None:
-    """With the value before and after."""
+    """Before the deployment, `make deploy` prints each change with the old and the new value."""
     swarm.deploy(LOG_LEVEL="DEBUG")
     told = swarm.deploy(IMAGE="mcp-swarm:2")
     assert "  mcp.image: mcp-swarm:latest → mcp-swarm:2\n" in told
@@ -37,7 +37,10 @@ def test_what_changes_is_shown_first(swarm: Swarm) -> None:
 
 
 def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
-    """That `docker service scale` has set, too, and that of workers; unless another is asked for."""
+    """`make deploy` keeps the numbers of replicas and workers unless a variable sets another number.
+
+    A number that `docker service scale` has set is kept, too.
+    """
     swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
     swarm.scale("mcp-swarm_mcp", 5)
     told = swarm.deploy()
@@ -49,7 +52,7 @@ def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
 
 
 def test_overlays_are_kept(swarm: Swarm) -> None:
-    """Unless others are asked for, or none."""
+    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
     swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")
     told = swarm.deploy()
     assert f'Keeping OVERLAYS="{JOBS} {EDGE}"' in told
@@ -62,7 +65,7 @@ def test_overlays_are_kept(swarm: Swarm) -> None:
 
 
 def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
-    """Nothing changes, and the message has the command that would do it."""
+    """`make deploy` refuses to drop a protecting setting, and prints the command that would do it."""
     swarm.deploy(OVERLAYS=KEYS)
     before = swarm.state
     told = swarm.deploy(ok=False, OVERLAYS=JOBS)
@@ -76,7 +79,7 @@ def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
 
 @pytest.mark.parametrize("name", difference.PROTECTING)
 def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
-    """Of its name; one that is off protects nothing."""
+    """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
 
     def running(environment: list[str], secrets: list[str]) -> Service:
         container = {"Env": environment, "Secrets": [{"File": {"Name": secret}} for secret in secrets]}
@@ -92,7 +95,7 @@ def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
 
 
 def test_secrets_are_made_once(swarm: Swarm) -> None:
-    """For the overlays that need them, however those are written."""
+    """`make deploy` makes the secrets of the overlays once, whatever spelling of the path is used."""
     swarm.deploy(OVERLAYS=EDGE)
     assert swarm.state["secrets"].keys() == {"request_state_keys"}
     told = swarm.deploy(OVERLAYS=f"{EDGE} ./{JOBS} deploy/observability.yml")
@@ -107,7 +110,7 @@ def test_secrets_are_made_once(swarm: Swarm) -> None:
 
 
 def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
-    """The same files have the same number."""
+    """The same files have the same number in the names of their configs."""
     swarm.deploy(OVERLAYS="deploy/observability.yml")
     number = swarm.state["deployed"]["OBSERVABILITY_CFG"]
     assert int(number)
@@ -117,7 +120,10 @@ def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
 
 @pytest.mark.parametrize("service", ["mcp", "worker"])
 def test_an_update_that_is_taken_back_is_a_failure(swarm: Swarm, service: str) -> None:
-    """Of the workers as of the replicas; the next deployment is compared with what runs."""
+    """`make deploy` fails if Swarm rolls back the update of a service.
+
+    The next deployment is compared with what runs.
+    """
     swarm.deploy(OVERLAYS=JOBS)
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
     assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
@@ -125,5 +131,5 @@ def test_an_update_that_is_taken_back_is_a_failure(swarm: Swarm, service: str) -
 
 
 def test_a_wrong_overlay_is_named(swarm: Swarm) -> None:
-    """By docker."""
+    """The error names an overlay that does not exist."""
     assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")

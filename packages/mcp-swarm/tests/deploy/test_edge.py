@@ -1,4 +1,4 @@
-"""The edge proxy: HAProxy itself with `deploy/haproxy.cfg`, in front of replicas of this machine."""
+"""Tests of the edge proxy: a real HAProxy with `deploy/haproxy.cfg` in front of replicas on this machine."""
 
 import contextlib
 import json
@@ -28,12 +28,14 @@ STREAMED = {**HEADERS, "Accept": BOTH}
 
 
 class Edge:
-    """HAProxy with the shipped configuration, but for the addresses in it.
+    """A HAProxy with the shipped configuration, but with other addresses.
 
     Args:
-        hosts: addresses of the replicas, if they aren't on this machine's own network.
-        repeats: names of tools that it may call twice.
-        certificate: file of a certificate and its key, with which it ends TLS as the configuration's comments say.
+        folder: folder for its configuration.
+        replicas: the replicas behind the proxy.
+        certificate: file with a certificate and its key; the proxy then ends TLS as the configuration's comments say.
+        hosts: addresses of the replicas, if they are not on this machine's own network.
+        repeats: names of the tools that the proxy may call twice.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Edge:
         servers = "".join(f"    server mcp-{n} {each}\\1\n" for n, each in enumerate(at))
         config, count = re.subn(r" *server-template .* init-addr none(.*)\n", servers, shipped)
         config, bound = re.subn(r"bind :8000", f"bind 127.0.0.1:{self.port}", config)
-        # A name of its own, as replicas on this machine share its network.
+        # Proxies of several tests share this machine's abstract sockets, so each one needs its own name.
         config, inner = re.subn(r"abns@requests", f"abns@requests-{self.port}", config)
         assert (count, bound, inner) == (1, 1, 2)
         if certificate is not None:
@@ -70,30 +72,30 @@ class Edge:
         )
 
     def wait_ready(self) -> None:
-        """Until all replicas take part."""
+        """Wait until the proxy uses all replicas."""
         until(lambda: self.ready() == {each.port for each in self.replicas}, "all replicas are up")
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the proxy."""
         self.process.terminate()
         self.process.wait(10)
 
     def ready(self) -> set[int]:
-        """The replicas that answer."""
+        """Return the ports of the replicas that answer through the proxy."""
         found: set[str] = set()
         with contextlib.suppress(httpx.HTTPError):
             found = {httpx.get(f"{self.url}/version").headers.get("X-Served-By", "") for _ in range(6)}
         return {each.port for n, each in enumerate(self.replicas) if f"replica-{n}" in found}
 
     def load(self, file: Path, *arguments: str) -> subprocess.Popen[str]:
-        """The load test against it."""
+        """Start the load test with the proxy as its target."""
         command = [sys.executable, "test_swarm_load.py", "--url", f"{self.url}/mcp", "--json", str(file), *arguments]
         return subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
 def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Edge]:
-    """It, with three replicas behind it."""
+    """A proxy with three replicas behind it."""
     settings: dict[str, str] = getattr(request, "param", {})
     replicas = [
         start_server(ready=False, REPLICA_NAME=f"replica-{number}", DRAIN_SECONDS="3", **settings)
@@ -110,13 +112,13 @@ def edge(start_server: StartServer, tmp_path: Path, request: pytest.FixtureReque
 
 
 def figures(file: Path) -> dict[str, Any]:
-    """What the load test has found."""
+    """Return the report of the load test."""
     found: dict[str, Any] = json.loads(file.read_text())
     return found
 
 
 def test_each_request_goes_to_another_replica(edge: Edge) -> None:
-    """Those of one connection, too, and in both protocol families."""
+    """Each request goes to the next replica, also on one connection and in both protocol families."""
     served = Counter[str]()
     with httpx.Client(base_url=edge.url) as client:
         for _ in range(30):
@@ -130,7 +132,7 @@ def test_each_request_goes_to_another_replica(edge: Edge) -> None:
 
 
 def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> None:
-    """Under load, by a schedule."""
+    """A replica that drains under load costs no request."""
     file = tmp_path / "run.json"
     load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
     until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the load has begun")
@@ -142,7 +144,7 @@ def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> N
 
 
 def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path: Path) -> None:
-    """At most one call for each caller; the others are sent to another replica."""
+    """A killed replica costs at most the requests in flight; the proxy sends later ones to other replicas."""
     file = tmp_path / "run.json"
     load = edge.load(file, "--rate", "200", "--duration", "6s", "--concurrent", "20", "--expect-replicas", "3")
     until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the load has begun")
@@ -155,7 +157,7 @@ def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path:
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.waiting"}], indirect=True)
 def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
-    """The proxy holds nothing back."""
+    """The proxy forwards events while a call runs."""
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
     with (
         httpx.Client(base_url=edge.url, timeout=20) as client,
@@ -170,7 +172,7 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}], indirect=True)
 def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
-    """The replica that works on it hears of it at once."""
+    """When a caller goes away, its call is cancelled at once."""
     asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{edge.url}/mcp", json=asked, headers=HEADERS, timeout=0.5)
@@ -179,7 +181,10 @@ def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
 
 @pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
 def test_a_session_stays_with_its_replica(edge: Edge) -> None:
-    """`deploy/sticky.yml`: by its id, whatever the connection; one whose replica is gone is answered with 404."""
+    """With sessions, a request goes to the replica of its session, whatever connection it uses.
+
+    `deploy/sticky.yml` sets this up. A session of a stopped replica gets 404.
+    """
     sessions = dict(open_session(edge.url) for _ in range(6))
     assert len(set(sessions.values())) == 3
     for _ in range(3):
@@ -192,7 +197,7 @@ def test_a_session_stays_with_its_replica(edge: Edge) -> None:
 
 
 def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
-    """In JSON, with Retry-After."""
+    """Without a replica, the proxy answers with 503 as JSON, with Retry-After."""
     for replica in edge.replicas:
         replica.process.kill()
 
@@ -215,7 +220,7 @@ def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
     ],
 )
 def test_the_errors_of_the_proxy_are_json(edge: Edge, sent: bytes, status: int) -> None:
-    """As those of a replica are."""
+    """The proxy's own errors are JSON, like those of a replica."""
     with socket.create_connection(("127.0.0.1", edge.port)) as connection:
         connection.settimeout(30)
         connection.sendall(sent)
@@ -229,7 +234,10 @@ def test_the_errors_of_the_proxy_are_json(edge: Edge, sent: bytes, status: int) 
 
 
 def test_every_error_of_the_proxy_is_json() -> None:
-    """HAProxy makes pages of HTML for those that the configuration leaves out (its manual, http-error)."""
+    """The configuration has a JSON reply for each error of HAProxy (its manual, http-error).
+
+    HAProxy would send an HTML page for an error that the configuration leaves out.
+    """
     shipped = (ROOT / "deploy" / "haproxy.cfg").read_text()
     told = dict(re.findall(r"http-error status (\d+) content-type application/json .*string '(.*)'", shipped))
     assert told.keys() == {"400", "403", "404", "408", "500", "502", "503", "504"}
@@ -238,7 +246,10 @@ def test_every_error_of_the_proxy_is_json() -> None:
 
 
 def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:
-    """With the comment signs off: HTTPS, HTTP/2 offered, no old TLS; who comes in plain is sent there."""
+    """With the TLS lines enabled, the proxy serves HTTPS and offers HTTP/2, but no old TLS version.
+
+    A request over plain HTTP is redirected to HTTPS.
+    """
     pem = tmp_path / "edge.pem"
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     make += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "-", "-out", "-"]

@@ -1,4 +1,4 @@
-"""What a lost node costs behind the edge proxy: a replica in a network of its own, which suddenly says nothing more."""
+"""The cost of a lost node behind the edge proxy: a replica in its own network suddenly sends nothing more."""
 
 import signal
 import threading
@@ -20,12 +20,12 @@ from tests.process.test_drain import sent
 pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy"), only_root]
 
 WITHIN = 5.0
-"""Seconds in which a call on a lost node has failed."""
+"""Maximum time until a call on a lost node fails, in seconds."""
 
 
 @dataclass
 class Far:
-    """A replica on a node of its own."""
+    """A replica on its own node."""
 
     node: Node
     server: Server
@@ -33,7 +33,7 @@ class Far:
 
 @dataclass
 class Outcome:
-    """What came of a call, and when, by `time.monotonic`."""
+    """The reply to a call, and the time of its end by `time.monotonic`."""
 
     reply: httpx.Response | None = None
     ended: float = 0.0
@@ -41,14 +41,14 @@ class Outcome:
 
 @dataclass
 class Calls:
-    """Calls in threads of their own, each on a connection that has carried another request before."""
+    """Calls in threads, each on a connection that has already carried another request."""
 
     url: str
     outcomes: list[Outcome] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
 
     def begin(self, **posted: Any) -> None:
-        """Begin one."""
+        """Begin a call."""
         outcome = Outcome()
 
         def go() -> None:
@@ -62,14 +62,14 @@ class Calls:
         self.threads[-1].start()
 
     def end(self) -> None:
-        """Wait for all of them."""
+        """Wait for all calls."""
         for thread in self.threads:
             thread.join()
 
 
 @pytest.fixture
 def far(tmp_path: Path) -> Iterator[Far]:
-    """It, when it serves."""
+    """A replica on its own node, ready to serve."""
     with Network(1, {}) as network:
         node = network.nodes[1]
         settings = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed", "REPLICA_NAME": "replica-0"}
@@ -84,13 +84,13 @@ def far(tmp_path: Path) -> Iterator[Far]:
 
 @pytest.fixture
 def near(start_server: StartServer) -> Server:
-    """Another replica, which stays."""
+    """A second replica, which is not lost."""
     return start_server(MCP_COMPONENTS="tests.sample,tests.packs.timed", REPLICA_NAME="replica-1", DRAIN_SECONDS="2")
 
 
 @pytest.fixture
 def edge(far: Far, near: Server, tmp_path: Path) -> Iterator[Edge]:
-    """The proxy in front of both, which may call `take` twice."""
+    """A proxy in front of both replicas, which may call the tool `take` twice."""
     made = Edge(tmp_path, [far.server, near], hosts=[far.node.address, "127.0.0.1"], repeats="take")
     try:
         made.wait_ready()
@@ -100,17 +100,20 @@ def edge(far: Far, near: Server, tmp_path: Path) -> Iterator[Edge]:
 
 
 def running(server: Server) -> int:
-    """How many calls of the tools a replica has begun."""
+    """Return the number of tool calls that a replica has begun."""
     return int(text(call(server.url, "begun", {})))
 
 
 def json_call(tool: str, seconds: float) -> dict[str, Any]:
-    """A call whose reply is one JSON document."""
+    """Return the arguments of a POST request for a call that gets a JSON reply."""
     return {"json": request("tools/call", {"name": tool, "arguments": {"seconds": seconds}}), "headers": HEADERS}
 
 
 def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: Far, near: Server) -> None:
-    """It fails within 5 s with a JSON-RPC error, unless the tool may be called twice. Later calls don't fail."""
+    """A call on a lost node fails within 5 s, unless the proxy may repeat it on another replica.
+
+    The error is a JSON-RPC error. Later calls do not fail.
+    """
     calls, repeated = Calls(edge.url), Calls(edge.url)
     for family in ("legacy", "modern"):
         for _ in range(4):
@@ -145,7 +148,10 @@ def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: F
 
 
 def test_a_long_call_outlives_the_drain_of_its_replica(edge: Edge, near: Server) -> None:
-    """Its replica says that it isn't ready, and then doesn't listen any more, which is no loss of a node."""
+    """A long call ends normally while its replica drains.
+
+    The replica reports that it is not ready, and then stops listening. The proxy does not treat this as a lost node.
+    """
     calls = Calls(edge.url)
     for tool in ("take", "report_and_take"):
         for family in ("legacy", "modern"):

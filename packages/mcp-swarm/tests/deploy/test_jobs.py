@@ -1,4 +1,4 @@
-"""Long jobs: what `deploy/jobs.yml` merges to, its Redis as a real process."""
+"""Tests of jobs in a stack: the result of merging `deploy/jobs.yml`, and its Redis as a real process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ needs_redis = pytest.mark.needs("redis")
 
 
 def merged(*overlays: str, **settings: str) -> dict[str, Any]:
-    """The stack with overlays, as Swarm gets it."""
+    """Return the stack with overlays, merged as Swarm gets it."""
     files = [argument for file in ("stack.yml", *overlays) for argument in ("-c", file)]
     done = run("docker", "stack", "config", *files, **settings)
     assert done.returncode == 0, done.stderr
@@ -29,13 +29,16 @@ def merged(*overlays: str, **settings: str) -> dict[str, Any]:
 
 
 def secrets_of(service: dict[str, Any]) -> set[str]:
-    """The names of the secrets that a service has."""
+    """Return the names of a service's secrets."""
     return {secret["source"] for secret in service["secrets"]}
 
 
 @needs_docker
 def test_one_secret_is_all_that_the_services_share() -> None:
-    """mcp keeps those that it has; no password is in the file, nor a variable that would win over the secret."""
+    """The services share only the secret `jobs_url`; mcp keeps its other secrets.
+
+    The file has no password, and no variable that would override the secret.
+    """
     stack = merged("deploy/jobs.yml")
     services = stack["services"]
     assert {name: secrets_of(service) for name, service in services.items()} == {
@@ -49,7 +52,7 @@ def test_one_secret_is_all_that_the_services_share() -> None:
 
 @needs_docker
 def test_replicas_without_jobs_are_left_as_they_are() -> None:
-    """The overlay adds a secret to mcp, and nothing else; it goes with the other overlays."""
+    """The overlay adds a secret to mcp and changes nothing else there; it fits with the other overlays."""
     alone, with_jobs = merged()["services"]["mcp"], merged("deploy/jobs.yml")["services"]["mcp"]
     assert {name for name in with_jobs if with_jobs[name] != alone.get(name)} == {"secrets"}
     assert merged("deploy/edge.yml", "deploy/sticky.yml", "deploy/jobs.yml")["services"].keys() == {
@@ -59,7 +62,10 @@ def test_replicas_without_jobs_are_left_as_they_are() -> None:
 
 @needs_docker
 def test_workers_are_replicas_of_another_command() -> None:
-    """The same image, name and components; two of them, or as many as one says; nobody reaches them."""
+    """A worker has the image, name and components of a replica, but another command and no ports.
+
+    There are two workers, or WORKERS.
+    """
     services = merged("deploy/jobs.yml")["services"]
     mcp, worker = services["mcp"], services["worker"]
     assert worker["command"] == ["python", "-m", "server", "worker"]
@@ -79,7 +85,10 @@ def test_workers_are_replicas_of_another_command() -> None:
 
 @needs_docker
 def test_a_worker_has_time_to_give_its_jobs_back() -> None:
-    """Drain, grace, and 5 s for jobs that were told to stop, all before Docker kills it."""
+    """A worker has enough time to stop before Docker kills it.
+
+    It needs the drain, the grace period, and 5 s for jobs that were asked to stop.
+    """
     worker = merged("deploy/jobs.yml")["services"]["worker"]
     settings = worker["environment"]
     taken = float(settings["DRAIN_SECONDS"]) + float(settings["SHUTDOWN_GRACE_SECONDS"]) + 5
@@ -88,7 +97,11 @@ def test_a_worker_has_time_to_give_its_jobs_back() -> None:
 
 @needs_docker
 def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
-    """No port of a node, a volume, one replica that is gone before the next begins; half of its memory is data."""
+    """The stack's Redis is private and keeps its data.
+
+    It has no published port, but a volume. An update stops the old task before it starts the new one. Redis may use
+    half of its memory for data.
+    """
     stack = merged("deploy/jobs.yml")
     redis = stack["services"]["redis"]
     assert "ports" not in redis
@@ -102,7 +115,7 @@ def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
 
 
 class Shipped:
-    """A real redis-server, started by the script of `deploy/jobs.yml`, in a folder and on a port of its own."""
+    """A real redis-server that the script of `deploy/jobs.yml` starts, with its own folder and port."""
 
     def __init__(self, folder: Path, secret: str, **settings: str) -> None:
         self.port = free_port()
@@ -121,11 +134,11 @@ class Shipped:
         )
 
     def client(self, password: str | None) -> Redis:
-        """A connection with a password, or without."""
+        """Return a connection with a password, or without one."""
         return Redis(port=self.port, password=password, socket_timeout=5, retry=Retry(NoBackoff(), 0))
 
     def healthy(self) -> bool:
-        """What its own health check says."""
+        """Return the result of the service's own health check."""
         check = self._check.replace("$$", "$").replace("/run/secrets/jobs_url", str(self.secret))
         check = check.replace("redis-cli", f"redis-cli -p {self.port}").replace(
             "/proc/1/", f"/proc/{self.process.pid}/"
@@ -133,12 +146,12 @@ class Shipped:
         return subprocess.run(["sh", "-c", check], capture_output=True, check=False).returncode == 0
 
     def wait_ready(self) -> None:
-        """Wait until the script has become a Redis that is healthy."""
+        """Wait until the script has started Redis and Redis is healthy."""
         program = Path(f"/proc/{self.process.pid}/comm")
         until(lambda: program.read_text() == "redis-server\n" and self.healthy(), "Redis is healthy")
 
     def stop(self) -> None:
-        """End it, as Docker does; the file is complete then."""
+        """Stop the process as Docker does; Redis then completes its file."""
         self.process.terminate()
         self.process.communicate(timeout=10)
 
@@ -148,7 +161,7 @@ StartRedis = Callable[[str], Shipped]
 
 @pytest.fixture
 def start_redis(tmp_path: Path) -> Iterator[StartRedis]:
-    """Start it with what the secret holds; all share one folder."""
+    """Return a function that starts a Redis with a content of its secret; all of them share one folder."""
     started: list[Shipped] = []
 
     def start(secret: str) -> Shipped:
@@ -162,7 +175,10 @@ def start_redis(tmp_path: Path) -> Iterator[StartRedis]:
 
 @needs_redis
 def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
-    """The one of the URL, with or without an end of line; nobody without it is let in, and no argument shows it."""
+    """Redis requires the password of the secret's URL, and no command line shows the password.
+
+    The secret may end with a line break.
+    """
     redis = start_redis("redis://:c0ffee@redis:6379/0\n")
     redis.wait_ready()
     assert redis.client("c0ffee").ping()
@@ -176,7 +192,7 @@ def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
 
 @needs_redis
 def test_redis_keeps_jobs_and_refuses_rather_than_drops(start_redis: StartRedis) -> None:
-    """The append-only file survives a stop; a full Redis says no."""
+    """Redis keeps its data after a stop, and refuses writes when its memory is full."""
     redis = start_redis("redis://:c0ffee@redis:6379/0")
     redis.wait_ready()
     client = redis.client("c0ffee")
@@ -201,7 +217,7 @@ def test_redis_keeps_jobs_and_refuses_rather_than_drops(start_redis: StartRedis)
 @needs_redis
 @pytest.mark.parametrize("secret", ["redis://redis:6379/0", "redis://:@redis:6379/0", "redis://:a%2Fb@redis:6379/0"])
 def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret: str) -> None:
-    """Nor with one that would have to be decoded; it says so."""
+    """Redis does not start without a plain password, and says why."""
     redis = start_redis(secret)
     _, said = redis.process.communicate(timeout=10)
     assert redis.process.returncode == 1
@@ -211,7 +227,7 @@ def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret
 
 
 def composed(*options: str) -> dict[str, Any]:
-    """docker-compose.yml with options, as Docker Compose understands it."""
+    """Return docker-compose.yml with options, as Docker Compose reads it."""
     done = run("docker", "compose", *options, "config", "--format", "json")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -220,7 +236,10 @@ def composed(*options: str) -> dict[str, Any]:
 
 @needs_docker
 def test_compose_has_jobs_by_a_profile() -> None:
-    """Without it there is the one replica; with it also a Redis, which the others wait for, and a worker."""
+    """Without the profile there is one replica; with it there are also a worker and a Redis.
+
+    The replica and the worker wait for this Redis.
+    """
     alone, jobs = composed()["services"], composed("--profile", "jobs")["services"]
     assert alone.keys() == {"mcp"}
     assert jobs.keys() == {"mcp", "worker", "redis"}
@@ -232,7 +251,7 @@ def test_compose_has_jobs_by_a_profile() -> None:
 @needs_docker
 @pytest.mark.parametrize(("redis_is_there", "url"), [(False, "None"), (True, "redis://redis:6379/0")])
 def test_compose_chooses_where_jobs_wait(tmp_path: Path, redis_is_there: bool, url: str) -> None:
-    """By whether the name redis leads somewhere when the replica starts."""
+    """JOBS_URL is set if the host name `redis` exists when the replica starts."""
     (shell, option, script) = composed()["services"]["mcp"]["command"]
     for program, content in {
         "getent": f"exit {0 if redis_is_there else 2}",
@@ -252,7 +271,10 @@ def test_compose_chooses_where_jobs_wait(tmp_path: Path, redis_is_there: bool, u
 
 @pytest.mark.needs("redis")
 def test_redis_is_healthy_while_it_waits_for_the_sentinels(tmp_path: Path) -> None:
-    """Else Swarm's DNS would not have its name, and the Sentinels could not find it."""
+    """Redis is healthy while it waits for the Sentinels.
+
+    Otherwise Swarm's DNS would not have its name, and the Sentinels could not find it.
+    """
     sentinels = f"localhost:{free_port()}"
     waiting = Shipped(
         tmp_path, f"redis+sentinel://:secret@{sentinels}/jobs", REDIS_SENTINELS=sentinels, REDIS_NAME="redis"

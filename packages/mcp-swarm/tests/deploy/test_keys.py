@@ -1,4 +1,4 @@
-"""Keys in a stack: what `deploy/keys.yml` merges to."""
+"""Tests of API keys in a stack: the result of merging `deploy/keys.yml`."""
 
 import pytest
 
@@ -8,7 +8,10 @@ pytestmark = pytest.mark.needs("docker")
 
 
 def test_the_secret_is_where_the_setting_looks() -> None:
-    """And whatever its name is, so that another may take its place."""
+    """The setting has the secret's path, which does not depend on the secret's name.
+
+    Therefore another secret can replace it.
+    """
     stack = merged("deploy/keys.yml")
     service = stack["services"]["mcp"]
     assert service["environment"]["API_KEYS_FILE"] == "/run/secrets/api_keys"
@@ -20,7 +23,7 @@ def test_the_secret_is_where_the_setting_looks() -> None:
 
 
 def test_it_goes_with_the_other_overlays() -> None:
-    """Nothing of theirs is lost."""
+    """The overlay fits with the other overlays; nothing of them is lost."""
     services = merged("deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml")["services"]
     assert secrets_of(services["mcp"]) == {"request_state_keys", "jobs_url", "api_keys"}
     assert services.keys() == {"mcp", "edge", "worker", "redis"}

@@ -1,4 +1,7 @@
-"""Prometheus and Grafana in a stack: what `deploy/observability.yml` and `deploy/traces.yml` merge to."""
+"""Tests of Prometheus, Grafana and the collector in a stack.
+
+They check the result of merging `deploy/observability.yml` and `deploy/traces.yml`.
+"""
 
 import re
 from pathlib import Path
@@ -17,19 +20,19 @@ COLLECTED = {"TRACES_ENDPOINT": "https://traces.example.com:4318"}
 
 
 def read(overlay: str) -> dict[str, Any]:
-    """An overlay by itself."""
+    """Return an overlay without the stack."""
     found: dict[str, Any] = yaml.safe_load((ROOT / overlay).read_text())
     return found
 
 
 def mounted(service: dict[str, Any]) -> set[str]:
-    """Where a service has its configs."""
+    """Return the paths of a service's configs."""
     return {config["target"] for config in service["configs"]}
 
 
 @needs_docker
 def test_replicas_get_a_secret_and_nothing_else() -> None:
-    """Which is the setting METRICS_TOKEN, and what Prometheus shows."""
+    """The overlay adds only a secret to the replicas: METRICS_TOKEN, which Prometheus sends."""
     alone, with_metrics = merged()["services"]["mcp"], merged(OVERLAY)["services"]["mcp"]
     assert {name for name in with_metrics if with_metrics[name] != alone.get(name)} == {"secrets"}
     services = merged(OVERLAY)["services"]
@@ -41,7 +44,7 @@ def test_replicas_get_a_secret_and_nothing_else() -> None:
 
 @needs_docker
 def test_it_goes_with_the_other_overlays() -> None:
-    """Nothing of theirs is lost."""
+    """The overlays fit with the other overlays; nothing of them is lost."""
     others = ["deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml"]
     services = merged(*others, OVERLAY, TRACES, **COLLECTED)["services"]
     assert services.keys() == {"mcp", "edge", "worker", "redis", "prometheus", "grafana", "collector"}
@@ -50,7 +53,7 @@ def test_it_goes_with_the_other_overlays() -> None:
 
 @needs_docker
 def test_grafana_alone_has_a_port() -> None:
-    """Which one may choose."""
+    """Only Grafana has a published port, which GRAFANA_PORT sets."""
     services = merged(OVERLAY, GRAFANA_PORT="3001")["services"]
     assert "ports" not in services["prometheus"]
     (port,) = services["grafana"]["ports"]
@@ -59,7 +62,10 @@ def test_grafana_alone_has_a_port() -> None:
 
 @needs_docker
 def test_both_are_bounded_and_stay_with_their_volumes() -> None:
-    """One of each, gone before the next begins, on a node that one may name."""
+    """Prometheus and Grafana have limits, and stay on the node that has their volumes.
+
+    An update stops the old task before it starts the new one.
+    """
     services = merged(OVERLAY, OBSERVABILITY_NODE="node.hostname==tower")["services"]
     for name, folder in (("prometheus", "/prometheus"), ("grafana", "/var/lib/grafana")):
         service = services[name]
@@ -76,7 +82,10 @@ def test_both_are_bounded_and_stay_with_their_volumes() -> None:
 
 @pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
 def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
-    """A config can't be changed, so a number that `make deploy` makes from all of them is part of its name."""
+    """Each config's file exists, and its name contains a number made from the content.
+
+    A config cannot be changed, so `make deploy` makes this number from all files.
+    """
     stack = read(overlay)
     for config in stack["configs"].values():
         assert (ROOT / config["file"]).is_file()
@@ -86,14 +95,14 @@ def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
 
 
 def test_every_file_is_deployed() -> None:
-    """By one of the two overlays."""
+    """Each file in the folder belongs to one of the two overlays."""
     configs = [config["file"] for overlay in (OVERLAY, TRACES) for config in read(overlay)["configs"].values()]
     assert {ROOT / file for file in configs} == {path for path in FOLDER.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
 def test_images_are_pinned(overlay: str) -> None:
-    """To a version, and yet to be replaced by another."""
+    """Each image has a fixed version, and a variable can replace it."""
     images = [service["image"] for service in read(overlay)["services"].values() if "image" in service]
     assert images
     for image in images:
@@ -101,7 +110,7 @@ def test_images_are_pinned(overlay: str) -> None:
 
 
 def test_files_are_where_programs_look_for_them() -> None:
-    """What Prometheus and Grafana are told of their files is where the overlay puts them."""
+    """The paths in the configurations of Prometheus and Grafana are those that the overlay uses."""
     services = read(OVERLAY)["services"]
     prometheus, grafana = mounted(services["prometheus"]), services["grafana"]
     assert {*configuration()["rule_files"], "/etc/prometheus/prometheus.yml"} == prometheus
@@ -117,7 +126,7 @@ def test_files_are_where_programs_look_for_them() -> None:
 
 @needs_docker
 def test_traces_go_through_the_collector() -> None:
-    """To where one says, or there is no stack."""
+    """Traces go through the collector to TRACES_ENDPOINT; without this variable the stack is refused."""
     services = merged(TRACES, **COLLECTED)["services"]
     assert services["mcp"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
     assert services["collector"]["environment"] == COLLECTED
@@ -128,7 +137,7 @@ def test_traces_go_through_the_collector() -> None:
 
 
 def test_the_collector_s_parts_fit_together() -> None:
-    """Each that a pipeline names is there, and none is in vain; memory is looked after first."""
+    """The pipeline uses each part of the collector's configuration, and its first processor limits memory."""
     config = yaml.safe_load((FOLDER / "collector.yml").read_text())
     (pipeline,) = config["service"]["pipelines"].values()
     for part in ("receivers", "processors", "exporters"):

@@ -1,7 +1,9 @@
-"""Jobs that survive a lost node: the three Redis servers and Sentinels of `deploy/jobs-sentinel.yml` on nodes of their
-own, which lose their power one after the other.
+"""Jobs survive a lost node.
 
-Real processes, started by the scripts that the overlay deploys, in network namespaces.
+The three Redis servers and Sentinels of `deploy/jobs-sentinel.yml` run on three nodes, which lose their power one after
+the other.
+
+They are real processes in network namespaces, started by the scripts that the overlay deploys.
 """
 
 import contextlib
@@ -29,13 +31,13 @@ PASSWORD = "c0ffee"
 URL = f"redis+sentinel://:{PASSWORD}@{','.join(SENTINELS.split())}/jobs?sentinel_password={PASSWORD}"
 REDIS = {1: "redis", 2: "redis-2", 3: "redis-3"}
 APP = 4
-"""The node of the replica and the worker, which stays."""
+"""The node of the replica and the worker, which is never lost."""
 SERVED_AGAIN = 15.0
-"""Seconds after the loss of a node in which jobs are taken again."""
+"""Maximum time after the loss of a node until jobs are accepted again, in seconds."""
 
 
 class Trio:
-    """Three nodes with a Redis and a Sentinel each, and a fourth one with a replica and a worker."""
+    """Three nodes with a Redis and a Sentinel each, and a fourth node with a replica and a worker."""
 
     def __init__(self, network: Network, folder: Path) -> None:
         self.network = network
@@ -48,7 +50,7 @@ class Trio:
             self.start(number)
 
     def start(self, number: int) -> None:
-        """Start what runs on one of the three, with the volumes that it has."""
+        """Start the Redis and the Sentinel of a node, with the volumes that it already has."""
         node = self.network.nodes[number]
         for kind, script in (("REDIS", "server.sh"), ("SENTINEL", "sentinel.sh")):
             volume = self.folder / f"{kind}-{number}"
@@ -65,7 +67,7 @@ class Trio:
             )
 
     def serve(self) -> str:
-        """Start a replica and a worker on the node that stays; returns the replica's URL."""
+        """Start a replica and a worker on the fourth node, and return the replica's URL."""
         url = self.serve_on(APP)
         self.serve_on(APP, "worker")
         return url
@@ -94,31 +96,31 @@ class Trio:
         return server.url
 
     def ask(self, number: int, *command: str, port: int = 6379) -> str:
-        """What one of the nodes' Redis, or Sentinel, answers to itself."""
+        """Return the reply of a node's Redis or Sentinel to a command from the same node."""
         client = ("redis-cli", "-p", str(port), *command)
         return self.network.nodes[number].run("timeout", "2", *client, REDISCLI_AUTH=self.password)
 
     def master(self, number: int) -> int | None:
-        """The node whose Redis is the master, by what the Sentinel of a node says."""
+        """Return the node of the master, as the Sentinel of a node reports it."""
         name = self.ask(number, "sentinel", "get-master-addr-by-name", "jobs", port=26379).partition("\n")[0]
         return next((node for node, redis in REDIS.items() if redis == name), None)
 
     def copies(self, number: int) -> int:
-        """How many copies a node's Redis has, if it is a master."""
+        """Return the number of copies of a node's Redis, or 0 if it is not a master."""
         said = self.ask(number, "info", "replication")
         return said.count("state=online") if "role:master" in said else 0
 
     def knows_all(self, number: int) -> bool:
-        """Whether a node's Sentinel knows both copies; it looks every ten seconds."""
+        """Return whether a node's Sentinel has found both copies; it looks every ten seconds."""
         said = self.ask(number, "sentinel", "master", "jobs", port=26379).splitlines()
         return dict(zip(said[::2], said[1::2], strict=False)).get("num-slaves") == "2"
 
     def wait_for_another(self, lost: int, node: int) -> None:
-        """Wait until the Sentinel of a node names a new master."""
+        """Wait until the Sentinel of a node reports a new master."""
         until(lambda: self.master(node) not in (None, lost), "another master", 30)
 
     def wait_whole(self, node: int) -> None:
-        """Until a master has two copies, and all Sentinels know."""
+        """Wait until a master has two copies and all Sentinels have found them."""
 
         def whole() -> bool:
             master = self.master(node)
@@ -129,7 +131,7 @@ class Trio:
 
 @pytest.fixture
 def trio(tmp_path: Path) -> Iterator[Trio]:
-    """It, with a master that has two copies."""
+    """Three nodes, with a master that has two copies."""
     names = {name: node for node, redis in REDIS.items() for name in (redis, f"sentinel-{node}")}
     with Network(4, names) as network:
         made = Trio(network, tmp_path)
@@ -141,19 +143,19 @@ def trio(tmp_path: Path) -> Iterator[Trio]:
                 node.come_back()
             for server in made.servers:
                 server.stop()
-                print(server.log.name)  # pytest shows it if the test failed
+                print(server.log.name)  # pytest shows this output if the test failed
                 print("\n".join(line for line in server.output.splitlines() if ".access" not in line))
 
 
 class Caller:
-    """Submits jobs in the background, one after the other, and keeps the ids of those that were accepted."""
+    """A caller that submits jobs in the background and keeps the ids of the accepted ones."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.client = httpx.Client(base_url=url, timeout=10)
         self.accepted: list[str] = []
         self.other: list[str] = []
-        """Replies that were neither 202 nor 503."""
+        """Replies with a status other than 202 and 503."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._go)
         self._thread.start()
@@ -167,21 +169,21 @@ class Caller:
                 self.other.append(reply.text)
 
     def wait_for_more(self, count: int = 20, seconds: float = SERVED_AGAIN) -> None:
-        """Until so many more are accepted."""
+        """Wait until `count` more jobs are accepted."""
         wanted = len(self.accepted) + count
         until(lambda: len(self.accepted) >= wanted, f"{count} more jobs are accepted", seconds)
 
     def finds_redis(self) -> bool:
-        """Whether the replica finds all that it needs."""
+        """Return whether the replica reaches all services that it needs."""
         return httpx.get(f"{self.url}/health/deep", timeout=10).status_code == 200
 
     def stop(self) -> None:
-        """Submit no more."""
+        """Stop submitting jobs."""
         self._stop.set()
         self._thread.join()
 
     def results(self) -> list[Any]:
-        """The results of all that were accepted, when they have finished."""
+        """Wait until all accepted jobs have finished, and return their results."""
         return [self._result(identity) for identity in self.accepted]
 
     def _result(self, identity: str) -> Any:
@@ -196,7 +198,7 @@ class Caller:
 
 @contextlib.contextmanager
 def calling(url: str) -> Iterator[Caller]:
-    """A caller for as long as the block takes, or until it is stopped."""
+    """Run a caller until the block ends or the caller is stopped."""
     caller = Caller(url)
     try:
         caller.wait_for_more()
@@ -213,7 +215,10 @@ def lose(node: Node) -> None:
 
 
 def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
-    """Each of the three in turn, the master's first; the lost one comes back with the volumes that it had."""
+    """Accepted jobs survive the loss of each node in turn, first the master's.
+
+    Each lost node comes back with its volumes.
+    """
     with calling(trio.serve()) as caller:
         for lost in REDIS:
             survivor = lost % 3 + 1
@@ -232,7 +237,7 @@ def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
 
 
 def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
-    """It runs on, and is a copy of the new master when it is reached again."""
+    """A master that was cut off accepts no jobs, and becomes a copy of the new master when it is reachable again."""
     with calling(trio.serve()) as caller:
         trio.network.nodes[1].vanish()
         caller.wait_for_more()
@@ -256,7 +261,10 @@ while True:
 
 
 def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
-    """It is on the master's node, and its caller, too. While they are cut off, nothing is accepted."""
+    """A replica that is cut off together with the master accepts no job that would be lost.
+
+    Its caller is cut off, too. While they are cut off, the replica refuses all jobs.
+    """
     far = trio.network.nodes[1]
     url = trio.serve()
     inside = trio.serve_on(1)
@@ -279,7 +287,7 @@ def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
 
 
 def test_another_secret_is_taken(trio: Trio) -> None:
-    """By Redis servers and Sentinels that are started again with the volumes that they have."""
+    """Redis servers and Sentinels use a new password after a restart with their old volumes."""
     for number in REDIS:
         trio.network.nodes[number].kill()
     trio.secret.write_text(f"{URL.replace(PASSWORD, 'decaf')}\n")
@@ -290,7 +298,7 @@ def test_another_secret_is_taken(trio: Trio) -> None:
 
 
 def test_all_nodes_come_back_with_what_they_had(trio: Trio) -> None:
-    """The master is the one that it was last, whoever starts first."""
+    """After all nodes were lost, the last master is the master again, whatever node starts first."""
     lose(trio.network.nodes[1])
     trio.wait_for_another(1, 2)
     last = trio.master(2)
@@ -311,7 +319,7 @@ def test_all_nodes_come_back_with_what_they_had(trio: Trio) -> None:
 
 
 def test_a_job_without_a_copy_is_not_accepted(trio: Trio) -> None:
-    """The master is alone: it takes what is written, but the caller is told to try again."""
+    """A master without a copy stores a job, but the caller gets 503 and must retry."""
     url = trio.serve()
     with calling(url):
         pass

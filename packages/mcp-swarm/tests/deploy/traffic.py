@@ -1,4 +1,4 @@
-"""Callers of all kinds, for dashboards to show."""
+"""Callers of all kinds, which produce data for the dashboards."""
 
 import contextlib
 import threading
@@ -24,11 +24,11 @@ SETTINGS = {
     "MAX_BODY_BYTES": "4096",
     "JOBS_CONCURRENCY": "1",
 }
-"""With which some of them are turned away."""
+"""Settings with which some of the calls are refused."""
 
 
 class Traffic:
-    """A few rounds a second; each goes to the next replica, with everything that can be asked well and wrongly."""
+    """A few rounds of requests per second, each to the next replica, with valid and invalid requests."""
 
     def __init__(self, replicas: list[Server]) -> None:
         self._replicas = cycle(replicas)
@@ -36,11 +36,11 @@ class Traffic:
         self._thread = threading.Thread(target=self._run)
 
     def start(self) -> None:
-        """Until it is stopped."""
+        """Start sending requests."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop sending requests."""
         self._over.set()
         self._thread.join()
 
@@ -64,7 +64,7 @@ class Traffic:
         _ask(client, "resources/read", {"uri": "hostile://fails"})
         client.post("/mcp", json=request("tools/list"), headers={"Authorization": "Bearer wrong"})
         client.post("/mcp", content=b" " * 5000)
-        # More at once than may be, and one that hangs up.
+        # Send more calls than MAX_IN_FLIGHT at the same time, and one whose client hangs up.
         slow = [pool.submit(_call, client, "take", seconds=0.1) for _ in range(4)]
         with contextlib.suppress(httpx.ReadTimeout):
             client.post("/mcp", json=_tool_call("take", seconds=0.5), timeout=0.1)
@@ -94,14 +94,14 @@ def _call(client: httpx.Client, tool: str, **arguments: Any) -> None:
 
 
 def _submit(client: httpx.Client, job: str, **params: Any) -> str:
-    """Submit a job; returns its id, or none of any job if it was refused."""
+    """Submit a job and return its id, or an invalid id if the replica refused the job."""
     identity: str = client.post("/jobs", json={"job": job, "params": params}).json().get("id", "refused")
     return identity
 
 
 @contextlib.contextmanager
 def traffic(replicas: list[Server]) -> Iterator[None]:
-    """It, for as long as the block takes."""
+    """Send requests until the block ends."""
     made = Traffic(replicas)
     made.start()
     try:

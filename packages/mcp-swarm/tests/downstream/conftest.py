@@ -1,4 +1,4 @@
-"""A host that misbehaves, and a client for it."""
+"""Fixtures: hosts that misbehave, and a client for them."""
 
 import asyncio
 import signal
@@ -21,7 +21,7 @@ Test = Callable[[Downstream], Coroutine[Any, Any, Any]]
 
 
 class Misbehaving:
-    """The process; stopped, its host refuses connections."""
+    """A process that misbehaves as a host; when it is stopped, the host refuses connections."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -29,11 +29,11 @@ class Misbehaving:
         self.process: subprocess.Popen[bytes] | None = None
 
     def url(self, path: str) -> str:
-        """Where it does what the path says."""
+        """Return the URL of a path, which says how the host behaves."""
         return f"http://{self.host}{path}"
 
     def start(self) -> None:
-        """Start it, unless it runs, and wait until it listens."""
+        """Start the process unless it runs, and wait until it listens."""
         if self.process is not None:
             return
         command = [sys.executable, "-m", "tests.downstream.misbehaving", str(self.port)]
@@ -47,19 +47,22 @@ class Misbehaving:
         until(listens, "the misbehaving server listens")
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the process."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def freeze(self) -> None:
-        """Let connections be made, and nobody be there: half-open."""
+        """Freeze the process: the kernel accepts connections, but nothing answers."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def seen(self, path: str) -> int:
-        """How often a path was asked for; of "at once", how many requests there were together."""
+        """Return the number of requests for a path.
+
+        The path "at once" gives the maximum number of requests at the same time.
+        """
         with httpx.Client(verify=False) as client:
             count: int = client.get(self.url("/seen")).json().get(path, 0)
             return count
@@ -82,24 +85,24 @@ def _fresh(host: Misbehaving) -> Misbehaving:
 
 @pytest.fixture
 def host(_hosts: list[Misbehaving]) -> Misbehaving:
-    """A host that misbehaves, running; a test may stop it."""
+    """A running host that misbehaves; a test may stop it."""
     return _fresh(_hosts[0])
 
 
 @pytest.fixture
 def other(_hosts: list[Misbehaving]) -> Misbehaving:
-    """Another one."""
+    """A second host that misbehaves."""
     return _fresh(_hosts[1])
 
 
 class Client:
-    """Runs tests, each with a client of its own."""
+    """A runner of tests, each with a new client."""
 
     def __init__(self) -> None:
         self.hosts = Hosts(DownstreamSettings.model_construct())
 
     def run(self, test: Test, **settings: float) -> Any:
-        """Run a test with a client for these settings, without `downstream_`."""
+        """Run a test with a client for these settings, whose names are without `downstream_`."""
         given = {f"downstream_{name}": value for name, value in settings.items()}
         self.hosts = Hosts(DownstreamSettings.model_validate(given))
 
@@ -115,6 +118,6 @@ class Client:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """For calls to it."""
+    """A runner of tests."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return Client()

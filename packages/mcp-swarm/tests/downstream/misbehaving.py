@@ -1,8 +1,9 @@
-"""An HTTP server that does what a request's path says, as a process of its own: `python -m … PORT`.
+"""An HTTP server that behaves as the path of a request says: `python -m tests.downstream.misbehaving PORT`.
 
-/ok, /status/503/2 (Retry-After: 2), /flaky/2/x (503 twice, then well), /silent (never answers), /dribble (a byte at a
-time), /reset, /cut (breaks off in the body), /garbage, /large, /gzip, /redirect, /echo (what was asked). `/seen` gives
-how often each path was asked for, and how many requests there were at once, since `/forget`.
+/ok, /status/503/2 (Retry-After: 2), /flaky/2/x (503 twice, then 200), /silent (no answer), /dribble (one byte at a
+time), /reset, /cut (ends within the body), /garbage, /large, /gzip, /redirect, /echo (returns the request's head).
+`/seen` returns the number of requests for each path and the maximum number of requests at the same time, since
+`/forget`.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ NOW: Counter[str] = Counter()
 
 
 def answer(status: int, body: bytes, *headers: str, length: int | None = None) -> bytes:
-    """A response."""
+    """Return a response."""
     lines = [f"HTTP/1.1 {status} whatever", f"Content-Length: {len(body) if length is None else length}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
@@ -63,7 +64,7 @@ async def _answer(path: str, head: str, reader: asyncio.StreamReader, writer: as
             await writer.drain()
             await asyncio.sleep(0.02)
     elif kind == "reset":
-        option = struct.pack("ii", 1, 0)  # linger for no time: a reset instead of an end
+        option = struct.pack("ii", 1, 0)  # linger for 0 s: a reset instead of an end
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
         writer.transport.abort()
     elif kind == "cut":

@@ -1,4 +1,4 @@
-"""The circuit breaker's states."""
+"""The states of the circuit breaker."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from tests.ratelimit.test_bucket import Clock
 
 
 def opened(clock: Clock) -> Breaker:
-    """A breaker after two failures in a row, open for five seconds."""
+    """Return a breaker that is open for five seconds after two failures in a row."""
     breaker = Breaker(2, 5, clock)
     for _ in range(2):
         breaker.leave(breaker.enter(), False)
@@ -19,7 +19,10 @@ def opened(clock: Clock) -> Breaker:
 
 
 def test_it_opens_after_failures_in_a_row() -> None:
-    """One that is between makes them begin anew; a call that tells nothing counts as none."""
+    """A breaker opens after failures in a row.
+
+    A success resets the count. A call without an outcome does not change it.
+    """
     breaker = Breaker(2, 5, Clock())
     for good in (False, True, False, None):
         breaker.leave(breaker.enter(), good)
@@ -30,8 +33,11 @@ def test_it_opens_after_failures_in_a_row() -> None:
 
 
 @pytest.mark.parametrize(("good", "state"), [(True, "closed"), (False, "open")])
-def test_one_call_finds_out(good: bool, state: str) -> None:
-    """While it is on its way, no other is made; and calls from before have nothing to say."""
+def test_one_call_probes_the_host(good: bool, state: str) -> None:
+    """A half-open breaker lets one call pass, and the outcome of this call opens or closes the breaker.
+
+    While this call runs, no other call is allowed, and the outcomes of older calls do not count.
+    """
     clock = Clock()
     breaker = Breaker(1, 5, clock)
     late = [breaker.enter() for _ in range(3)]
@@ -49,7 +55,10 @@ def test_one_call_finds_out(good: bool, state: str) -> None:
 
 
 def test_a_probe_that_tells_nothing_is_followed_by_another() -> None:
-    """As when its caller went away: the breaker never gets stuck."""
+    """If a probe ends without an outcome, another probe follows, so that the breaker never gets stuck.
+
+    A probe has no outcome if, for example, its caller went away.
+    """
     clock = Clock()
     breaker = opened(clock)
     clock.now += 5
@@ -63,7 +72,10 @@ STEPS = st.lists(st.sampled_from(["enter", "good", "bad", "gone", "wait", "long"
 
 @given(STEPS)
 def test_whatever_happens(steps: list[str]) -> None:
-    """Half-open, one call is under way; and whoever waits as told can call when all have left."""
+    """A half-open breaker always has one probe in flight.
+
+    When all calls have ended, a caller that waits for the stated time can call.
+    """
     clock = Clock()
     breaker = Breaker(3, 5, clock)
     turns: list[int] = []

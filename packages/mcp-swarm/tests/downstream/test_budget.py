@@ -1,4 +1,4 @@
-"""How many retries there may be, and when."""
+"""The number of retries that are allowed, and the pauses before them."""
 
 import datetime
 import email.utils
@@ -13,7 +13,7 @@ from tests.ratelimit.test_bucket import Clock
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 30), st.integers(0, 30)), max_size=40))
 def test_retries_are_a_share_of_calls(steps: list[tuple[float, int, int]]) -> None:
-    """And a few by time; never more, however they come."""
+    """The number of retries never exceeds a share of the calls plus a few per second."""
     clock = Clock()
     budget = Budget(clock)
     calls = spent = 0
@@ -28,7 +28,7 @@ def test_retries_are_a_share_of_calls(steps: list[tuple[float, int, int]]) -> No
 
 
 def test_time_gives_some_back() -> None:
-    """For a call now and then."""
+    """The budget gets some retries back with time."""
     clock = Clock()
     budget = Budget(clock)
     assert [budget.spend() for _ in range(11)] == [True] * 10 + [False]
@@ -38,24 +38,24 @@ def test_time_gives_some_back() -> None:
 
 @given(st.integers(1, 100))
 def test_pauses_grow_and_end(tried: int) -> None:
-    """At two seconds."""
+    """Pauses between retries grow up to two seconds."""
     assert 0 <= pause(tried) <= min(2, 0.1 * 2**tried)
 
 
-def test_what_a_host_asks_for() -> None:
-    """Seconds, or a date."""
+def test_retry_after() -> None:
+    """Retry-After may be a number of seconds or a date."""
     then = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)
     for text in ("60", email.utils.format_datetime(then, usegmt=True), email.utils.format_datetime(then)):
         assert 58 < pause(1, text) < 61
 
 
 @pytest.mark.parametrize("text", ["", "-1", "soon", "1.5", "١", "Thu, 01 Jan 1970 00:00:00 GMT", "1 Jan 0 0:0:0 -0000"])
-def test_what_makes_no_sense_asks_for_nothing(text: str) -> None:
-    """Or is over."""
+def test_an_invalid_retry_after_is_ignored(text: str) -> None:
+    """An invalid or past Retry-After causes no pause beyond the normal one."""
     assert 0 <= pause(1, text) <= 0.1
 
 
 @given(st.text(max_size=40))
 def test_no_header_breaks_it(text: str) -> None:
-    """Whatever a host says."""
+    """No Retry-After header causes an error."""
     assert pause(1, text) >= 0

@@ -1,4 +1,4 @@
-"""Calls to a host that misbehaves: what their caller is told, and what is tried again."""
+"""Calls to a host that misbehaves: the error that the caller gets, and the retries."""
 
 import asyncio
 import logging
@@ -25,7 +25,10 @@ from tests.downstream.conftest import Client, Misbehaving
 
 
 def test_an_answer(host: Misbehaving, client: Client) -> None:
-    """As httpx2 has it; no cookie of one call goes with the next, and nothing comes compressed."""
+    """A successful call returns the reply of httpx2.
+
+    No cookie of one call goes into the next call, and the client asks for uncompressed replies.
+    """
 
     async def call(downstream: Downstream) -> None:
         reply = await downstream.get(host.url("/ok"), params={"page": 2})
@@ -59,10 +62,10 @@ def test_an_answer(host: Misbehaving, client: Client) -> None:
         ("/gzip", Unusable, "HOST sent a compressed response", "error"),
     ],
 )
-def test_what_is_no_answer(
+def test_failed_calls(
     host: Misbehaving, client: Client, path: str, kind: type[DownstreamError], words: str, outcome: str
 ) -> None:
-    """Its host is named; its query, its password, and what it said are not."""
+    """The error of a failed call names the host, but not the query, the password or the host's reply."""
 
     async def call(downstream: Downstream) -> None:
         url = f"http://me:hunter2@{host.host}{path}?key=hunter3"
@@ -72,15 +75,15 @@ def test_what_is_no_answer(
         told = str(error.value)
         assert words.replace("HOST", host.host) in told
         assert not any(secret in told for secret in ("hunter", "secret", "internal", path))
-        assert str(type(error.value)("again")) == "again"  # as `mcp_swarm.components.call_limits` makes them anew
+        assert str(type(error.value)("again")) == "again"  # `mcp_swarm.components.call_limits` does this
         assert {name: count for name, count in client.hosts.known[host.host].outcomes.items() if count} == {outcome: 1}
         assert (await downstream.get(host.url("/ok"))).status_code == 200
 
     client.run(call, read_seconds=0.3, timeout_seconds=0.5, max_bytes=1_000_000)
 
 
-def test_nobody_there(client: Client) -> None:
-    """Refused, and a name that no server knows or could."""
+def test_unreachable_hosts(client: Client) -> None:
+    """A call fails as unreachable if the host refuses the connection or its name cannot be resolved."""
 
     async def call(downstream: Downstream) -> None:
         for name in (f"127.0.0.1:{free_port()}", "nobody.invalid", f"{'a' * 70}.invalid"):
@@ -92,7 +95,7 @@ def test_nobody_there(client: Client) -> None:
 
 @pytest.mark.parametrize("url", ["", "/path", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
 def test_what_is_no_url(client: Client, url: str) -> None:
-    """And what is too long to be one."""
+    """A call with an invalid or too long URL fails."""
 
     async def call(downstream: Downstream) -> None:
         with pytest.raises(Unusable, match="The URL is not valid"):
@@ -120,14 +123,14 @@ def test_what_is_no_url(client: Client, url: str) -> None:
         ("GET", "/status/500", None, 1),
         ("GET", "/status/429/0", None, 1),
         ("GET", "/silent", None, 1),
-        ("GET", "/status/503/60", None, 1),  # the host asks for more time than there is
+        ("GET", "/status/503/60", None, 1),  # the host asks for more time than is left
         ("GET", "/status/503/0", None, 3),
     ],
 )
-def test_what_is_tried_again(
+def test_which_calls_are_retried(
     host: Misbehaving, client: Client, method: str, path: str, idempotent: bool | None, asked: int
 ) -> None:
-    """What may be repeated, after what may pass."""
+    """A call is retried only if it is safe to repeat and the error may be temporary."""
 
     async def call(downstream: Downstream) -> None:
         options: ApiCallOptions = {} if idempotent is None else {"idempotent": idempotent}
@@ -140,7 +143,7 @@ def test_what_is_tried_again(
 
 
 def test_a_retry_that_helps(host: Misbehaving, client: Client) -> None:
-    """Its caller doesn't notice; the host is given the time that it asks for."""
+    """A caller does not notice a retry that succeeds."""
 
     async def call(downstream: Downstream) -> None:
         assert (await downstream.get(host.url("/flaky/2/x"))).status_code == 200
@@ -151,7 +154,7 @@ def test_a_retry_that_helps(host: Misbehaving, client: Client) -> None:
 
 
 def test_retries_have_a_budget(host: Misbehaving, client: Client) -> None:
-    """Where all fails, most calls are tried once."""
+    """Retries have a budget: when every call fails, most calls are tried once."""
 
     async def call(downstream: Downstream) -> None:
         calls = [downstream.get(host.url("/status/503")) for _ in range(100)]
@@ -164,7 +167,10 @@ def test_retries_have_a_budget(host: Misbehaving, client: Client) -> None:
 
 
 def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> None:
-    """By all of it: tries, pauses, a host that sends byte by byte; and no call is begun when it is over."""
+    """All tries and pauses of a call together keep its deadline, even if a host sends byte by byte.
+
+    After the deadline, no call begins.
+    """
 
     async def call(downstream: Downstream) -> None:
         async def within(seconds: float, path: str) -> str:
@@ -180,8 +186,8 @@ def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> 
         for path in ("/silent", "/dribble"):
             said = await asyncio.create_task(within(0.4, path))
             assert f"{host.host} did not answer within 0." in said
-        assert f"{host.host} was not called: no time was left" in await asyncio.create_task(within(0, "/ok"))
-        assert deadline.remaining() is None  # elsewhere
+        assert f"no time was left to call {host.host}" in await asyncio.create_task(within(0, "/ok"))
+        assert deadline.remaining() is None  # the deadline belongs to the other task
         deadline.until(1)
         deadline.until(None)
         assert deadline.remaining() is None
@@ -191,7 +197,10 @@ def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> 
 
 
 def test_calls_at_once_are_bounded(host: Misbehaving, other: Misbehaving, client: Client) -> None:
-    """As many wait; one more is refused at once, and another host's calls go on."""
+    """Beyond the limit of concurrent calls to a host, the same number of calls may wait.
+
+    A further call is refused at once. Calls to another host continue.
+    """
 
     async def call(downstream: Downstream) -> None:
         calls = [asyncio.create_task(downstream.get(host.url("/silent"))) for _ in range(7)]
@@ -204,7 +213,7 @@ def test_calls_at_once_are_bounded(host: Misbehaving, other: Misbehaving, client
             assert (await downstream.get(other.url("/ok"))).status_code == 200
         assert not any(task.done() for task in calls if task not in refused)
         ended = await asyncio.gather(*calls, return_exceptions=True)
-        # One that waits may get the place of one whose time is over, a moment before its own is.
+        # A waiting call may start just before its own time limit, when another call ends.
         assert {type(error) for error in ended} == {TimedOut, Limited}
 
     client.run(call, concurrency=3, timeout_seconds=2, read_seconds=60)
@@ -217,7 +226,7 @@ async def _ends(task: asyncio.Task[Any]) -> bool:
 
 
 def test_callers_that_go_leave_nothing(host: Misbehaving, client: Client) -> None:
-    """No place is taken, no host blamed, and no connection lost."""
+    """Cancelled calls take no slot, do not count against the host, and lose no connection."""
 
     async def call(downstream: Downstream) -> None:
         for _ in range(10):
@@ -233,8 +242,8 @@ def test_callers_that_go_leave_nothing(host: Misbehaving, client: Client) -> Non
     client.run(call, concurrency=3, breaker_failures=1)
 
 
-def test_no_end_of_hosts_takes_no_end_of_memory() -> None:
-    """Those that were called longest ago are forgotten, and none that is being called."""
+def test_many_hosts_take_limited_memory() -> None:
+    """The memory for hosts is limited: the hosts that were called longest ago are removed, except busy ones."""
     hosts = Hosts(DownstreamSettings.model_construct())
     busy, known = hosts.of("busy"), hosts.of("0")
     busy.calls = 1
@@ -248,7 +257,7 @@ def test_no_end_of_hosts_takes_no_end_of_memory() -> None:
 
 
 def test_settings_of_hosts() -> None:
-    """Are those of the moment; what was known by others is forgotten."""
+    """A change of the settings applies to all hosts at once."""
     hosts = Hosts(DownstreamSettings.model_construct())
     assert hosts.of("a").places == 20
     hosts.configure(DownstreamSettings.model_validate({"downstream_concurrency": 7}))
@@ -256,7 +265,7 @@ def test_settings_of_hosts() -> None:
 
 
 def test_the_log_tells_of_changes_only(host: Misbehaving, client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Not of each call, and of no URL."""
+    """The log reports changes of a host's state, but not each call, and no URL."""
     caplog.set_level(logging.INFO, "mcp_swarm")
 
     async def call(downstream: Downstream) -> None:

@@ -1,4 +1,4 @@
-"""A host that goes down, and comes back."""
+"""A host that goes down and comes back."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from tests.downstream.conftest import Client, Misbehaving
 
 
 def test_a_host_that_is_down_costs_next_to_nothing(host: Misbehaving, other: Misbehaving, client: Client) -> None:
-    """200 calls to it fail within a second together, each in plain words; other work goes on meanwhile."""
+    """When a host is down, 200 calls to it fail within a second, and calls to other hosts continue."""
     host.stop()
 
     async def call(downstream: Downstream) -> None:
@@ -45,7 +45,7 @@ def test_a_host_that_is_down_costs_next_to_nothing(host: Misbehaving, other: Mis
 
 @pytest.mark.parametrize("how", ["stopped", "half-open", "500"])
 def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
-    """By one call at a time, and within the time that is set."""
+    """A recovered host is found by one probe, soon after `breaker_seconds`."""
 
     async def call(downstream: Downstream) -> None:
         down = "/status/500" if how == "500" else "/ok"
@@ -76,8 +76,8 @@ def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
     assert host.seen("/ok") == 1
 
 
-def test_one_call_at_a_time_finds_out(host: Misbehaving, client: Client) -> None:
-    """However many come while it is on its way; where it hangs, the others don't."""
+def test_one_probe_at_a_time(host: Misbehaving, client: Client) -> None:
+    """Only one probe runs at a time, and only this call waits for a silent host."""
 
     async def call(downstream: Downstream) -> None:
         with pytest.raises(DownstreamError):
@@ -94,7 +94,7 @@ def test_one_call_at_a_time_finds_out(host: Misbehaving, client: Client) -> None
 
 
 def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
-    """The caller gets the host's error, not `CircuitOpen`."""
+    """A retry never runs into an open breaker: the caller gets the host's error, not `CircuitOpen`."""
 
     async def call(downstream: Downstream) -> None:
         host.stop()

@@ -1,4 +1,4 @@
-"""The packs, each with what it is for and what it must not reach."""
+"""Fixtures: the example packs, with data that they must not reach."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ LONG = "aé€😀\n" * 20_000
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder `root` with links out of it, and beside it what must not be read."""
+    """A folder with the folder `root`, links out of `root`, and files outside that must not be read."""
     top = tmp_path_factory.mktemp("top")
     for name, content in {
         "root/a.txt": "alpha\nBeta\n",
@@ -55,7 +55,7 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def files(top: Path) -> Iterator[ModuleType]:
-    """The pack, for that folder."""
+    """The pack `examples.files` for the folder `root`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILES_ROOT", str(top / "root"))
         yield importlib.import_module("examples.files.tools")
@@ -64,14 +64,14 @@ def files(top: Path) -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    """The pack, for an API that runs in this process."""
+    """The pack `examples.gateway` for an API that runs in this process."""
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
         gateway = Gateway(runner)
         servers = [runner.run(server.start()) for server in (gateway.upstream, gateway.elsewhere)]
         patch.setenv("GATEWAY_APIS", f"{gateway.base}/, http://{gateway.upstream.host}/v1/open")
         patch.setenv("GATEWAY_TOKENS", f"{gateway.base}/ {TOKEN}")
         gateway.module = importlib.import_module("examples.gateway.tools")
-        # What is tried again, and when a circuit is open, is tested elsewhere.
+        # Other tests cover retries and the circuit breaker.
         given = {"downstream_retries": 0, "downstream_breaker_failures": 1_000_000, "downstream_concurrency": 100}
         downstream.configure(DownstreamSettings.model_validate(given))
         yield gateway

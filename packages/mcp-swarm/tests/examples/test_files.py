@@ -1,4 +1,4 @@
-"""Files for agents: to list, read and search."""
+"""Tests of the file tools: list, read and search."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_folders_are_listed_without_links(files: ModuleType) -> None:
-    """Nor what is no file, nor names that JSON can't carry."""
+    """The list of a folder leaves out links, special files, and names that JSON cannot contain."""
     everything = [".hidden", "a.txt", "back\\slash", "binary", "docs/", "long.txt"]
     for folder in (".", "", ".//"):
         assert files.list_directory(folder).model_dump() == {"found": everything, "complete": True}
@@ -22,13 +22,13 @@ def test_folders_are_listed_without_links(files: ModuleType) -> None:
 
 
 def test_a_large_folder_is_listed_in_part(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says so."""
+    """The list of a large folder is cut, and says that it is incomplete."""
     monkeypatch.setattr(files, "_MOST_FOUND", 2)
     assert files.list_directory().model_dump() == {"found": [".hidden", "a.txt"], "complete": False}
 
 
 def test_files_are_read(files: ModuleType) -> None:
-    """Whatever their names; a name that looks encoded is one like any other."""
+    """A file is read whatever its name is; a name that looks encoded is not decoded."""
     for path, content in {
         "a.txt": "alpha\nBeta\n",
         "./docs//deep/b ü%2e.txt": "beta",
@@ -43,7 +43,7 @@ def test_files_are_read(files: ModuleType) -> None:
 
 
 def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
-    """No character is torn, and none is lost."""
+    """A large file is read in parts without splitting or losing a character."""
     parts = [files.read_config("long.txt")]
     while parts[-1].next_offset is not None:
         parts.append(files.read_config("long.txt", parts[-1].next_offset))
@@ -53,7 +53,10 @@ def test_a_large_file_is_read_in_parts(files: ModuleType) -> None:
 
 
 def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In all files beneath a folder but those behind links; what doesn't fit is said to be missing."""
+    """A search finds words in any case, in all files of a folder except those behind links.
+
+    A search that reaches a limit says that it is incomplete.
+    """
     found = files.search_logs("bEtA")
     assert sorted(found.found) == [".hidden:1: BETA", "a.txt:2: Beta", "docs/deep/b ü%2e.txt:1: beta"]
     assert found.complete
@@ -66,7 +69,7 @@ def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.Monk
 
 
 def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None:
-    """Files as structured results, faults as the tool's errors."""
+    """A replica returns files as structured results and faults as tool errors."""
     url = start_server(MCP_COMPONENTS="tests.sample,examples.files", FILES_ROOT=str(top / "root")).url
     assert "docs/" in call(url, "list_directory")["structuredContent"]["found"]
     assert call(url, "read_config", {"path": "a.txt"})["structuredContent"]["text"] == "alpha\nBeta\n"
@@ -80,7 +83,7 @@ def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None
 
 @pytest.mark.parametrize(("root", "why"), [("", "FILES_ROOT: required"), ("/no/such", "FILES_ROOT=/no/such: No such")])
 def test_no_start_without_a_folder(root: str, why: str) -> None:
-    """One line says which variable."""
+    """A wrong FILES_ROOT stops the start with one line that names the variable."""
     done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.files", FILES_ROOT=root)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()

@@ -17,7 +17,7 @@ from tests.examples.conftest import SECRET
 
 
 def refusal(function: Callable[..., Any], *arguments: Any) -> str:
-    """What the tool tells its caller."""
+    """Return the error that the tool gives its caller."""
     with pytest.raises(ToolError) as error:
         function(*arguments)
     return str(error.value)
@@ -51,7 +51,7 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
     ],
 )
 def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, why: str) -> None:
-    """In the words of the request, and without the folder's place on this machine."""
+    """The error quotes the request's path, but does not show where the folder is on this machine."""
     said = refusal(files.read_config, path)
     assert why in said
     assert str(top) not in said
@@ -60,7 +60,7 @@ def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, w
 
 
 def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of the system's is named as one of the path, without the number."""
+    """A permission error names the path, without the system's error number."""
 
     def refuse(*_: Any, **named: Any) -> int:
         if "dir_fd" not in named:
@@ -84,7 +84,7 @@ PATHS = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=6)
 @example(names=["a.txt"], separator="/", front="-secret/")
 @example(names=["outside", "secret.txt"], separator="/", front="TOP/")
 def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separator: str, front: str) -> None:
-    """Whatever it is made of; and no descriptor stays open."""
+    """No path leads out of the folder, and no file descriptor stays open."""
     path = front.replace("TOP", str(top)) + separator.join(names)
     open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for function, arguments in ((files.read_config, ()), (files.list_directory, ()), (files.search_logs, ("hunter2",))):
@@ -99,8 +99,8 @@ def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separ
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_becomes_a_link_meanwhile(files: ModuleType, top: Path, kind: str) -> None:
-    """Somebody replaces a folder or a file by a link again and again; it is read as it was, or not at all."""
+def test_a_link_that_appears_during_a_read(files: ModuleType, top: Path, kind: str) -> None:
+    """While a folder or file is repeatedly replaced by a link, a read returns its content or an error."""
     swapped, real, link = (top / "root" / f"{kind}-{name}" for name in ("swapped", "real", "link"))
     if kind == "folder":
         real.mkdir()

@@ -1,4 +1,4 @@
-"""APIs for agents: they get what those have, and their faults are told in plain words."""
+"""Tests of the gateway tools: they return the API's data, or a plain error."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ from tests.examples.upstream import TOKEN, Gateway, response
 
 
 def test_the_api_is_asked_for_what_is_beneath_its_url(gateway: Gateway) -> None:
-    """With its own token and no other's, and nothing that another caller left."""
+    """A call asks for a URL beneath the API's URL, with only this API's token and without cookies."""
     for path, query, target in (
         ("users/42", None, "/v1/users/42"),
         ("users/42/", {}, "/v1/users/42/"),
@@ -67,8 +67,8 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_answer(gateway: Gateway, answer: bytes, endless: bytes, why: str) -> None:
-    """The caller learns what happened, and nothing that the API said."""
+def test_failed_calls(gateway: Gateway, answer: bytes, endless: bytes, why: str) -> None:
+    """The error says what happened, but does not contain the API's answer or the token."""
     said = gateway.refusal("a", answer=answer, endless=endless)
     assert why in said
     assert "internal" not in said
@@ -77,7 +77,7 @@ def test_what_is_no_answer(gateway: Gateway, answer: bytes, endless: bytes, why:
 
 
 def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
-    """Byte by byte, or with nothing; more calls than there are connections leave none taken."""
+    """A slow API causes an error at the time limit; too many calls leave no connection in use."""
     before = downstream.HOSTS.settings
     hasty = {**before.model_dump(), "downstream_timeout_seconds": 0.3}
     downstream.configure(DownstreamSettings.model_validate(hasty))
@@ -98,13 +98,13 @@ def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
 
 
 def test_a_path_that_is_too_long(gateway: Gateway) -> None:
-    """For a URL."""
+    """A path or query that is too long for a URL is refused."""
     assert "too long" in gateway.refusal("a" * 70_000)
     assert "too long" in gateway.refusal("a", {"b": "c" * 70_000})
 
 
 def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its host is named."""
+    """The error names the host of an API that cannot be reached."""
     nowhere = f"127.0.0.1:{free_port()}"
     monkeypatch.setattr(gateway.upstream, "host", nowhere)
     monkeypatch.setitem(gateway.module._APIS.known, gateway.base, Api(gateway.base, ""))
@@ -112,7 +112,7 @@ def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_replica_serves_the_pack(gateway: Gateway, start_server: StartServer, tmp_path: Path) -> None:
-    """Its log has neither the token, which is a secret file's, nor what callers ask for."""
+    """The log contains neither the token from the secret file nor the callers' arguments."""
     base = f"http://{gateway.upstream.host}"
     (tmp_path / "gateway_tokens").write_text(f"\n{base} {TOKEN}\n")
     server = start_server(
@@ -159,7 +159,7 @@ NO_URLS += ["http://a:b", "http://a/%2e%2e", "http://a, b"]
     ],
 )
 def test_no_start_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str) -> None:
-    """The variable is named, and no password shown."""
+    """A wrong setting stops the start; the error names the variable and shows no password."""
     monkeypatch.setenv("GATEWAY_APIS", "http://a")
     monkeypatch.setenv("GATEWAY_TOKENS", "")
     monkeypatch.setenv(name, value)

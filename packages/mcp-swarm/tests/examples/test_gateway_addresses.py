@@ -1,4 +1,4 @@
-"""Names lead to public addresses, to networks that the operator allows, and nowhere else."""
+"""A host name may lead only to public addresses and to networks that the operator allows."""
 
 import asyncio
 import datetime
@@ -36,26 +36,26 @@ NOT_PUBLIC += ["64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_what_is_not_public(address: str) -> None:
-    """This machine, its network, a cloud's metadata, and all ways of writing those in IPv6."""
+    """Addresses of this machine, of private networks and of cloud metadata are not public, in any IPv6 spelling."""
     assert not may_lead_to(ipaddress.ip_address(address), ())
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1"])
 def test_what_is_public(address: str) -> None:
-    """The rest."""
+    """Other addresses are public."""
     assert may_lead_to(ipaddress.ip_address(address), ())
 
 
 @given(st.ip_addresses(v=4))
 def test_an_address_within_another_is_looked_at(address: ipaddress.IPv4Address) -> None:
-    """However it is wrapped."""
+    """An IPv4 address within an IPv6 address is checked, whatever its spelling is."""
     assert may_lead_to(ipaddress.ip_address(f"::ffff:{address}"), ()) is is_public(address)
     for wrapped in (0x64FF9B << 96 | int(address), 0x2002 << 112 | int(address) << 80, int(address)):
         assert not may_lead_to(ipaddress.IPv6Address(wrapped), ())
 
 
 def test_what_an_operator_allows() -> None:
-    """And no more than that."""
+    """The operator's networks are allowed, and no others."""
     networks = (ipaddress.ip_network("10.1.0.0/16"),)
     assert may_lead_to(ipaddress.ip_address("10.1.2.3"), networks)
     assert may_lead_to(ipaddress.ip_address("::ffff:10.1.2.3"), networks)
@@ -67,7 +67,10 @@ Names = Callable[..., None]
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """What names lead to, one answer after the other; the last one stays. A name that isn't there is no name."""
+    """Return a function that sets the answers of the DNS for a name.
+
+    Each lookup uses the next answer, and the last answer stays. A name that was not set does not exist.
+    """
     known: dict[str, list[list[str]]] = {}
     real = socket.getaddrinfo
 
@@ -102,7 +105,10 @@ async def _asking(transport: Callable[[], CheckedTransport], *urls: str) -> list
 
 
 def test_a_name_that_leads_elsewhere_next_time(names: Names) -> None:
-    """What is connected to is what was looked at; an answer that mixes both is refused."""
+    """The connection uses the address that was checked, even if the name's address changes.
+
+    An answer that contains a forbidden address is refused.
+    """
 
     async def go() -> None:
         upstream = Upstream()
@@ -122,7 +128,10 @@ def test_a_name_that_leads_elsewhere_next_time(names: Names) -> None:
 
 
 def test_names_lead_nowhere_private_unless_allowed(names: Names) -> None:
-    """Nobody is asked; a name that isn't there is told as that."""
+    """A name that leads to a private address is refused without a connection.
+
+    A name that does not exist gets its own error.
+    """
 
     async def go() -> None:
         upstream = Upstream()
@@ -141,7 +150,7 @@ def test_names_lead_nowhere_private_unless_allowed(names: Names) -> None:
 
 
 def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """For a server of this name, and for clients that trust it."""
+    """Return a TLS context for a server of this name, and one for clients that trust it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -161,8 +170,11 @@ def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContex
     return server, ssl.create_default_context(cadata=pem.decode())
 
 
-def test_the_certificate_is_the_names(names: Names, tmp_path: Path) -> None:
-    """Although the connection is to an address; another name at the same address gets no connection of this one's."""
+def test_the_certificate_must_match_the_name(names: Names, tmp_path: Path) -> None:
+    """The certificate must be valid for the name, although the connection is to an address.
+
+    Two names with the same address do not share a connection.
+    """
 
     async def go() -> None:
         trusted, verify = _certificate("api.test", tmp_path)
@@ -181,7 +193,7 @@ def test_the_certificate_is_the_names(names: Names, tmp_path: Path) -> None:
 
 
 def test_connections_are_kept(names: Names) -> None:
-    """And closed in the end."""
+    """A connection is used again for the same name, and closed at the end."""
 
     async def go() -> None:
         upstream = Upstream()

@@ -18,7 +18,7 @@ REFUSED += ["a?b=c", "a#b", "a\0", "a\tb", "a\x7f", "a\u2028b", "\ud800", "a\r\n
 
 @pytest.mark.parametrize("path", REFUSED, ids=ascii)
 def test_what_is_no_path(gateway: Gateway, path: str) -> None:
-    """Is refused before anything is asked."""
+    """An invalid path is refused without a request."""
     assert "the path must be names" in gateway.refusal(path)
     assert gateway.upstream.asked == []
 
@@ -47,7 +47,7 @@ NO_APIS += ["http://HOST\t/v1/", "file:///etc/passwd", "http://127.0.0.1/v1/", "
 
 @pytest.mark.parametrize("url", NO_APIS, ids=ascii)
 def test_what_is_beneath_no_api(gateway: Gateway, url: str) -> None:
-    """Is refused before anything is asked, however it is read."""
+    """A URL that is not beneath an API's URL is refused without a request."""
     for name, value in (("ELSEWHERE", gateway.elsewhere.host), ("BASE", gateway.base), ("HOST", gateway.upstream.host)):
         url = url.replace(name, value)
     gateway.upstream.asked.clear()
@@ -69,7 +69,10 @@ VALUES = st.text(max_size=5) | st.integers() | st.sampled_from(PARTS)
 @example(path="http:/ELSEWHERE/", query={"..": "/../"})
 @example(path=":80@ELSEWHERE", query={})
 def test_no_path_leads_elsewhere(gateway: Gateway, path: str, query: dict[str, Any]) -> None:
-    """It is refused, or one request asks for what it says, however often a server decodes it."""
+    """A path is refused, or it leads to exactly one request beneath the API's URL.
+
+    This holds however often a server decodes the path.
+    """
     path = path.replace("ELSEWHERE", gateway.elsewhere.host)
     try:
         gateway.get(path, query)
@@ -89,7 +92,7 @@ def test_no_path_leads_elsewhere(gateway: Gateway, path: str, query: dict[str, A
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("where", ["http://ELSEWHERE/x", "//ELSEWHERE/x", "/v1/other", "http://[", "\\\\ELSEWHERE"])
 def test_redirects_are_not_followed(gateway: Gateway, status: int, where: str) -> None:
-    """Wherever they lead; and where that is, is not told."""
+    """A redirect is not followed, and the error does not show its target."""
     where = where.replace("ELSEWHERE", gateway.elsewhere.host)
     said = gateway.refusal("a", answer=response("", f"Location: {where}", status=f"{status} Moved"))
     assert f"answered {status} " in said

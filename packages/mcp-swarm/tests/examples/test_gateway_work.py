@@ -1,4 +1,4 @@
-"""Documents are reshaped and checked, and whoever asks for too much is refused."""
+"""Tests of the tools that transform and validate JSON: too much work is refused."""
 
 import asyncio
 import os
@@ -51,8 +51,8 @@ def _validate(data: Any, schema: Any) -> Any:
         ('`"é😀"`', "é😀"),
     ],
 )
-def test_documents_are_reshaped(expression: str, expected: Any) -> None:
-    """Picked, renamed, filtered, sorted, grouped."""
+def test_transformations(expression: str, expected: Any) -> None:
+    """An expression picks, renames, filters, sorts and groups data."""
     assert _transform(expression, USERS) == expected
 
 
@@ -74,14 +74,14 @@ def test_documents_are_reshaped(expression: str, expected: Any) -> None:
     ],
 )
 def test_expressions_that_are_refused(expression: str, why: str) -> None:
-    """In plain words; those that grow without end have no end of memory or time to themselves."""
+    """A wrong expression is refused with a plain error, and a growing one at its limit of memory or time."""
     with pytest.raises(ToolError, match=why):
         _transform(expression, USERS)
     assert _transform("users[0].age", USERS) == 41
 
 
-def test_documents_are_checked() -> None:
-    """By the schema's own draft, with formats."""
+def test_validation() -> None:
+    """Data are validated with the schema's own draft, including formats."""
     schema = {"type": "object", "properties": {"at": {"format": "date"}, "n": {"maximum": 3}}, "required": ["id"]}
     assert _validate({"id": 1, "at": "2026-01-01", "n": 3}, schema) == {"valid": True, "errors": []}
     found = _validate({"at": "soon", "n": 4}, schema)
@@ -115,7 +115,10 @@ def test_documents_are_checked() -> None:
     ],
 )
 def test_schemas_that_are_refused(gateway: Gateway, schema: dict[str, Any], why: str) -> None:
-    """In plain words; nothing is fetched, and a pattern that never ends does."""
+    """A wrong schema is refused with a plain error.
+
+    Nothing is fetched, and an endless pattern ends at the time limit.
+    """
     text = {
         key: value.replace("ELSEWHERE", gateway.elsewhere.host) if isinstance(value, str) else value
         for key, value in schema.items()
@@ -134,15 +137,15 @@ JSON = st.recursive(
 
 @given(JSON)
 @settings(max_examples=5, deadline=None)
-def test_documents_come_back_as_they_are(document: Any) -> None:
-    """Whatever they hold."""
+def test_data_are_returned_unchanged(document: Any) -> None:
+    """Data are returned unchanged, whatever they contain."""
     assert _transform("@", document) == document
 
 
 @given(JSON, JSON, st.text(max_size=30))
 @settings(max_examples=5, deadline=None)
 def test_anything_gets_an_answer(data: Any, schema: Any, expression: str) -> None:
-    """Or a plain refusal."""
+    """Any input gets a result or a plain error."""
     for task, given_ in (("validate", {"schema": schema}), ("transform", {"expression": expression})):
         try:
             asyncio.run(apart.work(task, data=data, **given_))
@@ -152,7 +155,7 @@ def test_anything_gets_an_answer(data: Any, schema: Any, expression: str) -> Non
 
 @pytest.fixture
 def children() -> Iterator[set[str]]:
-    """Processes that this one has started, and not those from before."""
+    """Wait after the test until all processes that it started have ended."""
 
     def now() -> set[str]:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:  # noqa: PTH123
@@ -163,8 +166,8 @@ def children() -> Iterator[set[str]]:
     until(lambda: now() <= before, "what was started has ended")
 
 
-def test_a_caller_that_goes_takes_its_work_along(children: set[str]) -> None:
-    """And makes room for others."""
+def test_work_ends_when_its_caller_goes_away(children: set[str]) -> None:
+    """When a caller goes away, its work ends, and other calls can run."""
 
     async def go() -> None:
         endless = {"data": "a" * 40 + "!", "schema": {"pattern": "^(a+)+$"}}

@@ -1,4 +1,4 @@
-"""The pack `examples.gateway`, and an HTTP API that keeps what it is asked and answers what a test says."""
+"""The pack `examples.gateway`, and a fake HTTP API that records requests and sends the replies of a test."""
 
 import asyncio
 import ssl
@@ -12,18 +12,19 @@ TOKEN = 'secret"token/\\'
 
 
 def response(body: bytes | str, *headers: str, status: str = "200 OK", length: int | None = None) -> bytes:
-    """A whole response, or less than it announces."""
+    """Return a response, whose body may be shorter than `length` announces."""
     content = body.encode() if isinstance(body, str) else body
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(content) if length is None else length}", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + content
 
 
 class Upstream:
-    """An HTTP server. It answers the n-th request with n, or with what it is told to, which ends the connection.
+    """A server that answers the n-th request with n, or sends `answer` and closes the connection.
 
     Attributes:
-        asked: the heads of requests.
-        endless: what it sends again and again after an answer.
+        asked: heads of the requests.
+        answer: reply to each request; empty for the default.
+        endless: bytes that the server sends repeatedly after a reply.
     """
 
     def __init__(self) -> None:
@@ -32,7 +33,7 @@ class Upstream:
         self.answer, self.endless = b"", b""
 
     async def start(self, tls: ssl.SSLContext | None = None) -> asyncio.Server:
-        """Listen; the caller closes it."""
+        """Listen on a free port; the caller closes the returned server."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
         self.host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return server
@@ -55,7 +56,7 @@ class Upstream:
 
 
 class Gateway:
-    """The pack, the API that it asks, and another server, which it must not."""
+    """The pack, the API that it may call, and another server that it must not call."""
 
     def __init__(self, runner: asyncio.Runner) -> None:
         self.runner = runner
@@ -68,19 +69,22 @@ class Gateway:
         return f"http://{self.upstream.host}/v1"
 
     def get(self, path: str, *arguments: Any, answer: bytes = b"", endless: bytes = b"") -> Any:
-        """What the tool gives when the API answers so; the API keeps what it was asked by this call."""
+        """Call the tool with a reply of the API, and return the tool's result.
+
+        `upstream.asked` then has only the requests of this call.
+        """
         self.upstream.asked.clear()
         self.upstream.answer, self.upstream.endless = answer, endless
         return self.runner.run(self.module.call_external_api(f"{self.base}/{path}", *arguments))
 
     def refusal(self, path: str, *arguments: Any, **answers: bytes) -> str:
-        """What the tool tells its caller."""
+        """Return the error that the tool gives its caller."""
         with pytest.raises(ToolError) as error:
             self.get(path, *arguments, **answers)
         return str(error.value)
 
     @property
     def target(self) -> str:
-        """What the API was asked for, by a single request."""
+        """The target of the only request to the API."""
         (head,) = self.upstream.asked
         return head.split(" ")[1]

@@ -1,1 +1,1 @@
-"""Damaged input: what any caller may send harms neither a replica nor the callers beside it."""
+"""Fuzz tests: damaged input harms neither a replica nor its other callers."""

@@ -1,4 +1,4 @@
-"""Send a replica many thousands of damaged requests, and tell what came of them.
+"""Send many thousands of damaged requests to a replica, and report the results.
 
 python -m tests.fuzz --inputs 100000 --seed 1
 """
@@ -22,7 +22,7 @@ EXIT_FOUND = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     options = _parser().parse_args(arguments)
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))

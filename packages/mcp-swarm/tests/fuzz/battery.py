@@ -1,4 +1,4 @@
-"""Inputs sent one after the other to a replica, and what came of them."""
+"""Send inputs to a replica one after the other, and collect the results."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,56 +9,57 @@ from tests.fuzz.replica import Replica
 from tests.fuzz.wire import Asked, Connection, NoReply, Reply
 
 BATCH = 500
-"""Inputs between two looks at the replica."""
+"""Number of inputs between two checks of the replica."""
 
 GROWTH_MB = 10
-"""By which memory may grow in the second half of a run (see `Report.growth_mb`).
+"""Maximum growth of memory in the second half of a run, in MB (see `Report.growth_mb`).
 
-Measured: from -0.1 to 5.1 MB in runs of 10,000 inputs and of 100,000, with four seeds. A leak of 4 kB for each request
-that reaches the endpoint shows with 15 MB in 10,000 inputs; one of 200 bytes takes a run of 100,000.
+Measured: from -0.1 to 5.1 MB in runs of 10,000 and of 100,000 inputs, with four seeds. A leak of 4 kB for each request
+that reaches the endpoint shows as 15 MB in 10,000 inputs. A leak of 200 bytes shows only in a run of 100,000 inputs.
 """
 
 _LEFT = 2
-"""One of so many inputs that end in the middle of a request is left to the replica, which must lose patience."""
+"""Divisor: one of this many inputs that end within a request stays open, so that the replica's time limit must end it.
+"""
 
 _PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @dataclass
 class Found:
-    """Something that must not be, and the first input that brought it about."""
+    """A fault, and the first input that caused it."""
 
     what: str
     data: bytes
-    """Of the input, on one connection; with those before it, if it came of them all."""
+    """Bytes of the input on one connection, or of the whole batch if the batch caused the fault."""
     times: int = 1
 
 
 @dataclass
 class Report:
-    """What came of a run."""
+    """The results of a run."""
 
     inputs: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
-    """Of all replies."""
+    """Number of replies for each status."""
     silent: int = 0
-    """Inputs without a reply, which had no whole request."""
+    """Number of inputs without a reply, because they contain no whole request."""
     found: dict[str, Found] = field(default_factory=dict)
-    """By their first lines."""
+    """Faults by their kind."""
     slowest: float = 0.0
-    """Seconds that a valid call took after a batch, at most."""
+    """Maximum duration of a valid call after a batch, in seconds."""
     memory: list[float] = field(default_factory=list)
-    """MB after each batch."""
+    """Memory after each batch, in MB."""
     files: tuple[int, int] = (0, 0)
-    """Open before and after."""
+    """Number of open files before and after the run."""
     stopped: int = 0
     """The replica's exit code."""
     audit: str = ""
-    """What is wrong with the audit log."""
+    """The fault of the audit log; empty if the log is intact."""
 
     @property
     def failures(self) -> list[str]:
-        """All that must not be, a line or more each."""
+        """All faults, one or more lines each."""
         lines = [f"{each.what} ({each.times} times)" for each in self.found.values()]
         if self.growth_mb > GROWTH_MB:
             lines.append(f"Memory grew by {self.growth_mb:.1f} MB in the second half, by more than {GROWTH_MB} MB.")
@@ -72,17 +73,21 @@ class Report:
 
     @property
     def growth_mb(self) -> float:
-        """By how much memory grew from the middle of the run to its end: the least of each third of that half."""
+        """Growth of memory from the middle of the run to its end, in MB.
+
+        The figure compares the minimum of the first third of this half with the minimum of its last third.
+        """
         half = self.memory[len(self.memory) // 2 :]
         third = max(1, len(half) // 3)
         return min(half[-third:]) - min(half[:third])
 
 
 class Battery:
-    """Sends inputs, and looks at each reply, at the log, and from time to time at the replica.
+    """A sender of inputs that checks each reply and the log, and the replica after each batch.
 
     Args:
-        progress: called with the number of inputs so far.
+        replica: the replica to test.
+        progress: function that gets the number of inputs so far.
     """
 
     def __init__(self, replica: Replica, progress: Callable[[int], None] = lambda _: None) -> None:
@@ -95,7 +100,10 @@ class Battery:
         self._left_before: list[tuple[Connection, bytes]] = []
 
     def run(self, inputs: int, seed: int) -> Report:
-        """Send a number of inputs, or a few more: whole batches, each made from the seed and its own number."""
+        """Send at least `inputs` inputs in whole batches.
+
+        The seed and the number of a batch determine its inputs.
+        """
         before = self._replica.files()
         for number in range(-(-inputs // BATCH)):
             self._batch = []
@@ -106,7 +114,7 @@ class Battery:
         self._fuzzed.close()
         self._witness.close()
         self.report.files = before, self._replica.files()
-        self._note_mistakes(b"".join(self._batch))  # which may be written a moment after the reply
+        self._note_mistakes(b"".join(self._batch))  # the log may have them a moment after the reply
         self.report.stopped, self.report.audit = self._replica.stop(), self._replica.audit()
         return self.report
 
@@ -130,7 +138,7 @@ class Battery:
         replies = self._fuzzed.read(asked)
         if not (asked.open or asked.upgraded) and replies:
             return replies
-        # A reply on another connection means that the replica has seen all that was sent before.
+        # A reply on another connection shows that the replica has read everything that was sent before.
         self._witness.send(_PROBE)
         self._witness.read(Asked(_PROBE))
         if asked.open and self._fuzzed.is_silent and self.report.inputs % _LEFT == 0:
@@ -140,7 +148,7 @@ class Battery:
         return replies + self._fuzzed.finish()
 
     def _await_words(self) -> None:
-        """See that the replica has given up on the requests that it waited for in the batch before."""
+        """Check that the replica has given up on the unfinished requests of the previous batch."""
         for connection, data in self._left_before:
             try:
                 connection.await_word()
@@ -164,7 +172,7 @@ class Battery:
     def _look(self) -> None:
         try:
             self.report.slowest = max(self.report.slowest, self._replica.call())
-        except Exception as error:  # noqa: BLE001  # whatever keeps a valid call from its answer
+        except Exception as error:  # noqa: BLE001  # any exception means that a valid call failed
             self._note(f"A valid call: {type(error).__name__}: {error}", b"".join(self._batch))
         self.report.memory.append(self._replica.memory_mb)
         self._progress(self.report.inputs)
@@ -174,7 +182,7 @@ class Battery:
             self._note(f"The log: {record}", data)
 
     def _note(self, what: str, data: bytes) -> None:
-        """Keep what was found, once for each kind: without ids and numbers, which differ each time."""
+        """Store a fault once for each kind, without ids and numbers, which differ each time."""
         kind = what.rpartition("…")[2] if what.startswith("The log") else what.partition(":")[0]
         if kind in self.report.found:
             self.report.found[kind].times += 1

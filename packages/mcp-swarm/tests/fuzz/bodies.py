@@ -1,4 +1,4 @@
-"""JSON-RPC messages and submissions of jobs, as they should be and damaged."""
+"""JSON-RPC messages and job submissions, valid and damaged."""
 
 import json
 from typing import Any
@@ -57,7 +57,7 @@ _PUT_IN += [b"%", b'"', b"\\", b",", b"9", b"-"]
 
 
 def message(dice: Dice, version: str | None) -> Any:
-    """A message of a version (None: none is named), in most cases as it should be."""
+    """Return a message of a protocol version, usually a valid one; None: the request names no version."""
     kind = dice.below(16)
     if kind == 13:
         return {"jsonrpc": "2.0", "method": dice.one_of(NOTIFICATIONS), "params": {"requestId": 1}}
@@ -74,20 +74,20 @@ def message(dice: Dice, version: str | None) -> Any:
 
 
 def damaged(dice: Dice, value: Any) -> Any:
-    """A value with some of its parts gone, renamed, doubled or replaced."""
+    """Return a value with some parts removed, renamed, doubled or replaced."""
     for _ in range(1 + dice.below(3)):
         value = _changed(dice, value, dice.one_of(_places(value)))
     return [value] * dice.one_of([0, 1, 2, 5]) if dice.once_in(16) else value
 
 
 def encoded(dice: Dice, value: Any) -> bytes:
-    """A value's bytes; in one case of eight not those that it should have."""
+    """Return a value's bytes; in one case of eight they are damaged."""
     body = written(value, ascii_only=dice.once_in(2)).encode("utf-8", "surrogatepass")
     return mangled(dice, body) if dice.once_in(8) else body
 
 
 def mangled(dice: Dice, data: bytes) -> bytes:
-    """Bytes that end early, begin late, have others put in, or are something else altogether."""
+    """Return bytes that are cut, have bytes inserted, or are replaced completely."""
     how = dice.one_of(["end", "begin", "put", "put", "put", "put", "twice", "utf-16", "other"])
     place = dice.below(len(data) + 1)
     if how == "end":
@@ -106,7 +106,10 @@ _Place = tuple[str | int, ...]
 
 
 def _places(value: Any, at: _Place = ()) -> list[_Place]:
-    """Where something stands in a value, what is said last and innermost first: hypothesis likes what comes first."""
+    """Return the paths of all parts of a value.
+
+    The last and innermost parts come first, because hypothesis prefers the first ones.
+    """
     members: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[_Place] = []
     for name, member in reversed(list(members)[:200]):
@@ -115,7 +118,7 @@ def _places(value: Any, at: _Place = ()) -> list[_Place]:
 
 
 def _changed(dice: Dice, value: Any, place: _Place) -> Any:
-    """A value with something else in a place; what is around it is new as well."""
+    """Return a copy of a value with another value at a path."""
     if not place:
         return dice.draw(ODD)
     first, rest = place[0], place[1:]

@@ -1,4 +1,4 @@
-"""Who calls: with keys, tokens and signatures that are right, and such that aren't."""
+"""Callers with keys, tokens and signatures, valid and invalid."""
 
 import json
 import time
@@ -21,14 +21,14 @@ Headers = list[tuple[bytes, bytes]]
 
 KEY = b"k" * 40
 _NARROW = b"n" * 40
-"""Of a caller that may use a single tool."""
+"""Key of a caller that may use only one tool."""
 _SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 _ISSUER = Issuer()
 _TOKEN = _ISSUER.token(exp=int(time.time()) + 86_400).encode()
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """Settings of a replica that knows all of them; what they name is written into a folder."""
+    """Return the settings of a replica that has all these callers; their files are written into a folder."""
     entries = [
         {"id": "plain", "hash": hash_of(KEY.decode())},
         {"id": "narrow", "hash": hash_of(_NARROW.decode()), "tools": ["echo"], "rate": "1000000/s", "concurrent": 1},
@@ -50,7 +50,7 @@ def settings(folder: Path) -> dict[str, str]:
 
 
 def shown(dice: Dice, method: str, target: str, body: bytes) -> Headers:
-    """The headers by which the caller of a request says who it is; most are right."""
+    """Return the headers that authenticate the caller of a request; most of them are valid."""
     kind = dice.below(20)
     if kind < 15:
         return [(b"Authorization", b"Bearer " + dice.one_of(_BEARERS)(dice))]
@@ -59,7 +59,7 @@ def shown(dice: Dice, method: str, target: str, body: bytes) -> Headers:
     if kind == 16:
         return []
     signed = signed_headers(method, f"http://localhost{target}", body, "robot", _SIGNER)
-    if kind == 17:  # one of what was signed, or the signature, has become another
+    if kind == 17:  # one signed header or the signature is changed
         name = dice.one_of(sorted(signed))
         value, place = signed[name], dice.below(len(signed[name]))
         signed[name] = value[:place] + dice.draw(SYNTAX) + value[place + dice.below(10) :]
@@ -72,7 +72,7 @@ def _part(text: bytes) -> bytes:
 
 
 def _made_up(dice: Dice) -> bytes:
-    """A token that nobody issued, or whose head is another than that which was signed."""
+    """Return a token that nobody issued, or a token with a head that was changed after signing."""
     head = {"alg": dice.one_of(_ALGORITHMS), dice.one_of(["kid", "crit", "typ"]): dice.draw(ODD)}
     claims = {dice.one_of(["iss", "aud", "sub", "exp", "nbf", "scope"]): dice.draw(ODD)}
     texts = [dice.draw(ODD) if dice.once_in(4) else usual for usual in (head, claims)]

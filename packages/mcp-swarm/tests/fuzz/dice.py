@@ -1,4 +1,7 @@
-"""Choices that hypothesis makes, in a third of the time: a strategy that is made anew for each draw is slow."""
+"""Fast random choices for hypothesis.
+
+A strategy that is created for each draw takes three times as long.
+"""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -12,27 +15,27 @@ _BYTES = st.binary(max_size=60)
 
 
 class Dice:
-    """Throws.
+    """Random choices in a composite strategy.
 
     Args:
-        draw: of a composite strategy.
+        draw: the draw function of the strategy.
     """
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
 
     def below(self, end: int) -> int:
-        """A whole number from 0 up to, but not including, `end`."""
+        """Return a whole number from 0 to `end`, without `end`."""
         return self.draw(_NUMBERS) % end
 
     def one_of(self, options: Sequence[T]) -> T:
-        """One of several."""
+        """Return one of the options."""
         return options[self.below(len(options))]
 
     def once_in(self, times: int) -> bool:
-        """Whether something happens that happens once in so many times."""
+        """Return True once in `times` calls on average."""
         return self.below(times) == times - 1
 
     def bytes(self, most: int = 60) -> bytes:
-        """Any bytes, up to 60."""
+        """Return random bytes, at most 60 or `most`."""
         return self.draw(_BYTES)[:most]

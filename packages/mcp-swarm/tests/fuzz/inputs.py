@@ -1,4 +1,4 @@
-"""What is sent: bytes that are almost HTTP requests, of both protocol families and of the jobs' routes."""
+"""Inputs: bytes that are almost HTTP requests, of both protocol families and of the jobs' routes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from tests.fuzz.callers import Headers, shown
 from tests.fuzz.dice import Dice
 
 Pieces = list[bytes]
-"""Bytes for a connection, each piece sent by itself."""
+"""Bytes for a connection; each piece is sent separately."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A request before it is bytes."""
+    """A request that is not yet written as bytes."""
 
     method: bytes
     target: bytes
@@ -31,24 +31,29 @@ class Draft:
     body: bytes = b""
     version: bytes = b"HTTP/1.1"
     end: bytes = b"\r\n"
-    """Of each line of the head."""
+    """End of each line of the head."""
 
     def plus(self, *headers: tuple[bytes, bytes]) -> "Draft":
-        """The same with more headers."""
+        """Return a copy with more headers."""
         return replace(self, headers=[*self.headers, *headers])
 
     @property
     def wire(self) -> bytes:
-        """The bytes."""
+        """The bytes of the request."""
         first = b" ".join([self.method, self.target, self.version])
         return self.end.join([first, *(b"%b: %b" % header for header in self.headers), b"", self.body])
 
 
 def feed(take: Callable[[Pieces], None], job: str, count: int, seed: int) -> None:
-    """Make a number of inputs: the same ones for the same seed, but for the times in signatures and tokens.
+    """Make `count` inputs and pass each one to `take`.
+
+    The same seed gives the same inputs, except for the times in signatures and tokens.
 
     Args:
-        job: the id of a job that there is.
+        take: function that gets the pieces of an input.
+        job: id of an existing job.
+        count: number of inputs.
+        seed: seed of the random choices.
     """
 
     @hypothesis.seed(seed)
@@ -98,7 +103,10 @@ def _sent_as(target: bytes) -> str:
 
 
 def _message(dice: Dice) -> Draft:
-    """A message to `/mcp`; its headers say what the message was before it was damaged."""
+    """Return a message to `/mcp`.
+
+    The headers describe the message before it was damaged.
+    """
     version = dice.one_of([None, VERSION, VERSION, VERSION, *HANDSHAKE_PROTOCOL_VERSIONS])
     sent = message(dice, version)
     headers: Headers = [(b"Host", b"localhost"), (b"Content-Type", b"application/json")]
@@ -129,7 +137,7 @@ def _header(text: str) -> bytes:
 
 
 def _job(dice: Dice, job: bytes) -> Draft:
-    """A request for the routes of jobs."""
+    """Return a request to the routes of jobs."""
     headers: Headers = [(b"Host", b"localhost"), (b"Content-Type", b"application/json")]
     if dice.once_in(3):
         if dice.once_in(2):
@@ -145,7 +153,7 @@ def _job(dice: Dice, job: bytes) -> Draft:
 
 
 def _spoilt(dice: Dice, draft: Draft) -> Draft:
-    """A request with something in its head that shouldn't be there."""
+    """Return a request with an odd part in its head."""
     place = dice.below(len(draft.headers))
     before, (name, value), after = draft.headers[:place], draft.headers[place], draft.headers[place + 1 :]
     how = dice.one_of(["line", "value", "value", "value", "gone", "twice", "more", "more", "more", "many"])
@@ -170,7 +178,7 @@ def _spoilt(dice: Dice, draft: Draft) -> Draft:
 
 
 def _framed(dice: Dice, draft: Draft) -> Draft:
-    """A request that says where its body ends, in most cases rightly."""
+    """Return a request with the length of its body, which is usually right."""
     length = len(draft.body)
     if not dice.once_in(6):
         return draft.plus((b"Content-Length", b"%d" % length)) if draft.body else draft

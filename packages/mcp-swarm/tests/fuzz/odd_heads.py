@@ -1,4 +1,4 @@
-"""Parts of requests' heads, and of chunked bodies, that programs stumble over; some are right."""
+"""Odd parts of request heads and of chunked bodies; some of them are valid."""
 
 from tests.calls import VERSION
 
@@ -11,7 +11,7 @@ LINES: dict[str, list[bytes]] = {
     "version": [b"HTTP/1.0", b"HTTP/1.2", b"HTTP/2.0", b"HTTP/0.9", b"HTTP/9.9", b"HTP/1.1", b"", b"HTTP/1.1 x"],
     "end": [b"\n", b"\r", b"\r\n ", b"\r\r\n", b"\x00\r\n", b" \r\n"],
 }
-"""Of the first line, and how lines end."""
+"""Parts of the first line, and line ends."""
 LINES["target"] += [b"/%2e%2e/mcp", b"/mcp%00", b"/%ff", b"/%", b"/\xc3\xa4", b"/a b", b"/" + b"a" * 70_000]
 LINES["target"] += [b"http://[::1/x", b"localhost:1", b"http://localhost:99999/mcp", b"/mcp?" + b"a=b&" * 2_000]
 
@@ -38,7 +38,7 @@ WORDS += [
     b"=?base64?\xe9?=",
 ]
 WORDS += [b"[::1", b"http://[::1", b"localhost:x", b"http://localhost:99999", b"user@localhost", b"unknown", b"0x7f.1"]
-"""Values of headers, ids, cursors."""
+"""Values of headers, ids and cursors."""
 
 LENGTHS = [b"+%d", b"-%d", b"0x%x", b"%d,", b"%d.0", b" %d ", b"00%d", b"9%020d", b"%da", b"%d\x00", b"99%d"]
 CODINGS = [b"gzip", b"chunked, chunked", b"gzip, chunked", b"chunked, gzip", b"identity", b"Chunked", b"xchunked", b""]

@@ -1,4 +1,4 @@
-"""A job that is done at once, whatever number it is given."""
+"""A job that ends at once, whatever number it gets."""
 
 from typing import Annotated, Literal
 
@@ -9,5 +9,5 @@ from mcp_swarm import job
 
 @job(retention=1)
 async def counted(rows: Annotated[int, Field(ge=1)], form: Literal["short", "long"] = "short") -> str:
-    """Say how many rows there would be."""
+    """Return the number of rows."""
     return f"{rows % 1000}" if form == "short" else f"{rows % 1000} rows"

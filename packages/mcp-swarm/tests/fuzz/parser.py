@@ -1,8 +1,10 @@
-"""Let atheris, which sees which lines each input reaches, look for bytes that a reader stumbles over.
+"""Search with atheris for bytes that cause an unexpected exception in a reader.
 
-python -m tests.fuzz.parser --seconds 60
+atheris sees which lines each input reaches.
 
-atheris is no dependency of the project: install it beside it (pip install atheris).
+    python -m tests.fuzz.parser --seconds 60
+
+atheris is not a dependency of the project; install it separately (pip install atheris).
 """
 
 import argparse
@@ -18,18 +20,21 @@ from typing import Any
 from mcp_swarm.loadtest.arguments import positive
 
 READERS = ["message", "envelope", "http", "submission", "keys", "signature", "digest", "token", "audit"]
-"""Of `tests.fuzz.targets`, which is imported late: only what atheris sees imported can it look into."""
+"""Names of readers in `tests.fuzz.targets`.
+
+This module is imported late, because atheris can observe only modules that are imported under its control.
+"""
 
 _SEEN = ["mcp_swarm", "http_sf", "http_message_signatures", "mcp.shared", "fastmcp.utilities.auth", "json", "ipaddress"]
 _LONGEST = 4096
-"""Bytes of an input; depth and length beyond that are `tests.fuzz`'s."""
+"""Maximum size of an input in bytes; `tests.fuzz` covers deeper and longer inputs."""
 
 EXIT_FOUND = 1
 EXIT_WRONG = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         atheris = importlib.import_module("atheris")
@@ -41,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fuzz(atheris, readers[0], options.seconds)
     each = max(1, options.seconds // len(readers))
     codes = []
-    for reader in readers:  # in a process of its own, since atheris ends it
+    for reader in readers:  # a new process for each reader, because atheris ends the process
         sys.stdout.write(f"{reader}: {each} s\n")
         sys.stdout.flush()
         command = [sys.executable, "-m", "tests.fuzz.parser", "--here", "--seconds", str(each), reader]

@@ -1,4 +1,4 @@
-"""A replica that is fuzzed, and what can be seen of it from outside."""
+"""A replica for fuzz tests, and what can be observed of it from outside."""
 
 import contextlib
 import re
@@ -20,20 +20,20 @@ COMPONENTS += ["tests.packs.results.arguments", "tests.packs.state"]
 _KEY = {"Authorization": f"Bearer {callers.KEY.decode()}"}
 _STATELESS = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
 _TELLTALE = re.compile(rb"Traceback|site-packages|\w\.py\b|\b[A-Z]\w+(?:Error|Exception)\b|" + re.escape(bytes(ROOT)))
-"""What no caller is told: code, its files, the names of exceptions."""
+"""Text that no caller may see: code, file names, names of exceptions."""
 _MISTAKES = ("Traceback", "Unhandled error", "Fatal error")
-"""In a record of the log: an exception that nobody expected."""
+"""Words in a log record that show an unexpected exception."""
 _KNOWN = "fastmcp.exceptions.PromptError: Could not convert argument"
-"""In the one record that has a traceback although the caller is to blame (TODO.md, known limits)."""
+"""Text in the only log record that has a traceback although the caller is to blame (TODO.md, known limits)."""
 _RECORD = re.compile(r"\n(?=\S)")
-"""Between two records of the log: only the first line of one begins at the margin."""
+"""The boundary between two log records: only the first line of a record begins at the margin."""
 
 
 class Replica:
-    """A replica with all that looks at what callers send."""
+    """A replica with every check of callers' input enabled."""
 
     def __init__(self, folder: Path) -> None:
-        """Start it; it keeps its files in a folder."""
+        """Start the replica; it keeps its files in a folder."""
         self._audit = folder / "audit.jsonl"
         self._server = Server(
             folder / "log",
@@ -47,15 +47,15 @@ class Replica:
         )
         self._log = self._server.log.open("rb")
         self._rest = ""
-        """A line of the log that isn't whole yet."""
+        """The beginning of a log line that is not complete yet."""
         self._usual: set[bytes] = set()
         self.port = self._server.port
         self.pid = self._server.process.pid
         self.job = ""
-        """The id of a job that it has done."""
+        """Id of a finished job."""
 
     def wait_ready(self) -> None:
-        """Wait until it serves, has done a job, and has told its catalogue."""
+        """Wait until the replica is ready, has finished a job, and has returned its lists of components."""
         self._server.wait_ready()
         with self._client() as client:
             submission = {"job": "counted", "params": {"rows": 5}}
@@ -69,10 +69,13 @@ class Replica:
         return httpx.Client(base_url=self._server.url, verify=False, timeout=20)
 
     def call(self) -> float:
-        """Call a tool in both protocols, each on a new connection; returns the seconds that the slower one took.
+        """Call a tool in both protocol families, each on a new connection.
+
+        Returns:
+            The duration of the slower call, in seconds.
 
         Raises:
-            AssertionError: it isn't answered as it should be.
+            AssertionError: the reply is wrong.
         """
         seconds = []
         for headers, meta in ({}, {}), (_STATELESS, {"_meta": ENVELOPE}):
@@ -86,11 +89,11 @@ class Replica:
         return max(seconds)
 
     def tells(self, reply: bytes) -> list[str]:
-        """What a reply tells that it shouldn't; the catalogue's own words may be told."""
+        """Return forbidden texts of a reply; texts of the lists of components are allowed."""
         return sorted({word.decode() for word in _TELLTALE.findall(reply)} - {word.decode() for word in self._usual})
 
     def mistakes(self) -> list[str]:
-        """The records of the log since the last look that tell of a mistake of the server's: first and last line."""
+        """Return the log records since the last call that show a fault of the server, with first and last line."""
         text = self._rest + self._log.read().decode(errors="replace")
         text, _, self._rest = text.rpartition("\n")
         mistakes = [record for record in _RECORD.split(text) if any(word in record for word in _MISTAKES)]
@@ -106,7 +109,10 @@ class Replica:
         return int(found[1]) * 1024 / 1e6
 
     def files(self) -> int:
-        """How many files it has open, once connections that have ended are closed: when two looks find as many."""
+        """Return the number of open files, after ended connections have been closed.
+
+        The number is final when two checks give the same result.
+        """
         looks = [-1]
 
         def settled() -> bool:
@@ -117,12 +123,12 @@ class Replica:
         return looks[-1]
 
     def stop(self) -> int:
-        """End it, if it runs; returns its exit code."""
+        """Stop the replica if it runs, and return its exit code."""
         self._log.close()
         return self._server.stop()
 
     def audit(self) -> str:
-        """What `python -m server audit verify` says of the audit log; empty if it is intact."""
+        """Return the output of `python -m server audit verify`, or an empty text if the log is intact."""
         command = [sys.executable, "-m", "tests.sample", "audit", "verify", str(self._audit)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         return "" if done.returncode == 0 else done.stdout + done.stderr
@@ -130,7 +136,7 @@ class Replica:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Replica]:
-    """A replica, as long as it is needed."""
+    """Run a replica until the block ends."""
     replica = Replica(folder)
     try:
         replica.wait_ready()

@@ -1,6 +1,6 @@
-"""What reads callers' bytes and operators' files, each as a function that takes any bytes.
+"""Readers of callers' bytes and of operators' files, each as a function that accepts any bytes.
 
-What a reader is documented to raise is taken; any other exception is a mistake.
+A reader may raise its documented exceptions. Any other exception is a fault.
 """
 
 import asyncio
@@ -50,12 +50,12 @@ class Target:
 
     read: Callable[[bytes], object]
     refusals: tuple[type[Exception], ...]
-    """What it raises for bytes that it doesn't take."""
+    """Exceptions that the reader may raise for invalid bytes."""
     seeds: list[bytes]
-    """What it takes, or almost."""
+    """Bytes that the reader accepts, or almost accepts."""
 
     def try_out(self, data: bytes) -> None:
-        """Have it read bytes; raises what it must not raise."""
+        """Let the reader read bytes, and raise an exception that it must not raise."""
         with suppress(*self.refusals):
             self.read(data)
 
@@ -88,7 +88,7 @@ def _message(data: bytes) -> None:
 
 
 def _envelope(data: bytes) -> None:
-    """Headers, a line each; an empty line; a body."""
+    """Read headers, one per line, then an empty line, then a body."""
     head, _, body = data.partition(b"\n\n")
     pairs = [tuple(line.partition(b": ")[::2]) for line in head.split(b"\n")]
     scope: Scope = {"type": "http", "headers": [(name.lower(), value) for name, value in pairs]}
@@ -103,18 +103,18 @@ def _envelope(data: bytes) -> None:
 
 
 class _Nothing:
-    """A transport and an event loop on which nothing happens."""
+    """A transport and an event loop that do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *_, **__: None
 
     def time(self) -> float:
-        """Of the loop."""
+        """Return the time of the loop."""
         return 0.0
 
 
 async def _app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Never called."""
+    """Do nothing; the tests never call this app."""
 
 
 @functools.cache
@@ -125,7 +125,7 @@ def _server() -> tuple[uvicorn.Config, Connections, Admission, Addresses]:
 
 
 def _http(data: bytes) -> None:
-    """What a connection receives, in two pieces; each request's head is looked at as the first rooms do."""
+    """Receive the bytes on a connection in two pieces, and check each request's head as the middleware does."""
     config, limits, admission, addresses = _server()
     nothing: Any = _Nothing()
     protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={KEY: limits}, _loop=nothing)
@@ -142,7 +142,7 @@ def _http(data: bytes) -> None:
 
 
 def _run(coroutine: Coroutine[Any, Any, object]) -> None:
-    """Run what never waits, without a loop."""
+    """Run a coroutine that never waits, without a loop."""
     try:
         coroutine.send(None)
     except StopIteration:
@@ -182,7 +182,7 @@ def _signatures() -> Signatures:
 
 
 def _signature(data: bytes) -> None:
-    """The headers of a signed call, a line each."""
+    """Check the headers of a signed call, one per line."""
     call = _SIGNED
     for name, value in zip(_COVERED, data.split(b"\n"), strict=False):
         call = call.but(name, value.decode("latin-1"))
@@ -216,7 +216,7 @@ def _tokens() -> tuple[asyncio.Runner, Tokens, bytes]:
 
 
 def _token(data: bytes) -> None:
-    """A token as it is, and one with this as its head."""
+    """Check the bytes as a token, and as the head of a token."""
     runner, tokens, rest = _tokens()
     head = base64.urlsafe_b64encode(data).rstrip(b"=")
     for token in (data, head + b"." + rest):
@@ -245,4 +245,4 @@ TARGETS = {
     "token": Target(_token, (), [b'{"alg":"RS256","kid":"first","typ":"JWT"}', b"e30.e30.e30", b'{"alg":[],"crit":1}']),
     "audit": Target(_audit, (), [b"".join(chained([a_call({"a": 1}), a_call()]))]),
 }
-"""By name."""
+"""Targets by name."""

@@ -1,4 +1,7 @@
-"""Any bytes at what reads them: they are taken or refused. `python -m tests.fuzz.parser` looks for longer."""
+"""Tests with damaged bytes for each reader: it accepts or refuses them.
+
+`python -m tests.fuzz.parser` searches for longer.
+"""
 
 import os
 
@@ -16,7 +19,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
 @st.composite
 def damaged(draw: st.DrawFn, name: str) -> bytes:
-    """What a target takes, but for some of its bytes."""
+    """Return bytes that a target accepts, with some of them changed."""
     dice = Dice(draw)
     data = dice.one_of(TARGETS[name].seeds)
     for _ in range(1 + dice.below(4)):
@@ -26,14 +29,14 @@ def damaged(draw: st.DrawFn, name: str) -> bytes:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_seed_is_read(name: str) -> None:
-    """Else all would be refused for the same reason."""
+    """A target accepts its first seed; otherwise it might refuse all inputs for the same reason."""
     target = TARGETS[name]
     target.read(target.seeds[0])
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_nothing_but_refusals_comes_out(name: str) -> None:
-    """Of any bytes, and of bytes that are almost right."""
+    """A target raises only its documented exceptions for random and for almost valid bytes."""
 
     @seed(SEED)
     @settings(max_examples=EXAMPLES, deadline=None, database=None)
@@ -46,7 +49,7 @@ def test_nothing_but_refusals_comes_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_depth_is_too_deep(name: str) -> None:
-    """Readers that call themselves for each level have one at which they give up."""
+    """A target stays within its exceptions for input of any depth, even if it is recursive."""
     for depth in (200, 1_000, 11_500, 100_000):
         for opening in (b"[", b'{"a":', b"(", b'"a";'):
             TARGETS[name].try_out(opening * depth)

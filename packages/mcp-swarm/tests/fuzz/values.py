@@ -1,4 +1,4 @@
-"""Values that programs stumble over, and JSON that no writer of JSON writes."""
+"""Unusual values, and JSON texts that no JSON library writes."""
 
 import json
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from tests.mcp.test_endpoint import JSON
 
 @dataclass(frozen=True)
 class Raw:
-    """What goes into a JSON text as it is."""
+    """Text that is inserted into a JSON text unchanged."""
 
     text: str
 
 
 def written(value: Any, *, ascii_only: bool) -> str:
-    """A value as JSON, as far as it is JSON."""
+    """Return a value as JSON text; `Raw` parts may make it invalid."""
     if isinstance(value, Raw):
         return value.text
     if isinstance(value, dict):
@@ -58,7 +58,7 @@ _USUAL = st.sampled_from(_PLAIN)
 ODD: st.SearchStrategy[Any] = st.one_of(
     *[_USUAL] * 4, *[JSON] * 3, st.sampled_from([Raw(text) for text in _RAW]), st.sampled_from(_NESTED)
 )
-"""Anything where something else is due."""
+"""Unusual values for any place."""
 
 NAMES = ["__proto__", "constructor", "", "jsonrpc", "id", "method", "params", "_meta", "name", "arguments", "x" * 300]
-"""Of members that are put in, or that others are renamed to."""
+"""Names for added or renamed members."""

@@ -1,4 +1,4 @@
-"""Bytes on their way to a replica, and the replies that come back."""
+"""Connections that send bytes to a replica and read its replies."""
 
 import re
 import select
@@ -10,17 +10,17 @@ from typing import BinaryIO
 import httptools
 
 SECONDS = 20
-"""Time for a reply; a replica that lets callers wait for longer has lost them."""
+"""Time limit for a reply, in seconds; a slower reply counts as missing."""
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 class NoReply(Exception):
-    """What was sent should have been answered; `str()` says what came instead."""
+    """A reply is missing; the message says what came instead."""
 
 
 class Cut(NoReply):
-    """A part of a reply came, and then the connection's end."""
+    """The connection ended within a reply."""
 
 
 @dataclass(frozen=True)
@@ -29,30 +29,30 @@ class Reply:
 
     status: int
     head: bytes
-    """With the empty line behind it."""
+    """The head, including the empty line at its end."""
     body: bytes
 
     @property
     def is_last(self) -> bool:
-        """Whether it says that its connection ends."""
+        """Whether the reply says that the connection ends."""
         return b"\r\nconnection: close\r\n" in self.head.lower()
 
 
 class Asked:
-    """What a parser of the server's kind sees in some bytes."""
+    """The requests that the server's kind of parser finds in some bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.methods: list[bytes] = []
-        """Of the requests whose last byte is there."""
+        """Methods of the complete requests."""
         self.broken = False
-        """Whether what comes behind them is no HTTP."""
+        """Whether invalid HTTP follows these requests."""
         self._in_body = False
         self.open = False
-        """Whether the server waits for more of a request."""
+        """Whether the server waits for the rest of a request."""
         self.upgraded = False
-        """Whether it asks for another protocol, so that nobody reads what comes behind it."""
+        """Whether a request asks for another protocol, so that the server does not read the bytes after it."""
         self._parser = httptools.HttpRequestParser(self)
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # uvicorn does this, too
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -61,29 +61,29 @@ class Asked:
             self.broken = True
 
     def on_message_begin(self) -> None:
-        """Called by the parser."""
+        """Note that a request begins; called by the parser."""
         self.open = True
 
     def on_headers_complete(self) -> None:
-        """Called by the parser."""
+        """Note that a head is complete; called by the parser."""
         self._in_body = True
 
     def on_message_complete(self) -> None:
-        """Called by the parser."""
+        """Note that a request is complete; called by the parser."""
         self.open = self._in_body = False
         self.methods.append(self._parser.get_method())
 
     @property
     def replies(self) -> int:
-        """How many must come, unless one of them says that it is the last.
+        """Number of replies that must come, unless one of them is the last of its connection.
 
-        A request whose body turns out to be none, in the middle, may be waited for until its time is up.
+        The server may wait for the rest of a request with an invalid body until the time limit.
         """
         return len(self.methods) or (1 if self.broken and not self._in_body else 0)
 
 
 class Connection:
-    """A connection to a replica, made when something is sent, and made anew when it has ended."""
+    """A connection to a replica, opened when something is sent and opened again after its end."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -91,7 +91,10 @@ class Connection:
         self._stream: BinaryIO | None = None
 
     def send(self, *pieces: bytes) -> None:
-        """Send bytes, each piece by itself; what a replica that has seen enough doesn't take is lost."""
+        """Send bytes, each piece separately.
+
+        Bytes are lost if the replica has stopped reading.
+        """
         if self._socket is None:
             self._socket = socket.create_connection(("127.0.0.1", self._port), SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -101,10 +104,10 @@ class Connection:
                 self._socket.sendall(piece)
 
     def read(self, asked: Asked) -> list[Reply]:
-        """The replies to what was asked.
+        """Return the replies to the requests.
 
         Raises:
-            NoReply: there are fewer, and none says that it is the last; or one isn't whole.
+            NoReply: a reply is missing or incomplete, and no reply was the last of its connection.
         """
         replies: list[Reply] = []
         while len(replies) < asked.replies:
@@ -124,14 +127,14 @@ class Connection:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing has come that wasn't read."""
+        """Whether no unread bytes have come."""
         return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
 
     def await_word(self) -> None:
-        """Send nothing until the replica says something or ends the connection.
+        """Wait until the replica sends something or ends the connection.
 
         Raises:
-            NoReply: it does neither.
+            NoReply: the replica does neither within the time limit.
         """
         assert self._stream is not None
         try:
@@ -143,30 +146,30 @@ class Connection:
         self.close()
 
     def finish(self) -> list[Reply]:
-        """Send no more, and read what else comes until the replica ends the connection, too.
+        """Close the sending side, and read replies until the replica ends the connection.
 
         Raises:
-            NoReply: it doesn't.
+            NoReply: the replica does not end it within the time limit.
         """
         replies: list[Reply] = []
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-            with suppress(Cut):  # as its request was
+            with suppress(Cut):  # the request was cut, too
                 while self._stream is not None and (reply := self._reply(b"")) is not None:
                     replies.append(reply)
         self.close()
         return replies
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         if self._socket is not None and self._stream is not None:
             self._stream.close()
             self._socket.close()
         self._socket = self._stream = None
 
     def _reply(self, method: bytes) -> Reply | None:
-        """The next reply, to a request of a method; None at the end of the connection."""
+        """Return the next reply to a request of this method, or None at the end of the connection."""
         assert self._stream is not None
         try:
             head = b""
@@ -197,7 +200,7 @@ class Connection:
             if len(body) < int(length[1]):
                 raise Cut(f"{len(body)} bytes of a body of {int(length[1])}")
             return body
-        if b"text/event-stream" in head:  # which may have no end of its own
+        if b"text/event-stream" in head:  # an event stream may have no end
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
             body = self._drain()

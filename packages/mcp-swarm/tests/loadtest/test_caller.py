@@ -1,4 +1,4 @@
-"""What is sent, and what is noted of it, against a server of known behaviour."""
+"""Tests of the requests that are sent and of the samples that are recorded, with a fake server."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
 
 
 def go(answer: Answer, *arguments: str) -> tuple[LoadRun, Fake]:
-    """A run with a command line against a server that answers so."""
+    """Run the load test with options against a server with these answers."""
 
     async def both() -> tuple[LoadRun, Fake]:
         async with fake(answer) as server:
@@ -28,7 +28,7 @@ def go(answer: Answer, *arguments: str) -> tuple[LoadRun, Fake]:
 
 
 def kinds(run: LoadRun) -> Counter[str]:
-    """How many of each kind of failure; "" are the successes."""
+    """Return the number of samples for each kind of failure; "" stands for success."""
     return Counter(each.kind for each in run.samples)
 
 
@@ -36,7 +36,10 @@ def kinds(run: LoadRun) -> Counter[str]:
     ("policy", "connections"), [("keepalive", {5}), ("fresh", {40}), ("recycle:4", set(range(10, 15)))]
 )
 def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> None:
-    """For all calls of a caller, for one, or for four (where a caller's last may carry fewer)."""
+    """A connection serves all calls of a caller, one call, or four calls, depending on the policy.
+
+    The last connection of a caller may serve fewer calls.
+    """
     run, server = go(echo, "--requests", "40", "--concurrent", "5", "--connections", policy)
     assert kinds(run) == {"": 40}
     assert server.connections in connections
@@ -45,7 +48,7 @@ def test_how_long_a_connection_is_kept(policy: str, connections: set[int]) -> No
 
 
 def test_each_call_is_sent_once_with_a_number_of_its_own() -> None:
-    """And the replica that answered is noted."""
+    """Each call is sent once with a unique id, and its sample names the replica."""
     run, server = go(echo, "--requests", "100")
     assert sorted(message["id"] for message in server.messages) == list(range(1, 101))
     assert {each.replica for each in run.samples} == {"fake"}
@@ -53,9 +56,9 @@ def test_each_call_is_sent_once_with_a_number_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("family", "versions"), [("legacy", 1), ("modern", 1), ("mixed", 2)])
-def test_eras(family: str, versions: int) -> None:
-    """The stateless protocol repeats in headers what the body says, and has an envelope."""
-    _, server = go(echo, "--requests", "10", "--protocol", family, "--header", "X-Tenant: blue", "--token", "secret")
+def test_protocol_families(family: str, versions: int) -> None:
+    """A request of the stateless protocol repeats parts of its body in headers and has an envelope."""
+    _, server = go(echo, "--requests", "10", "--era", family, "--header", "X-Tenant: blue", "--token", "secret")
     seen = set()
     for head, message in zip(server.heads, server.messages, strict=True):
         modern = b"MCP-Protocol-Version: 2026-07-28\r\n" in head
@@ -68,18 +71,18 @@ def test_eras(family: str, versions: int) -> None:
 
 
 async def silence(*_: Any) -> bytes:
-    """Never answer."""
+    """Never reply."""
     await asyncio.Future()
     return b""
 
 
 async def hang_up(*_: Any) -> bytes:
-    """Close the connection instead."""
+    """Close the connection instead of replying."""
     return b""
 
 
 def always(answer: bytes) -> Answer:
-    """Answer every request so."""
+    """Return a function that gives every request this reply."""
 
     async def give(*_: Any) -> bytes:
         return answer
@@ -99,19 +102,19 @@ def always(answer: bytes) -> Answer:
     ],
 )
 def test_failures_are_told_apart(answer: Answer, kind: str) -> None:
-    """By their kind, in the samples."""
+    """A sample has the kind of its failure."""
     run, _ = go(answer, "--requests", "1", "--timeout", "200ms")
     assert kinds(run) == {kind: 1}
 
 
 def test_a_retry_after_is_in_the_example() -> None:
-    """It says when to come back."""
+    """The example of a failure contains Retry-After."""
     run, _ = go(always(http(b"slow down", "429 Too Many Requests", Retry_After="7")), "--requests", "3")
     assert run.samples.examples == {"HTTP 429 too many requests": "slow down; Retry-After: 7"}
 
 
 def test_a_refused_connection_is_a_failure_of_its_call() -> None:
-    """And the caller takes a breath before the next."""
+    """A refused connection is a failure of its call, and the caller pauses before the next call."""
 
     async def both() -> LoadRun:
         options = read(["--url", f"http://127.0.0.1:{free_port()}/mcp", "--duration", "300ms", "--concurrent", "2"])
@@ -125,7 +128,7 @@ def test_a_refused_connection_is_a_failure_of_its_call() -> None:
 
 
 def test_a_server_that_closes_after_each_reply_is_served_by_new_connections() -> None:
-    """As it asks with a header."""
+    """When a reply has `Connection: close`, the caller opens a new connection."""
 
     async def close(_: Fake, __: int, message: dict[str, Any]) -> bytes:
         return echoed(message, Connection="close")
@@ -136,7 +139,7 @@ def test_a_server_that_closes_after_each_reply_is_served_by_new_connections() ->
 
 
 def test_an_event_stream_is_read_to_its_end() -> None:
-    """Its last message is the reply."""
+    """The caller reads an event stream to its end; the last message is the reply."""
 
     async def stream(_: Fake, __: int, message: dict[str, Any]) -> bytes:
         text = message["params"]["arguments"]["message"]
@@ -152,10 +155,11 @@ def test_an_event_stream_is_read_to_its_end() -> None:
 
 
 def test_coordinated_omission_is_shown_and_defeated() -> None:
-    """A server that stands still for two seconds, once, under 100 requests/s.
+    """With a schedule, a stall of the server shows in all requests that were due.
 
-    One caller at a time would wait, and send and count a single slow request. By the schedule two hundred were due
-    meanwhile, and their users would have waited, too; half of them for longer than a second.
+    The server stops for two seconds, once, under 100 requests/s. A single caller without a schedule would wait, and
+    would count only one slow request. In these two seconds, two hundred requests were due. Their users would have
+    waited too, and half of them for longer than a second.
     """
 
     async def stall(server: Fake, number: int, message: dict[str, Any]) -> bytes:
@@ -170,7 +174,10 @@ def test_coordinated_omission_is_shown_and_defeated() -> None:
 
 
 def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
-    """300 requests/s of 100 ms each need 30 callers, which it has."""
+    """An open loop keeps its rate even if replies are slow.
+
+    300 requests/s of 100 ms each need 30 callers.
+    """
 
     async def slow(_: Fake, __: int, message: dict[str, Any]) -> bytes:
         await asyncio.sleep(0.1)
@@ -183,7 +190,7 @@ def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
 
 
 def test_a_closed_loop_of_a_duration() -> None:
-    """Ends in time, and what is in flight is awaited."""
+    """A closed loop ends after its duration and waits for requests in flight."""
     run, server = go(echo, "--duration", "300ms", "--concurrent", "3")
     assert 0.3 <= run.elapsed < 5
     assert len(server.messages) == len(run.samples) > 10
@@ -192,7 +199,7 @@ def test_a_closed_loop_of_a_duration() -> None:
 
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 def test_a_conversation(family: str) -> None:
-    """From the first word to the last; a session that the server issues is named from then on."""
+    """A session sends all messages of a client in order, and names the session id that the server issued."""
 
     async def with_session(server: Fake, number: int, message: dict[str, Any]) -> bytes:
         if message["method"].startswith("notifications/"):
@@ -211,7 +218,7 @@ def test_a_conversation(family: str) -> None:
 
 
 def test_a_mix_has_its_weights(tmp_path: Any) -> None:
-    """And fields differ from call to call."""
+    """A mix calls its entries by their weights, and its fields differ from call to call."""
     file = tmp_path / "mix.json"
     file.write_text('[{"weight": 3, "tool": "add", "args": {"a": "{i}", "b": "n{i}"}}, {"method": "tools/list"}]')
     run, server = go(echo, "--mix", str(file), "--requests", "400")
@@ -224,7 +231,7 @@ def test_a_mix_has_its_weights(tmp_path: Any) -> None:
 
 
 def test_stopping_counts_nothing_that_was_in_flight() -> None:
-    """What Ctrl-C interrupts is no failure of the server's."""
+    """After an interruption, requests in flight do not count as failures."""
 
     async def both() -> LoadRun:
         busy = asyncio.Event()

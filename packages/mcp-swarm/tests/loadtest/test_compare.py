@@ -1,4 +1,4 @@
-"""Whether a difference is more than noise."""
+"""Tests of the comparison of two runs: is a difference more than noise?"""
 
 import random
 from typing import Any
@@ -11,7 +11,7 @@ SLICES = 40
 
 
 def run(rate: float, p99: float, *, failed: int = 0, slices: int = SLICES, seed: int = 1, spread: float = 0.1) -> Any:
-    """A run of ten seconds as its file has it, whose slices differ by chance."""
+    """Return a run of ten seconds as its file has it, with random differences between its slices."""
     dice = random.Random(seed)  # noqa: S311
     parts = []
     for _ in range(slices):
@@ -25,18 +25,18 @@ def run(rate: float, p99: float, *, failed: int = 0, slices: int = SLICES, seed:
 
 
 def verdicts(before: Any, after: Any) -> dict[str, str]:
-    """By figure."""
+    """Return the verdict on each figure."""
     return {change.name: change.verdict for change in compare(before, after)}
 
 
 def test_the_same_again_is_noise() -> None:
-    """A hundred times."""
+    """Two runs of the same kind differ only by noise, for a hundred seeds."""
     for seed in range(100):
         assert set(verdicts(run(1000, 20, seed=seed), run(1000, 20, seed=seed + 1000)).values()) == {"noise"}
 
 
 def test_what_differs_is_told() -> None:
-    """Faster is better for the one and worse for the other."""
+    """A real difference is reported; a higher throughput is better, and a higher latency is worse."""
     assert verdicts(run(1000, 20), run(1300, 30, seed=2)) == {
         "throughput": "better",
         "p50": "worse",
@@ -46,28 +46,28 @@ def test_what_differs_is_told() -> None:
 
 
 def test_a_difference_within_the_unsteadiness_is_noise() -> None:
-    """Ten percent where slices differ by half."""
+    """A difference of ten percent is noise if the slices differ by half."""
     assert verdicts(run(1000, 20, spread=0.5), run(1100, 20, seed=2, spread=0.5))["throughput"] == "noise"
 
 
 def test_a_certain_difference_of_nothing_is_noise() -> None:
-    """One percent, however steady."""
+    """A difference of one percent is noise, even if it is certain."""
     assert verdicts(run(1000, 20, spread=0.001), run(1010, 20, seed=2, spread=0.001))["throughput"] == "noise"
 
 
 @pytest.mark.parametrize(("before", "after", "verdict"), [(0, 50, "worse"), (300, 100, "better"), (5, 7, "noise")])
 def test_failures(before: int, after: int, verdict: str) -> None:
-    """Of ten thousand."""
+    """Failures of ten thousand requests are compared."""
     assert verdicts(run(1000, 20, failed=before), run(1000, 20, failed=after))["failed"] == verdict
 
 
 def test_short_runs_prove_nothing() -> None:
-    """And say so."""
-    assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too little data"
+    """Runs that are too short give no verdict."""
+    assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too short to tell"
 
 
 def test_the_rank_test_knows_the_textbook() -> None:
-    """Two groups without overlap, and two that are one."""
+    """The rank test gives the textbook's values for two separate groups and for two equal groups."""
     assert rank_test(range(10), range(10, 20)) == pytest.approx(0.000157, rel=0.02)
     assert rank_test([1, 2, 3, 4] * 5, [1, 2, 3, 4] * 5) == 1.0
     assert rank_test([5] * 10, [5] * 10) == 1.0

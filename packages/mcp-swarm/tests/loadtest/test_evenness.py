@@ -1,4 +1,4 @@
-"""How even is even."""
+"""Tests of the measure of evenness."""
 
 import random
 from collections import Counter
@@ -14,19 +14,19 @@ from mcp_swarm.loadtest.evenness import evenness, tolerance
     ("counts", "index"), [([10, 10, 10], 1.0), ([30, 0, 0], 1 / 3), ([1, 2, 3], 36 / 42), ([0, 0], 0.0), ([5], 1.0)]
 )
 def test_jains_index(counts: list[int], index: float) -> None:
-    """Values from the paper's own formula."""
+    """The index follows the formula of Jain's paper."""
     assert evenness(counts) == pytest.approx(index)
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1).filter(any))
 def test_its_bounds(counts: list[int]) -> None:
-    """From one of n to all alike."""
+    """The index is between 1/n and 1."""
     assert 1 / len(counts) - 1e-9 <= evenness(counts) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(("replicas", "connections"), [(3, 30), (3, 300), (10, 100)])
 def test_fair_dice_stay_above_the_tolerance(replicas: int, connections: int) -> None:
-    """And not by far: a lax bound would let everything pass."""
+    """Random choices stay above the tolerance, which is not much lower than they are."""
     dice = random.Random(1)  # noqa: S311
     throws = sorted(
         evenness([Counter(dice.choices(range(replicas), k=connections))[number] for number in range(replicas)])
@@ -38,5 +38,5 @@ def test_fair_dice_stay_above_the_tolerance(replicas: int, connections: int) -> 
 
 
 def test_one_replica_is_always_even() -> None:
-    """And so is nothing at all."""
+    """One replica is always even, and so is a run without a connection."""
     assert tolerance(1, 100) == tolerance(3, 0) == 0.0

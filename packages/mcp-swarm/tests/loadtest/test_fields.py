@@ -1,4 +1,4 @@
-"""Fields within arguments."""
+"""Tests of fields within arguments."""
 
 import re
 import uuid
@@ -9,19 +9,22 @@ from mcp_swarm.loadtest.fields import maker
 
 
 def test_without_fields_there_is_nothing_to_make() -> None:
-    """Braces of other kinds are text."""
+    """Without fields there is no maker; other braces are text."""
     assert maker({"a": [1, "text", {"b": None}], "c": "{no}", "d": "{}"}) is None
 
 
 def test_a_number_alone_is_a_number() -> None:
-    """And within a text it is text; what else there is stays as it is."""
+    """A field that is a whole value becomes a number; within a text it becomes text.
+
+    Other values stay unchanged.
+    """
     make = maker({"a": "{i}", "b": "call {i} of {i}", "c": ["{i}", 1.5], "d": {"e": True}})
     assert make
     assert make(17) == {"a": 17, "b": "call 17 of 17", "c": [17, 1.5], "d": {"e": True}}
 
 
 def test_random_fields() -> None:
-    """Within what they say."""
+    """Random fields stay within their limits."""
     make = maker({"r": "{random:-2-3}", "c": "{choice:a|b|c d}", "u": "{uuid}", "t": "x{random}y"})
     assert make
     made = [make(number) for number in range(200)]
@@ -33,6 +36,6 @@ def test_random_fields() -> None:
 
 @pytest.mark.parametrize("text", ["{random:5}", "{random:9-1}", "{random:a-b}"])
 def test_nonsense_is_refused(text: str) -> None:
-    """With what would be right."""
+    """An invalid field is refused with a valid example."""
     with pytest.raises(ValueError, match=r"\{random:1-100\}"):
         maker({"a": text})

@@ -1,4 +1,4 @@
-"""What counts as a success."""
+"""Tests of the judgement whether a call succeeded."""
 
 import json
 from typing import Any
@@ -13,19 +13,19 @@ CALL = SentRequest(b"", "tools/call echo", 7, "load 7")
 
 
 def reply(number: int = 7, text: str = "load 7", **extra: Any) -> dict[str, Any]:
-    """An echo's reply."""
+    """Return an echo's reply."""
     return {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}], **extra}}
 
 
 def kind(status: int, body: Any, request: SentRequest = CALL) -> str:
-    """What kind of failure it is; empty for a success."""
+    """Return the kind of failure, or an empty text for a success."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     failure = judge(request, HttpReply(status, body=content))
     return failure[0] if failure else ""
 
 
 def test_success_is_the_echo_of_this_call() -> None:
-    """Plain, or as the last event of a stream."""
+    """A call succeeds if the reply is its own echo, either plain or as the last event of a stream."""
     assert not kind(200, reply(isError=False))
     progress = b'event: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\r\n\r\n'
     assert not kind(200, progress + b"data: " + json.dumps(reply()).encode() + b"\r\n\r\n")
@@ -49,17 +49,17 @@ def test_success_is_the_echo_of_this_call() -> None:
     ],
 )
 def test_everything_else_is_a_failure(status: int, body: Any, error: str) -> None:
-    """HTTP 200 alone proves nothing."""
+    """Any other reply is a failure, even with HTTP 200."""
     assert kind(status, body) == error
 
 
 def test_a_notification_needs_no_reply() -> None:
-    """202 is all that comes."""
+    """A notification succeeds with 202 and no reply."""
     assert not kind(202, b"", SentRequest(b"", "notifications/initialized", None))
 
 
 def test_an_example_is_short() -> None:
-    """Whatever comes."""
+    """The example of a failure is short, whatever the reply is."""
     failure = judge(CALL, HttpReply(500, body=b"x" * 10_000))
     assert failure
     assert len(failure[1]) == 201

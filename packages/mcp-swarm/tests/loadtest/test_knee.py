@@ -1,4 +1,4 @@
-"""The search for the knee."""
+"""Tests of the search for the knee."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,7 +15,7 @@ GATES = (Threshold.of("p99<200ms"), Threshold.of("error_rate<1%"))
 
 
 def server(limit: float) -> Callable[[float], Summary]:
-    """One that takes so many requests per second, and becomes slow beyond."""
+    """Return a server that handles `limit` requests per second and is slow beyond that."""
 
     def attempt(rate: float) -> Summary:
         p99 = 20.0 if rate <= limit else 900.0
@@ -27,7 +27,7 @@ def server(limit: float) -> Callable[[float], Summary]:
 
 @pytest.mark.parametrize("limit", [3, 49, 50, 333, 1000, 12_345])
 def test_it_is_found(limit: float) -> None:
-    """To a tenth, in a dozen stages, from below or from above."""
+    """The search finds the knee within ten percent, in at most 16 stages, from below or from above."""
     knee = find(50, GATES, server(limit))
     assert knee.best
     assert knee.worst
@@ -37,14 +37,14 @@ def test_it_is_found(limit: float) -> None:
 
 
 def test_a_server_that_takes_nothing_ends_the_search() -> None:
-    """There is no knee then."""
+    """Without any rate that holds, the search ends without a knee."""
     knee = find(50, GATES, server(0))
     assert knee.best is None
     assert len(knee.stages) <= 8
 
 
 def test_what_cannot_be_begun_is_not_taken() -> None:
-    """All callers are busy: the rate was never offered."""
+    """A rate does not hold if the generator could not begin its requests because all callers were busy."""
 
     def attempt(rate: float) -> Summary:
         return dataclasses.replace(server(10_000)(rate), begun=min(rate, 400))
@@ -57,7 +57,7 @@ def test_what_cannot_be_begun_is_not_taken() -> None:
 
 
 def test_an_interruption_keeps_what_was_found() -> None:
-    """Ctrl-C in the third stage."""
+    """After Ctrl-C, the search keeps the finished stages."""
 
     def attempt(rate: float) -> Summary:
         if rate == 200:

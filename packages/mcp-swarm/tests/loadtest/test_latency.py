@@ -1,4 +1,4 @@
-"""Percentiles and histograms."""
+"""Tests of percentiles and histograms."""
 
 import pytest
 from hypothesis import given
@@ -9,33 +9,33 @@ from mcp_swarm.loadtest.latency import Bucket, Latency, histogram, percentile
 
 @pytest.mark.parametrize(("percent", "expected"), [(0, 15), (5, 15), (30, 20), (40, 20), (50, 35), (99, 50), (100, 50)])
 def test_percentiles_by_nearest_rank(percent: float, expected: int) -> None:
-    """The textbook's example of the method."""
+    """Percentiles follow the nearest-rank method, as in the textbook's example."""
     assert percentile([15, 20, 35, 40, 50], percent) == expected
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(50, 500), (99, 990), (99.9, 999), (100, 1000)])
 def test_percentiles_of_a_thousand(percent: float, expected: int) -> None:
-    """Where 99.9 / 100 * 1000 is a little more than 999."""
+    """A percentile of a thousand values is exact, although 99.9 / 100 * 1000 is a little more than 999."""
     assert percentile(range(1, 1001), percent) == expected
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0.1, 100))
 def test_a_percentile_is_a_value_that_so_many_do_not_exceed(values: list[float], percent: float) -> None:
-    """By definition, whatever the values."""
+    """A percentile is a value that the given share of the values does not exceed."""
     found = percentile(sorted(values), percent)
     assert found in values
     assert sum(value <= found for value in values) >= percent / 100 * len(values) - 1e-5
 
 
 def test_no_values_have_no_percentile() -> None:
-    """Rather than a zero that looks fast."""
+    """Without values there is no percentile."""
     with pytest.raises(ValueError, match="no values"):
         percentile([], 50)
     assert Latency.of([]) == Latency(0, None, None, None, None, None, None, None, None)
 
 
 def test_latencies_are_milliseconds() -> None:
-    """To the microsecond."""
+    """Latencies are in milliseconds, exact to the microsecond."""
     latency = Latency.of([number / 1000 for number in range(1, 1001)])
     assert (latency.count, latency.mean) == (1000, 500.5)
     assert (latency.p50, latency.p75, latency.p90, latency.p95) == (500, 750, 900, 950)
@@ -43,7 +43,7 @@ def test_latencies_are_milliseconds() -> None:
 
 
 def test_a_histogram_has_growing_buckets() -> None:
-    """A bound belongs to its bucket; empty ones between are shown."""
+    """A histogram has growing buckets, includes each bucket's bound, and shows empty buckets in between."""
     assert histogram([0.0010, 0.0011, 0.00125, 0.0019]) == [
         Bucket(1.0, 1),
         Bucket(1.25, 2),
@@ -55,5 +55,5 @@ def test_a_histogram_has_growing_buckets() -> None:
 
 @given(st.lists(st.floats(0, 86_400)))
 def test_a_histogram_loses_nothing(seconds: list[float]) -> None:
-    """Every value is in a bucket."""
+    """Each value is in a bucket of the histogram."""
     assert sum(bucket.count for bucket in histogram(seconds)) == len(seconds)

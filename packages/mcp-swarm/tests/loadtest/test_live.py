@@ -1,4 +1,4 @@
-"""What is to be seen while a run goes on."""
+"""Tests of the live display during a run."""
 
 import io
 from array import array
@@ -12,7 +12,7 @@ from mcp_swarm.loadtest.worker import LiveTick
 
 
 def ticks(count: int) -> list[LiveTick]:
-    """Four a second, a hundred calls each, of which one failed."""
+    """Return `count` ticks of 0.25 s with a hundred calls each, one of which failed."""
     return [
         LiveTick(
             at=0.25 * (number + 1),
@@ -25,7 +25,7 @@ def ticks(count: int) -> list[LiveTick]:
 
 
 def shown(count: int, *, terminal: bool) -> str:
-    """What is printed meanwhile."""
+    """Return what is printed during the run."""
     console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
     with Live(console, read(["--duration", "10s"])) as live:
         for tick in ticks(count):
@@ -35,7 +35,7 @@ def shown(count: int, *, terminal: bool) -> str:
 
 
 def test_a_pipe_gets_a_line_every_five_seconds() -> None:
-    """And nothing that moves."""
+    """A pipe gets a plain line every five seconds."""
     lines = shown(44, terminal=False).splitlines()
     assert lines == [
         "    5 s  2,000 done  500/s  p50 2.0 ms  p99 50.0 ms  20 failed",
@@ -44,7 +44,7 @@ def test_a_pipe_gets_a_line_every_five_seconds() -> None:
 
 
 def test_a_terminal_sees_rate_latency_errors_and_a_bar_for_each_replica() -> None:
-    """Each time that something comes; and it goes away in the end."""
+    """A terminal shows rate, latency, errors and one bar per replica, and clears them at the end."""
     text = shown(20, terminal=True)
     last = text[text.rindex("/s   p50") - 20 :]
     assert "500/s   p50 2.0 ms   p99 50.0 ms   2,000 done   20 failed" in last
@@ -55,7 +55,7 @@ def test_a_terminal_sees_rate_latency_errors_and_a_bar_for_each_replica() -> Non
 
 
 def test_a_run_that_has_just_begun_has_no_latencies() -> None:
-    """And doesn't divide by zero."""
+    """A run that has just begun has no latencies."""
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None)
     with Live(console, read([])) as live:
         live.add(LiveTick(at=0.0, seconds=array("d"), failed=0, replicas=Counter()))

@@ -1,4 +1,4 @@
-"""The command line."""
+"""Tests of the command line."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.pace import Ramp
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred calls of echo from twenty callers."""
+    """By default, 20 callers make 100 calls of echo."""
     monkeypatch.delenv("MCP_TOKEN", raising=False)
     options = read([])
     assert (options.requests, options.seconds, options.concurrent, options.ramp) == (100, None, 20, None)
@@ -17,7 +17,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_times_and_rates() -> None:
-    """With and without units."""
+    """Times and rates may have units or not."""
     options = read(["--duration", "1.5m", "--timeout", "500ms", "--rate", "20/s", "--warm-up", "2"])
     assert (options.seconds, options.patience, options.warm_up) == (90, 0.5, 2)
     assert options.ramp == Ramp(20, 20, 0)
@@ -25,7 +25,7 @@ def test_times_and_rates() -> None:
 
 
 def test_a_ramp_takes_its_own_time() -> None:
-    """Unless another one is given."""
+    """A ramp has its own duration, unless another duration or a number of requests is given."""
     assert read(["--ramp", "0:100/30s"]).seconds == 30
     assert read(["--ramp", "0:100/30s", "--duration", "60s"]).seconds == 60
     assert read(["--ramp", "0:100/30s", "--requests", "5"]).seconds is None
@@ -37,7 +37,7 @@ def test_the_former_name_of_the_option_protocol_still_works() -> None:
 
 
 def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that it isn't in the shell's history."""
+    """The token comes from the environment, so that it is not in the shell's history."""
     monkeypatch.setenv("MCP_TOKEN", "secret")
     assert read([]).headers == {"Authorization": "Bearer secret"}
 
@@ -72,7 +72,7 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With exit code 2, and what would be right."""
+    """A wrong option ends the program with exit code 2 and a hint."""
     with pytest.raises(SystemExit) as ended:
         read(arguments)
     assert ended.value.code == 2

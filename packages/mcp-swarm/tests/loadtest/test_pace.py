@@ -1,4 +1,4 @@
-"""Schedules."""
+"""Tests of schedules."""
 
 from itertools import islice, takewhile
 
@@ -10,14 +10,14 @@ from mcp_swarm.loadtest.pace import Ramp, constant
 
 
 def test_a_constant_rate() -> None:
-    """One each tenth of a second."""
+    """A constant rate of 10/s sends a request every tenth of a second."""
     assert list(islice(constant(10).schedule(), 4)) == pytest.approx([0, 0.1, 0.2, 0.3])
 
 
-@example(500, 499.99999999999994, 1)  # a slope next to nothing
+@example(500, 499.99999999999994, 1)  # an almost flat ramp
 @given(st.floats(0, 500), st.floats(0, 500), st.floats(0.1, 20))
 def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, seconds: float) -> None:
-    """In order, and at no time one more or less than is due."""
+    """A ramp sends its requests in order, and never differs by more than one from its due number."""
     ramp = Ramp(first, last, seconds)
     until = seconds + 1
     times = list(takewhile(lambda at: at < until, islice(ramp.schedule(), 12_000)))
@@ -28,5 +28,5 @@ def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, second
 
 
 def test_a_ramp_that_ends_at_zero_ends() -> None:
-    """Rather than dividing by it."""
+    """A ramp that ends at zero ends without an error."""
     assert len(list(Ramp(10, 0, 2).schedule())) == 10

@@ -1,4 +1,4 @@
-"""A load of signed requests."""
+"""Tests of a load of signed requests."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def signing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The options that sign, by a key that whoever asks for it knows."""
+    """Return the options for signing with a key that the server accepts."""
     pem, _ = new_pair()
     file = tmp_path / "key.pem"
     file.write_text(pem)
@@ -31,7 +31,7 @@ def signing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def go(asking: Asking, url: str, *arguments: str) -> LoadRun:
-    """A run against a server that asks for signatures."""
+    """Run the load test against a server that requires signatures."""
     run = LoadRun(plan.load(read(["--url", f"{url}/mcp?a=1", *arguments]), ["127.0.0.1"], 0))
     asyncio.run(run.go(LoadCaller))
     return run
@@ -42,7 +42,7 @@ def go(asking: Asking, url: str, *arguments: str) -> LoadRun:
 def test_each_request_is_signed(
     start_server: StartServer, signing: list[str], what: tuple[str, ...], family: str
 ) -> None:
-    """With a nonce of its own; a wrong one would be a failure."""
+    """Each request is signed with its own nonce; a wrong signature would be a failure."""
     asking = Asking(forward_to=start_server().url)
     with serving(asking) as url:
         run = go(asking, url, *signing, *what, "--requests", "10", "--concurrent", "3", "--protocol", family)
@@ -51,7 +51,7 @@ def test_each_request_is_signed(
 
 
 def test_without_a_key_nothing_is_signed() -> None:
-    """As before."""
+    """Without a key, no request is signed."""
 
     async def scenario() -> Fake:
         async with fake() as server:
@@ -66,7 +66,7 @@ def test_without_a_key_nothing_is_signed() -> None:
 def test_the_whole_load_test(
     start_server: StartServer, signing: list[str], tmp_path: Path, client: tuple[str, ...]
 ) -> None:
-    """From its command line to its figures."""
+    """The whole load test works with signed requests, from its command line to its figures."""
     file = tmp_path / "load.json"
     with serving(Asking(forward_to=start_server().url)) as url:
         load = ["--requests", "20", "--concurrent", "4", "--expect-replicas", "1", "--json", str(file)]
@@ -78,7 +78,7 @@ def test_the_whole_load_test(
 
 
 def test_wrong_options(signing: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Refused with exit code 2, in a sentence."""
+    """A wrong option ends the program with exit code 2 and a full sentence."""
     key, file, option, _ = signing
     other = tmp_path / "other.pem"
     other.write_text("no key")

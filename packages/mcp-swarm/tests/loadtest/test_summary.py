@@ -1,4 +1,4 @@
-"""What a run's samples add up to."""
+"""Tests of the summary of a run's samples."""
 
 import pytest
 
@@ -10,7 +10,7 @@ QUIET = Generator(processes=1, cpu=0.2, lag_p99_ms=1.0, late_p99_ms=0.0)
 
 
 def samples() -> Samples:
-    """Ten calls: six of one replica, three of another, of which one failed, and one that nobody answered."""
+    """Return ten calls: six of replica a, three of replica b with one failure, and one without a reply."""
     some = Samples()
     for number in range(6):
         some.add(number / 10, number / 10 + 0.010, "", "a", "tools/call echo", 1 + number % 2)
@@ -23,7 +23,7 @@ def samples() -> Samples:
 
 
 def summary(some: Samples, expected: int = 3, generator: Generator = QUIET) -> Summary:
-    """Their sum, of two seconds."""
+    """Return the summary of samples from two seconds."""
     return summarize(
         some,
         elapsed=2.0,
@@ -39,7 +39,7 @@ SUMMARY = summary(samples())
 
 
 def test_failures_stay_out_of_the_latency() -> None:
-    """A fast failure must not make the service look fast."""
+    """Failed calls do not count in the latency, so that fast failures do not make the service look fast."""
     assert (SUMMARY.requests, SUMMARY.succeeded, SUMMARY.failed, SUMMARY.throughput) == (10, 8, 2, 4.0)
     assert (SUMMARY.latency.p50, SUMMARY.latency.p95, SUMMARY.latency.max) == (10, 30, 30)
     assert (SUMMARY.latency_failed.count, SUMMARY.latency_failed.max) == (2, 950)
@@ -47,13 +47,13 @@ def test_failures_stay_out_of_the_latency() -> None:
 
 
 def test_failures_are_grouped() -> None:
-    """By kind, with an example."""
+    """Failures are grouped by kind, with an example."""
     found = {failure.kind: (failure.count, failure.example) for failure in SUMMARY.failures}
     assert found == {"HTTP 503": (1, "draining"), "timeout": (1, "")}
 
 
 def test_replicas() -> None:
-    """What each did, on how many connections, and when it was first and last seen."""
+    """The summary of a replica has its requests, failures, connections, share, and first and last time."""
     a, b = SUMMARY.replicas
     assert (a.name, a.requests, a.failed, a.connections, a.share) == ("a", 6, 0, 2, 0.6667)
     assert (b.name, b.requests, b.failed, b.connections, b.share) == ("b", 3, 1, 1, 0.3333)
@@ -61,7 +61,7 @@ def test_replicas() -> None:
 
 
 def test_steps() -> None:
-    """What was asked for, apart."""
+    """The summary has the figures of each kind of request."""
     assert [(step.name, step.requests, step.failed) for step in SUMMARY.steps] == [
         ("tools/call echo", 7, 1),
         ("tools/list", 3, 1),
@@ -77,13 +77,16 @@ def test_slices_hold_everything() -> None:
 
 
 def test_problems_are_told() -> None:
-    """A sentence each."""
-    assert SUMMARY.problems == ["2 of 10 requests failed", "2 of 3 expected replicas took part"]
-    assert summary(Samples()).problems[0] == "no request was sent"
+    """Each problem is one sentence."""
+    assert SUMMARY.problems == ["2 of 10 calls failed", "2 of 3 expected replicas took part"]
+    assert summary(Samples()).problems[0] == "not one request was sent"
 
 
 def test_shares_that_chance_does_not_make_are_a_problem() -> None:
-    """Of 300 connections one replica got 200."""
+    """Shares that differ more than chance explains are a problem.
+
+    Here one replica got 200 of 300 connections.
+    """
     some = Samples()
     for number in range(300):
         some.add(0, 0.01, "", "a" if number < 200 else "b" if number < 250 else "c", "tools/call echo", number + 1)
@@ -97,14 +100,14 @@ def test_shares_that_chance_does_not_make_are_a_problem() -> None:
     [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")],
 )
 def test_a_generator_at_its_limit_says_so(cpu: float, lag: float, words: str) -> None:
-    """Then the figures are about itself."""
+    """A generator at its limit is reported, because the figures then describe the generator."""
     limit = Generator(processes=1, cpu=cpu, lag_p99_ms=lag, late_p99_ms=0).limit
     assert words in limit
     assert bool(limit) == bool(words)
 
 
 def test_what_two_processes_measured_is_one() -> None:
-    """In the order of its ends, and no two connections with one number."""
+    """Samples of two processes are merged in the order of their ends, with unique connection numbers."""
     whole = merged([samples(), samples()])
     ends = [each.ended for each in whole]
     assert len(ends) == 20

@@ -1,4 +1,4 @@
-"""Gates."""
+"""Tests of thresholds."""
 
 import pytest
 
@@ -24,8 +24,8 @@ from tests.loadtest.test_summary import SUMMARY
         "connections==4",
     ],
 )
-def test_what_holds(text: str) -> None:
-    """Ten calls, two of which failed."""
+def test_a_threshold_that_holds(text: str) -> None:
+    """A threshold holds for a run of ten calls with two failures."""
     assert Threshold.of(text).broken(SUMMARY) == ""
 
 
@@ -39,8 +39,8 @@ def test_what_holds(text: str) -> None:
         ("throughput>=4.1", "throughput>=4.1: throughput is 4"),
     ],
 )
-def test_what_breaks(text: str, said: str) -> None:
-    """It says what there is instead."""
+def test_a_threshold_that_is_broken(text: str, said: str) -> None:
+    """A broken threshold gives the actual value."""
     assert Threshold.of(text).broken(SUMMARY) == said
 
 
@@ -55,7 +55,7 @@ def test_what_breaks(text: str, said: str) -> None:
         ("", "write it like"),
     ],
 )
-def test_what_is_none(text: str, said: str) -> None:
-    """Refused, with what would be right."""
+def test_an_invalid_threshold(text: str, said: str) -> None:
+    """An invalid threshold is refused with a hint."""
     with pytest.raises(ValueError, match=said):
         Threshold.of(text)

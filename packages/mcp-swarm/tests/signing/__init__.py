@@ -1,1 +1,1 @@
-"""Signed requests."""
+"""Tests of signed requests."""

@@ -1,4 +1,4 @@
-"""A server that asks for signatures."""
+"""A server that requires signatures."""
 
 import contextlib
 import json
@@ -17,10 +17,10 @@ from tests.signing.calls import key_of
 
 
 class Asking:
-    """An ASGI app that says who has signed a request, or why it is refused.
+    """An ASGI app that returns the signer of a request, or the reason of its refusal.
 
     Args:
-        forward_to: URL of the server that answers those that are signed rightly, if there is one.
+        forward_to: URL of a server that answers the requests with a valid signature; empty: no server.
     """
 
     def __init__(self, forward_to: str = "") -> None:
@@ -58,7 +58,7 @@ class Asking:
 
 @contextlib.contextmanager
 def serving(app: Asking) -> Iterator[str]:
-    """Serve it; gives its URL."""
+    """Serve the app until the block ends; yield its URL."""
     config = uvicorn.Config(app, port=0, http="httptools", ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

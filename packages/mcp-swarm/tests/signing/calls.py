@@ -1,4 +1,4 @@
-"""Requests as a server has them, and signatures of any kind over them."""
+"""Requests as a server receives them, and any kind of signatures over them."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ PARAMETERS = f'created={NOW};keyid="ci";nonce="{NONCE}"'
 
 
 def key_of(key_id: str) -> Ed25519PublicKey | None:
-    """The server's keys."""
+    """Return one of the server's keys, or None."""
     return KEYS.get(key_id)
 
 
@@ -36,7 +36,7 @@ class Clock:
         self.now = now
 
     def __call__(self) -> float:
-        """Seconds since 1970."""
+        """Return the seconds since 1970."""
         return self.now
 
 
@@ -53,12 +53,12 @@ class Call:
 
     @property
     def url(self) -> str:
-        """As its sender has it."""
+        """The URL as the sender writes it."""
         return f"{self.scheme}://{dict(self.headers)['host']}{self.path}" + (f"?{self.query}" if self.query else "")
 
     @property
     def scope(self) -> Scope:
-        """As ASGI has it."""
+        """The ASGI scope of the request."""
         return {
             "type": "http",
             "method": self.method,
@@ -70,17 +70,17 @@ class Call:
         }
 
     def plus(self, **headers: str) -> "Call":
-        """The same with more headers."""
+        """Return a copy with more headers."""
         added = tuple((name.replace("_", "-"), value) for name, value in headers.items())
         return replace(self, headers=self.headers + added)
 
     def but(self, name: str, value: str | None) -> "Call":
-        """The same with another value of a header, or without it."""
+        """Return a copy with another value of a header, or without the header."""
         rest = tuple(header for header in self.headers if header[0] != name)
         return replace(self, headers=rest if value is None else (*rest, (name, value)))
 
     def signed(self, key: Ed25519PrivateKey = KEY, key_id: str = "ci", now: float = NOW) -> "Call":
-        """The same, signed as our clients do it."""
+        """Return a copy that is signed as our clients sign it."""
         headers = signed_headers(self.method, self.url, self.body, key_id, key, now=now)
         return self.plus(**{name.lower(): value for name, value in headers.items()})
 
@@ -92,7 +92,10 @@ class Call:
         key: Ed25519PrivateKey = KEY,
         label: str = "sig",
     ) -> "Call":
-        """The same, signed rightly over a list of components (as they are written, and their values)."""
+        """Return a copy with a valid signature over a list of components.
+
+        Each component has its name, as it is written, and its value.
+        """
         names = " ".join(name for name, _ in components)
         lines = [*(f"{name}: {value}" for name, value in components)]
         text = "\n".join([*lines, f'"@signature-params": ({names});{parameters}'])
@@ -101,17 +104,17 @@ class Call:
 
 
 def signatures(*, nonces: Nonces | None = None, clock: Clock | None = None, **bounds: Any) -> Signatures:
-    """What checks them; a replica of its own unless it has the nonces of another."""
+    """Return a checker of signatures; it has its own nonces unless it gets those of another replica."""
     return Signatures(key_of, nonces or Nonces(None, "test", 100), clock=clock or Clock(), **bounds)
 
 
 def check(call: Call, checking: Signatures | None = None) -> str:
-    """Check a request."""
+    """Check a request and return the id of its key."""
     return asyncio.run((checking or signatures()).check(call.scope, call.body))
 
 
 def refusal(call: Call, checking: Signatures | None = None) -> str:
-    """Why a request is refused."""
+    """Return the reason why a request is refused."""
     with pytest.raises(BadSignature) as refused:
         check(call, checking)
     return str(refused.value)

@@ -1,4 +1,4 @@
-"""The key decides the algorithm, and nothing that a request says."""
+"""The key alone decides the algorithm of a signature."""
 
 import base64
 
@@ -25,7 +25,7 @@ from tests.signing.calls import (
     "alg", ["hmac-sha256", "none", "rsa-pss-sha512", "rsa-v1_5-sha256", "ecdsa-p256-sha256", "Ed25519", ""]
 )
 def test_the_request_has_no_say_in_the_algorithm(alg: str) -> None:
-    """A right signature that calls itself another's is refused as well."""
+    """A valid signature that names another algorithm is refused."""
     call = DIGESTED.signed_over([METHOD, PATH, DIGEST], f'{PARAMETERS};alg="{alg}"')
     assert refusal(call) == "Unexpected algorithm specified in the signature."
 
@@ -37,7 +37,7 @@ def _base(parameters: str) -> bytes:
 
 @pytest.mark.parametrize("alg", ["", ';alg="hmac-sha256"', ';alg="ed25519"'])
 def test_a_public_key_is_no_secret(alg: str) -> None:
-    """What is public is of no use as the key of an HMAC."""
+    """An HMAC with the public key as its secret is refused."""
     public = KEY.public_key()
     texts = [public.public_bytes_raw(), public_text(public).encode()]
     texts += [public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)]
@@ -54,7 +54,7 @@ def test_a_public_key_is_no_secret(alg: str) -> None:
 
 
 def test_a_signature_of_another_kind() -> None:
-    """Of RSA, or of no length."""
+    """An RSA signature and a signature of wrong length are refused."""
     made = generate_private_key(65537, 2048).sign(_base(PARAMETERS), padding.PKCS1v15(), hashes.SHA256())
     call = DIGESTED.signed_over([METHOD, PATH, DIGEST])
     for raw in (made, b"", bytes(63), bytes(64), bytes(65)):

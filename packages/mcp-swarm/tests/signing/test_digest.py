@@ -1,4 +1,4 @@
-"""Content-Digest."""
+"""Tests of the header Content-Digest."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ BODY = b'{"hello": "world"}'
 
 
 def of(name: str, body: bytes = BODY) -> str:
-    """A member of the field."""
+    """Return a member of the field."""
     digest = hashlib.new(name.replace("-", ""), body).digest()
     return f"{name}=:{base64.b64encode(digest).decode()}:"
 
@@ -27,12 +27,12 @@ def of(name: str, body: bytes = BODY) -> str:
         f"{of('sha-256')}, {of('sha-512')}",
         f"unixsum=7, md5=:AAAA:, {of('sha-256')}",
         f"{of('sha-256')};note=1",
-        # of this very body by RFC 9421, section 2.4
+        # the digest of this body in RFC 9421, section 2.4
         "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
     ],
 )
 def test_what_fits(value: str) -> None:
-    """One known hash is enough, and unknown ones don't count."""
+    """One known digest is enough, and unknown algorithms do not count."""
     check_digest(value, BODY)
 
 
@@ -54,7 +54,7 @@ def test_what_fits(value: str) -> None:
     ],
 )
 def test_what_does_not(value: str, said: str) -> None:
-    """All known ones must fit."""
+    """All known digests must match the body."""
     with pytest.raises(BadSignature, match=said):
         check_digest(value, BODY)
 
@@ -62,15 +62,15 @@ def test_what_does_not(value: str, said: str) -> None:
 @given(st.text() | st.text(alphabet='sha-256=:,;()"? AQ', max_size=40), st.binary())
 @example("sha-256=:AAAA", b"")
 @example("(" * 500, b"")
-def test_whatever_it_says(value: str, body: bytes) -> None:
-    """It never fits by chance, nor breaks anything."""
+def test_a_field_of_any_text(value: str, body: bytes) -> None:
+    """A field with any text is refused unless it matches, without an unexpected error."""
     with pytest.raises(BadSignature):
         check_digest(value, body)
 
 
 @given(st.binary(), st.binary())
-def test_it_is_the_bodys_alone(body: bytes, other: bytes) -> None:
-    """Each hash by itself."""
+def test_a_digest_matches_only_its_body(body: bytes, other: bytes) -> None:
+    """A digest of each algorithm matches only its own body."""
     for name in ("sha-256", "sha-512"):
         check_digest(of(name, body), body)
         if other != body:

@@ -1,4 +1,4 @@
-"""Pairs of keys, and what is none."""
+"""Tests of key pairs, valid and invalid."""
 
 import base64
 import subprocess
@@ -20,7 +20,7 @@ from mcp_swarm.signing.keypair import new_pair, private_key, public_key, public_
 
 
 def test_a_pair_fits() -> None:
-    """What one half has signed, the other knows."""
+    """The public key of a pair verifies a signature of its private key."""
     pem, public = new_pair()
     public_key(public).verify(private_key(pem.encode()).sign(b"text"), b"text")
     assert public_text(public_key(public)) == public
@@ -28,7 +28,7 @@ def test_a_pair_fits() -> None:
 
 
 def test_openssl_makes_such_pairs(tmp_path: Path) -> None:
-    """And knows ours."""
+    """A pair from openssl works here, and openssl reads ours."""
     file = tmp_path / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(file)], check=True)
     assert public_text(private_key(file.read_bytes()).public_key()) == _by_openssl(file)
@@ -38,7 +38,7 @@ def test_openssl_makes_such_pairs(tmp_path: Path) -> None:
 
 
 def _by_openssl(file: Path) -> str:
-    """A public key's text as a person makes it."""
+    """Return the public key's text as a person computes it with openssl."""
     command = 'echo "ed25519:$(openssl pkey -in "$0" -pubout -outform DER | tail -c 32 | base64)"'
     return subprocess.run(
         ["bash", "-ec", command, str(file)], capture_output=True, text=True, check=True
@@ -46,35 +46,33 @@ def _by_openssl(file: Path) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """Bytes in the form of a public key."""
+    """Return bytes in the form of a public key."""
     return f"ed25519:{base64.b64encode(raw).decode()}"
 
 
 @given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
 def test_what_is_no_public_key(text: str) -> None:
-    """Told in one sentence."""
-    with pytest.raises(
-        ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
-    ):
+    """An invalid public key is refused with one sentence."""
+    with pytest.raises(ValueError, match=r"^A public key is ed25519: and the base64 of its 32 bytes\.$"):
         public_key(text)
 
 
 @given(st.binary(min_size=32, max_size=32))
 def test_any_32_bytes_are_one(raw: bytes) -> None:
-    """Whose text is the one it came from."""
+    """Any 32 bytes are a valid public key, and its text is stable."""
     assert public_text(public_key(text_of(raw))) == text_of(raw)
 
 
 @pytest.mark.parametrize("change", [("ed25519:", ""), ("ed25519:", "rsa:"), ("ed25519:", "ed25519: "), ("=", "=\n")])
 def test_a_public_key_in_another_form(change: tuple[str, str]) -> None:
-    """There is one form only."""
+    """A public key has only one valid form."""
     _, public = new_pair()
     with pytest.raises(ValueError, match="The public key is not valid"):
         public_key(public.replace(*change))
 
 
 def test_what_is_no_private_key() -> None:
-    """Garbage, a key of another kind, one with a password, a public one."""
+    """Invalid data, a key of another kind, a key with a password, and a public key are not valid private keys."""
     curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     secret = BestAvailableEncryption(b"hunter2")
     locked = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)

@@ -1,4 +1,4 @@
-"""Whatever bytes a request has: it is signed rightly, or refused as a `BadSignature`. Nothing else comes of it."""
+"""Requests with any bytes are accepted or refused with `BadSignature`; no other exception occurs."""
 
 import asyncio
 from contextlib import suppress
@@ -14,7 +14,7 @@ from tests.signing.calls import NONCE, NOW, PARAMETERS, Call, refusal, signature
 pytestmark = pytest.mark.slow
 
 EXAMPLES = 1000
-"""Requests that each of the generating tests makes."""
+"""Number of requests that each generating test makes."""
 
 SIGNED = Call().signed()
 NAMES = ["signature-input", "signature", "content-digest", "host"]
@@ -51,7 +51,7 @@ TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("latin-1"))
 
 
 def spoilt(value: str) -> st.SearchStrategy[str]:
-    """A value with a part of it replaced."""
+    """Return a strategy for a value with a part replaced."""
     places = st.integers(0, len(value))
     return st.builds(
         lambda start, length, part: value[:start] + part + value[start + length :],
@@ -62,7 +62,10 @@ def spoilt(value: str) -> st.SearchStrategy[str]:
 
 
 def outcome(call: Call) -> None:
-    """Check a request; anything but a `BadSignature` fails the test, and so does one that tells nothing."""
+    """Check a request.
+
+    The test fails for any exception except `BadSignature`, and for an error message without a proper text.
+    """
     with suppress(BadSignature):
         try:
             assert asyncio.run(signatures().check(call.scope, call.body)) == "ci"
@@ -76,7 +79,7 @@ def outcome(call: Call) -> None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), SYNTAX | TEXT), max_size=6), st.binary(max_size=20))
 def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> None:
-    """None of them, some of them, each several times."""
+    """Headers may have any bytes and may be missing or repeated."""
     outcome(Call(headers=tuple(headers), body=body))
     outcome(replace(SIGNED, headers=SIGNED.headers + tuple(headers)))
 
@@ -87,7 +90,7 @@ def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> No
 @example(("signature-input", "sig=" + '"a" ' * 1000))
 @example(("signature", "sig=:" + "A" * 500))
 def test_a_header_that_was_right(header: tuple[str, str]) -> None:
-    """Until a part of it became another."""
+    """A valid header may have a part replaced."""
     outcome(SIGNED.but(*header))
 
 
@@ -100,14 +103,14 @@ COMPONENTS = st.tuples(SYNTAX | st.builds('"{}"{}'.format, SYNTAX, SYNTAX), SYNT
 @example([('"@query-param";name="%"', "")], PARAMETERS)
 @example([(f'"host";key="{number}"', "") for number in range(100)], PARAMETERS)
 def test_a_right_signature_over_nonsense(components: list[tuple[str, str]], parameters: str) -> None:
-    """Whoever has a key can sign anything."""
+    """A valid signature may cover invalid components, because the owner of a key can sign anything."""
     outcome(Call().signed_over(components, parameters))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SYNTAX | TEXT, SYNTAX | TEXT, SYNTAX | TEXT)
 def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
-    """Which a server might let through."""
+    """The method, path and query may have any bytes, because some servers let them through."""
     components = [('"@method"', method), ('"@path"', path or "/"), ('"@query"', f"?{query}")]
     for line in ({"method": method}, {"path": path}, {"path": f"/{path}"}, {"query": query}):
         outcome(replace(SIGNED, **line))  # type: ignore[arg-type]
@@ -116,7 +119,7 @@ def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
 
 
 def test_a_secret_in_a_header_is_not_told() -> None:
-    """Nor what is to be hidden from whoever reads answers."""
+    """An error message never contains the value of a header, which may be a secret."""
     call = SIGNED.plus(authorization="Bearer hunter2", x_digest="hunter2")
     for name in ("signature-input", "signature", "content-digest"):
         assert "hunter2" not in refusal(call.but(name, "hunter2"))

@@ -1,4 +1,4 @@
-"""Nonces: each once, on every replica."""
+"""Tests of nonces: each one is accepted only once by all replicas together."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ REPLAYED = "The nonce was used before; sign each request with a new nonce, also 
 
 
 def taken(nonces: Nonces, *names: str) -> list[bool]:
-    """What taking them one after the other comes to."""
+    """Return the results of using nonces one after the other."""
 
     async def take() -> list[bool]:
         return [await nonces.take("ci", name) for name in names]
@@ -32,13 +32,13 @@ def taken(nonces: Nonces, *names: str) -> list[bool]:
 
 
 def test_once() -> None:
-    """And another one, once."""
+    """A nonce is accepted once, independent of other nonces."""
     assert taken(Nonces(None, "test", 65), *NONCES, *NONCES, "a third") == [True, True, False, False, True]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "a\0", "ab"]), st.sampled_from(["", "b", "\0b", "bb"]))))
 def test_a_nonce_is_its_keys(pairs: list[tuple[str, str]]) -> None:
-    """What one client has used, another may use."""
+    """Each key has its own nonces, so that two clients can use the same one."""
 
     async def take() -> list[bool]:
         nonces = Nonces(None, "test", 65)
@@ -48,12 +48,12 @@ def test_a_nonce_is_its_keys(pairs: list[tuple[str, str]]) -> None:
 
 
 def seen(pairs: list[tuple[str, str]]) -> set[str]:
-    """Marks of those before; a key's id has no NUL in truth."""
+    """Return the pairs as texts; the id of a real key has no NUL."""
     return {f"{key}\0{nonce}" for key, nonce in pairs}
 
 
 def test_it_is_forgotten_when_nobody_could_use_it_again() -> None:
-    """Not before."""
+    """A nonce is removed when no signature with it can be valid any more, and not earlier."""
     clock = Clock(0)
     nonces = Nonces(None, "test", 64.5, clock=clock)
     assert taken(nonces, "one nonce") == [True]
@@ -63,7 +63,10 @@ def test_it_is_forgotten_when_nobody_could_use_it_again() -> None:
 
 
 def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
-    """What is new, rather than forget; until time has made room. The log says so once."""
+    """A full memory refuses new nonces instead of removing old ones, and logs this once.
+
+    It accepts new nonces again when old ones have expired.
+    """
     clock = Clock(0)
     nonces = Nonces(None, "test", 59, most=3, clock=clock)
     assert taken(nonces, *"abcdefabc") == [True] * 3 + [False] * 6
@@ -75,7 +78,10 @@ def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_replay_is_refused() -> None:
-    """The very same bytes; what was refused before its nonce was looked at has used up nothing."""
+    """A repeated request is refused.
+
+    A request that fails an earlier check does not use its nonce.
+    """
     checking = signatures()
     assert "does not match the request body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
     assert "does not match" in refusal(Call(method="PUT", headers=CALL.headers), checking)
@@ -85,7 +91,7 @@ def test_a_replay_is_refused() -> None:
 
 
 def test_a_nonce_that_was_used_is_refused_for_another_request() -> None:
-    """Signed rightly by the same key."""
+    """A used nonce is refused for another request of the same key."""
     checking = signatures()
     names = [('"@method"', "GET"), ('"@path"', "/mcp")]
     call = Call(method="GET", body=b"")
@@ -95,7 +101,7 @@ def test_a_nonce_that_was_used_is_refused_for_another_request() -> None:
 
 @contextlib.asynccontextmanager
 async def replicas(server: RedisServer, count: int, seconds: float = 65) -> AsyncIterator[list[Nonces]]:
-    """Nonces of several replicas, each with a connection of its own."""
+    """Return the nonces of several replicas, each with its own connection to Redis."""
     clients = [Redis.from_url(server.url, socket_connect_timeout=1, socket_timeout=1) for _ in range(count)]
     try:
         yield [Nonces(client, "test", seconds) for client in clients]
@@ -105,7 +111,7 @@ async def replicas(server: RedisServer, count: int, seconds: float = 65) -> Asyn
 
 
 async def accepted(call: Call, each: list[Nonces]) -> int:
-    """How many take a request that they all have at the same time."""
+    """Return how many replicas accept a request that all of them receive at the same time."""
     checks = [signatures(nonces=nonces).check(call.scope, call.body) for nonces in each]
     answers = await asyncio.gather(*checks, return_exceptions=True)
     assert {str(answer) for answer in answers} <= {"ci", REPLAYED}
@@ -113,13 +119,13 @@ async def accepted(call: Call, each: list[Nonces]) -> int:
 
 
 def test_of_many_at_the_same_time_one_passes() -> None:
-    """On one replica."""
+    """If a request comes many times at once, a replica accepts it once."""
     assert asyncio.run(accepted(CALL, [Nonces(None, "test", 65)] * 50)) == 1
 
 
 @pytest.mark.needs("redis")
 def test_of_many_at_the_same_time_one_passes_of_all_replicas(redis_server: RedisServer) -> None:
-    """Whichever they come to."""
+    """If a request comes many times at once, all replicas together accept it once."""
 
     async def scenario() -> None:
         async with replicas(redis_server, 3) as (one, two, three):
@@ -132,7 +138,10 @@ def test_of_many_at_the_same_time_one_passes_of_all_replicas(redis_server: Redis
 
 @pytest.mark.needs("redis")
 def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> None:
-    """Which has never seen the request. What Redis knows of it goes by itself, and names neither key nor nonce."""
+    """Another replica refuses a repeated request.
+
+    The key in Redis expires, and contains neither the id of the signing key nor the nonce.
+    """
 
     async def scenario() -> None:
         async with replicas(redis_server, 2, seconds=65.5) as (one, other):
@@ -154,7 +163,10 @@ def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> No
 def test_while_redis_is_gone_a_replica_knows_its_own(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it took before, during and after; the log says once that others don't know."""
+    """While Redis is down, a replica refuses what it accepted itself before, during and after that time.
+
+    The log warns once that other replicas do not share these nonces.
+    """
     before, during, after = (Call().signed() for _ in range(3))
 
     async def scenario() -> None:
@@ -179,7 +191,7 @@ def test_while_redis_is_gone_a_replica_knows_its_own(
 
 
 async def _shared_again(one: Nonces, other: Nonces) -> None:
-    """Wait until what one takes is refused by the other."""
+    """Wait until one replica refuses what another has accepted."""
     deadline = time.monotonic() + 20
     while await accepted(Call().signed(), [one, other]) != 1:
         if time.monotonic() > deadline:
@@ -188,7 +200,7 @@ async def _shared_again(one: Nonces, other: Nonces) -> None:
 
 
 class Counted(Redis):
-    """A client that counts what it is asked."""
+    """A Redis client that counts its requests."""
 
     asked = 0
 
@@ -200,7 +212,10 @@ class Counted(Redis):
 
 @pytest.mark.needs("redis")
 def test_a_redis_that_hangs_is_asked_once_a_second(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Each other request goes on at once, with what the replica knows. The log says it once."""
+    """A Redis that hangs is asked once a second; other requests use the replica's own memory at once.
+
+    The log warns once.
+    """
 
     async def scenario() -> None:
         clock = Clock(0)

@@ -1,4 +1,4 @@
-"""What a signature says of itself: when it is good, whose it is, and its nonce."""
+"""Tests of a signature's parameters: its times, its key and its nonce."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ from tests.signing.calls import (
     ],
 )
 def test_when_a_signature_is_good(at: float, said: str) -> None:
-    """From when it was created, or a little before, for a minute."""
+    """A signature is valid for 60 s, and 5 s before its creation."""
     checking = signatures(clock=Clock(NOW + at))
     call = CALL.signed()
     if said:
@@ -49,7 +49,10 @@ def test_when_a_signature_is_good(at: float, said: str) -> None:
 
 @pytest.mark.parametrize(("expires", "good"), [(NOW + 4, False), (NOW + 5, True), (NOW + 10_000, True), (-5, False)])
 def test_when_it_expires(expires: int, good: bool) -> None:
-    """Ten seconds after it was made, by a clock that may be five seconds off. It makes nothing live longer."""
+    """A signature is refused after `expires`, with 5 s of tolerance.
+
+    A late `expires` does not make a signature valid for longer.
+    """
     call = DIGESTED.signed_over([METHOD, PATH, DIGEST], f"{PARAMETERS};expires={expires}")
     checking = signatures(clock=Clock(NOW + 10))
     if good:
@@ -60,7 +63,7 @@ def test_when_it_expires(expires: int, good: bool) -> None:
 
 
 def test_other_bounds() -> None:
-    """As a server sets them."""
+    """A server may set other limits for the age and the tolerance."""
     strict: dict[str, Any] = {"max_age": 10, "skew": 0}
     assert check(CALL.signed(), signatures(clock=Clock(NOW + 10), **strict)) == "ci"
     assert "older than 10 s" in refusal(CALL.signed(), signatures(clock=Clock(NOW + 10.5), **strict))
@@ -68,15 +71,18 @@ def test_other_bounds() -> None:
 
 
 def test_nonces_must_live_as_long_as_signatures() -> None:
-    """Or a request could be repeated between the end of the one and of the other."""
-    with pytest.raises(ValueError, match="storage time is too short"):
+    """Nonces must be stored for as long as a signature is valid.
+
+    Otherwise a request could be repeated after its nonce was removed.
+    """
+    with pytest.raises(ValueError, match="must be remembered"):
         Signatures(key_of, Nonces(None, "test", 64), max_age=60, skew=5)
 
 
 @settings(max_examples=200)
 @given(st.integers(-(10**16), 10**16), st.integers(-(10**16), 10**16))
 def test_any_times(created: int, expires: int) -> None:
-    """However far away."""
+    """Times of any size are checked without an unexpected error."""
     parameters = f'created={created};expires={expires};keyid="ci";nonce="{NONCE}"'
     call = DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters)
     if NOW - 60 <= created <= NOW + 5 and NOW - 5 <= expires < 10**15:
@@ -108,12 +114,12 @@ def test_any_times(created: int, expires: int) -> None:
     ],
 )
 def test_parameters_that_are_missing_or_wrong(parameters: str, said: str) -> None:
-    """Said by name, and the signature is right otherwise."""
+    """The error names a missing or wrong parameter."""
     assert said in refusal(DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters))
 
 
 @pytest.mark.parametrize("length", [8, 128])
 def test_nonces_of_either_length(length: int) -> None:
-    """The shortest and the longest."""
+    """A nonce of the minimum or the maximum length is accepted."""
     parameters = PARAMETERS.replace(NONCE, "n" * length)
     assert check(DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters)) == "ci"

@@ -1,4 +1,4 @@
-"""The client's side, as others see it."""
+"""Tests of the client's side of signing."""
 
 import asyncio
 from dataclasses import replace
@@ -29,7 +29,7 @@ VERIFIER = HTTPMessageVerifier(
 
 @given(st.sampled_from(["GET", "POST"]), PATHS, QUERIES, st.binary())
 def test_the_library_takes_it(method: str, path: str, query: str, body: bytes) -> None:
-    """By its own rules, the digest included."""
+    """The signature library accepts our signatures and digests by its own rules."""
     url = f"https://swarm.example{path}" + (f"?{query}" if query else "")
     headers = signed_headers(method, url, body, "ci", KEY)
     message = SimpleNamespace(method=method, url=url, headers=headers)
@@ -50,35 +50,35 @@ def test_the_library_takes_it(method: str, path: str, query: str, body: bytes) -
     ],
 )
 def test_the_target_of_a_url(url: str, path: str, query: str) -> None:
-    """As it goes over the wire."""
+    """The signature covers the target as it is sent."""
     headers = signed_headers("post", url, b"", "ci", KEY, now=NOW)
     call = replace(Call(body=b"").plus(**{name.lower(): value for name, value in headers.items()}), path=path)
     assert check(replace(call, query=query)) == "ci"
 
 
 def test_each_is_signed_anew() -> None:
-    """Also at the same time."""
+    """Each request gets a different signature, even at the same time."""
     made = [signed_headers("POST", "http://h/", b"", "ci", KEY, now=NOW)["Signature"] for _ in range(100)]
     assert len(set(made)) == 100
 
 
 @pytest.mark.parametrize("key_id", ["", 'a"b', "a\\b", "a\r\nX: y", "é"])
 def test_key_ids_that_can_not_be(key_id: str) -> None:
-    """Or one could write headers with them."""
-    with pytest.raises(ValueError, match=r"^The key id must be printable ASCII"):
+    """An invalid key id is refused; otherwise it could add headers."""
+    with pytest.raises(ValueError, match=r"^A key id has printable ASCII"):
         signed_headers("POST", "http://h/", b"", key_id, KEY)
 
 
 @pytest.mark.parametrize("url", ["http://h/é", "http://h/a\nb", "http://h/?a\r\nX: y"])
 def test_urls_that_can_not_be(url: str) -> None:
-    """They would be sent otherwise than signed."""
+    """A URL that would be sent in another form is refused."""
     with pytest.raises(ValueError, match="must be percent-encoded"):
         signed_headers("POST", url, b"", "ci", KEY)
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
 def test_clients_of_both_libraries(library: Any) -> None:
-    """Whatever they send, and each time anew."""
+    """Clients of both HTTP libraries sign each request with a new nonce."""
     with serving(Asking()) as url, library.Client(auth=Signed("ci", KEY), base_url=url, verify=False) as client:
         answers = [
             client.get("/é x?ü=1&y=%2F"),
@@ -96,7 +96,7 @@ def test_clients_of_both_libraries(library: Any) -> None:
 
 
 def test_a_body_that_is_not_there_as_a_whole_is_told() -> None:
-    """And not sent as one without a signature."""
+    """A body that is not available as a whole causes an error instead of an unsigned request."""
     with (
         serving(Asking()) as url,
         httpx2.Client(auth=Signed("ci", KEY), verify=False) as client,
@@ -106,7 +106,7 @@ def test_a_body_that_is_not_there_as_a_whole_is_told() -> None:
 
 
 def test_the_official_client(start_server: StartServer) -> None:
-    """Signs all that it sends, in both protocol families."""
+    """The official client signs all its requests, in both protocol families."""
     server = start_server()
 
     async def call(url: str, mode: Any) -> str:

@@ -1,4 +1,4 @@
-"""`deploy/signed-call.sh`, as a person runs it."""
+"""Tests of `deploy/signed-call.sh`, run as a person runs it."""
 
 import re
 import subprocess
@@ -19,27 +19,27 @@ MESSAGE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
 @pytest.fixture(scope="module")
 def asking() -> Asking:
-    """Who asks."""
+    """A server that requires signatures."""
     return Asking()
 
 
 @pytest.fixture(scope="module")
 def url(asking: Asking) -> Iterator[str]:
-    """And where."""
+    """The URL of this server."""
     with serving(asking) as found:
         yield found
 
 
 @pytest.fixture
 def pem(tmp_path: Path) -> str:
-    """The file of the private key, with a name that a shell might take apart."""
+    """The path of a private key, with characters that a shell might split."""
     file = tmp_path / "a key's.pem"
     file.write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return str(file)
 
 
 def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """Run it."""
+    """Run the script."""
     done = subprocess.run([SCRIPT, *arguments], input=given, capture_output=True, check=False, timeout=60)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -49,9 +49,9 @@ def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[str]
     ["/mcp", "", "/", "?a=1", "/?", "/mcp?a=1&b={x,y}[1-3]", "/a/../b//c;d/%C3%A9?q=/x?y", "?a=/b", "/mcp?a=1#part"],
 )
 def test_any_target_is_signed(url: str, pem: str, target: str) -> None:
-    """As curl sends it."""
+    """Any target is signed in the form that curl sends."""
     done = run(url + target, "ci", pem, MESSAGE)
-    if "{" in target or "[" in target:  # which belong percent-encoded; the server says so
+    if "{" in target or "[" in target:  # these characters must be percent-encoded, as the server says
         assert (done.returncode, "Invalid URL" in done.stdout) == (22, True)
         return
     assert (done.returncode, done.stdout, done.stderr) == (0, '{"signed_by": "ci"}', "")
@@ -59,28 +59,28 @@ def test_any_target_is_signed(url: str, pem: str, target: str) -> None:
 
 @pytest.mark.parametrize("message", [MESSAGE, '{"a": "wörld\n\'$HOME\\n"}\n', "\n\n", "@/etc/hostname", "-"])
 def test_the_message_is_sent_byte_by_byte(url: str, asking: Asking, pem: str, message: str) -> None:
-    """From an argument or from standard input."""
+    """The message is sent unchanged, from an argument or from standard input."""
     for done in (run(f"{url}/mcp", "ci", pem, message), run(f"{url}/mcp", "ci", pem, given=message.encode())):
         assert (done.returncode, done.stdout) == (0, '{"signed_by": "ci"}'), done.stderr
         assert asking.bodies[-1] == message.encode()
 
 
 def test_a_refusal_is_shown(url: str, pem: str) -> None:
-    """With the reason, and curl's exit code."""
+    """A refusal prints the reason and ends with curl's exit code."""
     done = run(f"{url}/mcp", "nightly", pem, MESSAGE)
     assert done.returncode == 22
     assert "does not match" in done.stdout
 
 
 def test_nobody_there(pem: str) -> None:
-    """Said by curl."""
+    """If no server answers, curl prints the error."""
     done = run(f"http://127.0.0.1:{free_port()}/mcp", "ci", pem, MESSAGE)
     assert done.returncode == 7
     assert "curl: (7)" in done.stderr
 
 
 def test_wrong_arguments(url: str, pem: str, tmp_path: Path) -> None:
-    """Each in a sentence, and nothing is sent."""
+    """A wrong argument gets one sentence, and the script sends nothing."""
     rsa = tmp_path / "rsa.pem"
     subprocess.run(["openssl", "genrsa", "-out", str(rsa), "2048"], check=True, capture_output=True)
     locked = tmp_path / "locked.pem"
@@ -111,7 +111,7 @@ def test_wrong_arguments(url: str, pem: str, tmp_path: Path) -> None:
 
 
 def test_help_makes_a_pair(tmp_path: Path) -> None:
-    """Its two commands, copied as they stand."""
+    """The two commands of the help, copied unchanged, make a key pair."""
     done = run("--help")
     assert done.returncode == 0
     commands = re.findall(r"^  ((?:openssl|echo) .*)$", done.stdout, re.MULTILINE)
@@ -124,7 +124,7 @@ def test_help_makes_a_pair(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_behind(url: str, pem: str, tmp_path: Path) -> None:
-    """The message may be a secret."""
+    """The script leaves no file behind, because the message may be secret."""
     before = set(tmp_path.iterdir())
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}
     subprocess.run([SCRIPT, url, "ci", pem, MESSAGE], env=environment, check=True, capture_output=True)

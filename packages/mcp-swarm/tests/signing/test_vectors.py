@@ -38,7 +38,10 @@ MESSAGE = Call(
 
 
 def verified(call: Call) -> list[Any]:
-    """What comes of the signature itself; `Signatures` asks for more than the example has."""
+    """Return the results of the signature itself.
+
+    `Signatures` requires more than the example has.
+    """
 
     def check(_: object, parameters: Mapping[str, Any]) -> None:
         assert parameters == {"created": 1_618_884_473, "keyid": KEY_ID}
@@ -48,13 +51,13 @@ def verified(call: Call) -> list[Any]:
 
 
 def test_it_is_right() -> None:
-    """Read from ASGI and from the public key's text."""
+    """The example is valid, read from ASGI and from the public key's text."""
     (result,) = verified(MESSAGE)
     assert result.covered_components['"@path"'] == "/foo"
 
 
 def test_the_private_key_makes_it() -> None:
-    """Ed25519 leaves nothing to chance."""
+    """The private key makes exactly this signature, because Ed25519 uses no randomness."""
     text = f"""\
 "date": Tue, 20 Apr 2021 02:07:55 GMT
 "@method": POST
@@ -70,11 +73,11 @@ def test_the_private_key_makes_it() -> None:
     "changed", [replace(MESSAGE, path="/fo"), replace(MESSAGE, method="GET"), MESSAGE.but("date", "today")]
 )
 def test_a_change_makes_it_wrong(changed: Call) -> None:
-    """Of anything that it covers."""
+    """A change of any covered part makes the signature invalid."""
     with pytest.raises(InvalidSignature):
         verified(changed)
 
 
 def test_it_is_not_enough_here() -> None:
-    """It has no nonce, so it could be sent again."""
-    assert refusal(MESSAGE) == "The signature must have the parameter nonce."
+    """The server refuses the example, because it has no nonce and could be repeated."""
+    assert refusal(MESSAGE) == "The signature lacks the parameter nonce."

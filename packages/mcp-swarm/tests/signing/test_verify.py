@@ -1,4 +1,4 @@
-"""What a signature must cover and say of itself, and that nothing which it covers can be changed."""
+"""Tests of what a signature must cover, and of changes to a covered request."""
 
 import base64
 import re
@@ -35,14 +35,14 @@ CALLS = st.builds(
 
 @given(CALLS)
 def test_what_is_signed_rightly_passes(call: Call) -> None:
-    """With any method, target and body; the key's id is told."""
+    """A validly signed request with any method, target and body is accepted, and the key's id is returned."""
     assert check(call.signed()) == "ci"
     assert check(call.signed(OTHER_KEY, "nightly")) == "nightly"
 
 
 @given(CALLS, CALLS, st.sampled_from(["method", "path", "query", "body"]))
 def test_any_change_is_refused(call: Call, other: Call, what: str) -> None:
-    """Of what every signature covers."""
+    """A change of the method, the path, the query or the body is refused."""
     changed = replace(call.signed(), **{what: getattr(other, what)})
     if getattr(call, what) == getattr(other, what):
         assert check(changed) == "ci"
@@ -55,7 +55,7 @@ VALUES = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), mi
 
 @given(VALUES, VALUES)
 def test_a_change_of_a_header_that_is_covered_is_refused(value: str, other: str) -> None:
-    """Of one that isn't, it is not noticed."""
+    """A change of a covered header is refused; a change of another header is not noticed."""
     call = DIGESTED.plus(x_tenant=value)
     covering = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', value)])
     assert check(covering) == "ci"
@@ -67,7 +67,7 @@ def test_a_change_of_a_header_that_is_covered_is_refused(value: str, other: str)
 
 @given(st.data())
 def test_a_change_of_the_signatures_own_headers_is_refused(data: st.DataObject) -> None:
-    """Of any character, but for a label, which says nothing."""
+    """A change of any character in the signature's own headers is refused, except in the label."""
     call = CALL.signed()
     name = data.draw(st.sampled_from(["signature-input", "signature", "content-digest"]))
     value = dict(call.headers)[name]
@@ -75,7 +75,7 @@ def test_a_change_of_the_signatures_own_headers_is_refused(data: st.DataObject) 
     place = data.draw(st.integers(first, len(value) - 1))
     character = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda c: c != value[place]))
     changed = value[:place] + character + value[place + 1 :]
-    if name == "signature":  # the last symbol of Base64 has bits that say nothing (RFC 4648, section 3.5)
+    if name == "signature":  # the last Base64 symbol has unused bits (RFC 4648, section 3.5)
         assume(_without_padding_bits(changed) != _without_padding_bits(value))
     refusal(call.but(name, changed))
 
@@ -104,7 +104,7 @@ EXTRA = f'{PARAMETERS};expires={NOW + 30};tag="mcp";alg="ed25519"'
     ],
 )
 def test_a_change_of_a_parameter_is_refused(change: tuple[str, str]) -> None:
-    """Also of one that nobody needs, or to the id of another key."""
+    """A change of a parameter is refused, also of an optional one and of the key's id."""
     call = DIGESTED.signed_over([METHOD, PATH, DIGEST], EXTRA)
     assert check(call) == "ci"
     value = dict(call.headers)["signature-input"]
@@ -113,7 +113,7 @@ def test_a_change_of_a_parameter_is_refused(change: tuple[str, str]) -> None:
 
 
 def test_a_key_that_nobody_has_is_told_from_a_wrong_signature_by_nothing() -> None:
-    """Or ids could be found out."""
+    """An unknown key gets the same error as a wrong signature, so that nobody can find out ids."""
     assert refusal(CALL.signed(KEY, "unknown")) == refusal(CALL.signed(OTHER_KEY, "ci")) == WRONG
 
 
@@ -128,7 +128,7 @@ TARGETS = [
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_target_is_covered_in_several_ways(target: list[tuple[str, str]]) -> None:
-    """And more than is asked for does no harm."""
+    """The target may be covered in several ways, and additional components are allowed."""
     call = replace(DIGESTED, query="a=1")
     assert check(call.signed_over([METHOD, *target, DIGEST])) == "ci"
 
@@ -147,7 +147,7 @@ def test_the_target_is_covered_in_several_ways(target: list[tuple[str, str]]) ->
     ],
 )
 def test_what_is_not_covered_is_named(components: list[tuple[str, str]], lacks: str) -> None:
-    """The signature itself is right."""
+    """The error names what a valid signature does not cover."""
     call = replace(DIGESTED, query="a=1").signed_over(components)
     assert refusal(call) == f"The signature must cover {lacks}."
 
@@ -166,7 +166,10 @@ HASH = DIGEST[1].removeprefix("sha-256=")
     ],
 )
 def test_parts_of_components_are_not_taken(part: tuple[str, str]) -> None:
-    """Neither for the whole nor besides it; all of these are right by the RFC."""
+    """Parts of components are refused, instead of a whole component or beside it.
+
+    All of these are valid by the RFC.
+    """
     call = replace(DIGESTED, query="a=1")
     whole = [METHOD, PATH, ('"@query"', "?a=1"), DIGEST]
     instead = [component for component in whole if component[0].strip('"') not in part[0]]
@@ -195,7 +198,7 @@ def test_parts_of_components_are_not_taken(part: tuple[str, str]) -> None:
     ],
 )
 def test_components_that_make_no_sense(components: list[tuple[str, str]]) -> None:
-    """In a request, or at all. The answer holds nothing of the library's insides."""
+    """Invalid components are refused, and the error shows no internals of the library."""
     said = refusal(DIGESTED.signed_over(components))
     assert said != WRONG
     for inside in ("Error", "lambda", "argument", "assert", "None"):
@@ -203,7 +206,10 @@ def test_components_that_make_no_sense(components: list[tuple[str, str]]) -> Non
 
 
 def test_a_body_that_was_added_or_taken_away() -> None:
-    """A signature without a digest is one of a request without a body."""
+    """A body cannot be added to a request or removed from it.
+
+    A signature without a digest is valid only for a request without a body.
+    """
     bare = replace(CALL, body=b"").signed_over([METHOD, PATH])
     assert check(bare) == "ci"
     assert refusal(replace(bare, body=b"{}")) == "The signature must cover content-digest."
@@ -214,7 +220,10 @@ def test_a_body_that_was_added_or_taken_away() -> None:
 
 
 def test_a_host_can_not_move_the_path() -> None:
-    """Put together with the rest, it would be another URL."""
+    """A changed Host header cannot change the signed path.
+
+    Together with the path, such a host would give another URL.
+    """
     signed = replace(DIGESTED.signed_over([METHOD, PATH, DIGEST]), path="/jobs")
     for host in (
         "swarm.example/mcp?",
@@ -230,7 +239,10 @@ def test_a_host_can_not_move_the_path() -> None:
 
 
 def test_hosts_and_authority() -> None:
-    """Case and default port don't matter (RFC 9421, section 2.2.3); one Host must be there."""
+    """The case of the host and the default port do not matter (RFC 9421, section 2.2.3).
+
+    A request must have exactly one Host header.
+    """
     authority = ('"@authority"', "swarm.example")
     signed = DIGESTED.signed_over([METHOD, PATH, DIGEST, authority])
     for host in ("swarm.example", "SWARM.example", "swarm.example:80"):
@@ -245,7 +257,7 @@ def test_hosts_and_authority() -> None:
 
 @pytest.mark.parametrize("target", ["*", "", "mcp", "/mcp#a", "/mcp?#a", "/m cp", "/mcp\x00", "/é", '/"', "/%zz"])
 def test_targets_that_are_no_paths(target: str) -> None:
-    """Whatever whoever signed them has taken them for."""
+    """A target that is not a path is refused, whatever the signer covered."""
     call = replace(DIGESTED, path=target).but("host", "swarm.example")
     for path in (target, target.partition("#")[0], target.partition("?")[0], "/"):
         refusal(call.signed_over([METHOD, ('"@path"', path), DIGEST]))
@@ -253,7 +265,7 @@ def test_targets_that_are_no_paths(target: str) -> None:
 
 
 def test_a_connect_covers_its_path() -> None:
-    """In the library's eyes, its target is a host."""
+    """A CONNECT request must cover its path, although the library treats its target as a host."""
     call = replace(CALL, method="CONNECT", body=b"")
     host = [('"@method"', "CONNECT"), ('"@request-target"', "swarm.example:8150")]
     assert refusal(call.signed_over(host)) == WRONG
@@ -261,7 +273,7 @@ def test_a_connect_covers_its_path() -> None:
 
 
 def test_one_signature() -> None:
-    """Which of two counts would be another's choice."""
+    """A request with two signatures is refused, because programs might use different ones."""
     call = CALL.signed()
     fields = dict(call.headers)
     inputs, values = fields["signature-input"], fields["signature"]
@@ -276,20 +288,23 @@ def test_one_signature() -> None:
 
 @pytest.mark.parametrize("name", ["signature-input", "signature"])
 def test_half_a_signature(name: str) -> None:
-    """Says which half is missing, and counts as signed, or one could send it as an unsigned request."""
+    """Half a signature is refused with the name of the missing header.
+
+    It counts as signed, so that it cannot pass as an unsigned request.
+    """
     half = CALL.signed().but(name, None)
     assert refusal(half) == f"A signed request must have the header {name}."
     assert is_signed(half.scope["headers"])
 
 
 def test_what_is_signed() -> None:
-    """By either header, and no other."""
+    """A request counts as signed if it has one of the two headers."""
     assert is_signed(CALL.signed().scope["headers"])
     assert not is_signed(CALL.plus(content_digest="sha-256=::", x_signature="1").scope["headers"])
 
 
 def test_a_covered_header_that_is_there_twice() -> None:
-    """Who reads it may take the one or the other."""
+    """A covered header that occurs twice is refused, because programs might read different ones."""
     call = DIGESTED.plus(x_tenant="blue").plus(x_tenant="red")
     signed = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blue, red")])
     assert refusal(signed) == "The signed request has the header x-tenant twice; send it once."
@@ -300,7 +315,7 @@ def test_a_covered_header_that_is_there_twice() -> None:
 
 
 def test_headers_that_are_too_long() -> None:
-    """Before anybody reads them."""
+    """A header that is too long is refused before it is parsed."""
     call = CALL.signed()
     for name, most in (("signature-input", 4096), ("signature", 512)):
         long = dict(call.headers)[name] + " " * 5000
@@ -311,6 +326,6 @@ def test_headers_that_are_too_long() -> None:
 
 
 def test_bytes_beyond_ascii_can_not_be_covered() -> None:
-    """There are none in what is signed (RFC 9421, section 2.5)."""
+    """A covered header with other characters than ASCII is refused (RFC 9421, section 2.5)."""
     signed = DIGESTED.plus(x_tenant="blé").signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blé")])
     assert "non-ASCII" in refusal(signed)

@@ -1,4 +1,4 @@
-"""The stack that all tests of the Swarm share."""
+"""Fixtures: the stack that the tests of the Swarm share."""
 
 import logging
 import os
@@ -17,16 +17,16 @@ logger = logging.getLogger(__name__)
 
 @pytest.fixture(autouse=True)
 def whole_swarm() -> None:
-    """All nodes are there when a test begins. A crash of one is told."""
+    """Start crashed nodes again before each test, and log a warning for them."""
     if os.environ.get("SWARM_NODES") and (gone := nodes.revive()):
         logger.warning("Nodes that had crashed, and were started again: %s", gone)
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """The stack with its three replicas up, by `make deploy`.
+    """The stack with three running replicas, deployed by `make deploy`.
 
-    Where the engine has the images of `tests/swarm/Dockerfile`, they are taken as they are; every node needs them.
+    If the engine has the images of `tests/swarm/Dockerfile`, they are used unchanged. Every node needs them.
     """
     if not docker("images", "--quiet", f"{IMAGE}:crashing"):
         subprocess.run([PACKAGE / "tests" / "swarm" / "images.sh"], cwd=ROOT, check=True, capture_output=True)

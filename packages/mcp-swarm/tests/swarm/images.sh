@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images that tests/swarm deploys from IMAGE (default mcp-swarm:latest), and prints their names: each with
-# a tag of its own, and with the tag of its content, by which make deploy deploys it.
+# Builds the images that tests/swarm deploys from IMAGE (default mcp-swarm:latest), and prints their names. Each image
+# has its own tag, and the tag of its content, which make deploy uses.
 set -euo pipefail
 cd "$(dirname "$0")/../../../.."
 for target in good next sick crashing services; do

@@ -1,4 +1,6 @@
-"""What an operator's events cost callers, over the mesh and through the proxy:  python -m tests.swarm.measure
+"""Measure what an operator's actions cost callers, over the mesh and through the proxy.
+
+    python -m tests.swarm.measure
 
 It needs a Swarm of three nodes and the variable SWARM_NODES (see tests/swarm/nodes.py). One run takes about a quarter
 of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. Of each
@@ -27,38 +29,38 @@ from tests.swarm.test_events import end
 from tests.template.test_image import docker
 
 RATE = 15
-"""Calls per second of each way."""
+"""Calls per second over the mesh, and the same number through the proxy."""
 MESH, EDGE = 8150, 8151
 SECONDS_BEFORE, SECONDS_AFTER = 5, 10
 
 Event = Callable[[], str]
-"""Lets something happen and waits until it is over; returns how long what took."""
+"""A function that causes an event, waits until it is over, and returns a text about its duration."""
 
 
 class Measure:
-    """A deployed stack, and what happens to it."""
+    """A deployed stack and the events in it."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.stack = Stack(f"{NAME}-{EDGE}", PORT=str(MESH), EDGE_PORT=str(EDGE))
         self.entrance = 1
-        """The node whose ports callers use."""
+        """The node that callers connect to."""
 
     def deploy(self) -> None:
-        """Have three replicas and a proxy on each node."""
+        """Deploy three replicas, and a proxy on each node."""
         self.stack.deploy("good", "REPLICAS=3", "OVERLAYS=deploy/edge.yml")
         self.whole()
 
     def whole(self) -> None:
-        """Wait until all nodes have a replica, and all are there."""
+        """Wait until all replicas run and each node has one."""
         docker("node", "ls")
         self.stack.wait("3/3", 240)
-        if len(self.stack.nodes()) < 3:  # Swarm puts a new one where there is none, and takes away where there are two
+        if len(self.stack.nodes()) < 3:  # Swarm adds a task on an empty node and removes one from a node with two
             self.stack.scale(4)
             self.stack.scale(3)
 
     def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
-        """Let an event happen under load, and note what it cost."""
+        """Cause an event under load, and record what it cost."""
         with ExitStack() as stack:
             loads: dict[str, Load] = {}
             for way, port in (("mesh", MESH), ("proxy", EDGE)):
@@ -73,7 +75,7 @@ class Measure:
                 self.note(name, way, took, running, running.stop())
 
     def note(self, name: str, way: str, took: str, running: Load, runs: list[dict[str, Any]]) -> None:
-        """Print a line, and keep it."""
+        """Print a line of figures and append it to the file."""
         slow = running.slower_than(0)
         figures = {
             "event": name,
@@ -118,7 +120,7 @@ class Measure:
         return f"{took:.0f} s; {answers.count(200)} of {len(calls)} long calls finished"
 
     def bad(self, tag: str) -> str:
-        """Deploy an image that is no good."""
+        """Deploy a bad image."""
         began = time.monotonic()
         self.stack.deploy(tag, "OVERLAYS=deploy/edge.yml", ok=False)
         told = time.monotonic() - began
@@ -127,16 +129,16 @@ class Measure:
         return f"told after {told:.0f} s, all as before after {time.monotonic() - began:.0f} s"
 
     def scale(self) -> str:
-        """Have five replicas, and then two, and then three again."""
+        """Scale to five replicas, then to two, and then to three."""
         self.stack.scale(5)
-        time.sleep(20)  # what is measured is what callers meet meanwhile
+        time.sleep(20)  # time for calls whose failures are measured
         self.stack.scale(2)
         time.sleep(10)
         self.stack.scale(3)
         return ""
 
     def die(self) -> str:
-        """End one replica as SIGKILL does."""
+        """Stop one replica, as SIGKILL does."""
         began = time.monotonic()
         end(f"http://127.0.0.{self.entrance}:{MESH}", 137)
         until(lambda: self.stack.replicas() != "3/3", "it is missed", 60)
@@ -155,7 +157,7 @@ class Measure:
         return f"given up after {missed:.1f} s, 3/3 after {time.monotonic() - began:.1f} s"
 
     def lost_node(self, name: str, how: Callable[[int], None], *, leads: bool = False, drained: bool = False) -> None:
-        """Measure the loss of a node, seen from another one; and have it again."""
+        """Measure the loss of a node, as clients of another node see it; then start the node again."""
         self.whole()
         engines = nodes.engines()
         lost = next(node for node in engines if (node == nodes.leader()) is leads)
@@ -174,7 +176,7 @@ class Measure:
                 docker("node", "update", "--availability", "active", f"node{lost}")
 
     def run(self) -> None:
-        """All events, once."""
+        """Measure all events once."""
         self.measure("rolling update", self.update)
         self.measure("an image that crashes at its start", lambda: self.bad("crashing"))
         self.measure("an image that never gets healthy", lambda: self.bad("sick"))
@@ -187,7 +189,7 @@ class Measure:
 
 
 def main() -> None:
-    """Measure, and print a line of JSON for each event and way."""
+    """Measure, and print a line of JSON for each event and each of the two ways."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="how often each event happens (default 3)")
     parser.add_argument("--file", type=Path, default=Path("measured.jsonl"), help="gets the lines, too")

@@ -1,7 +1,8 @@
-"""The Swarm's nodes as machines, which can be unplugged: by a command that `SWARM_NODES` names.
+"""The Swarm's nodes as machines that can be unplugged by a command, which `SWARM_NODES` names.
 
-It takes `kill N`, `start N` (returns when the Swarm has settled), `ssh N COMMAND…` and `env` (which prints each node's
-address as `# nodeN: ADDRESS`, and whose engine is on port 2375). Node N's mesh is reached on 127.0.0.N.
+The command accepts `kill N`, `start N` (returns when the Swarm has settled), `ssh N COMMAND…` and `env`. `env` prints
+the address of each node as `# nodeN: ADDRESS`; the node's engine listens on port 2375. The mesh of node N is reachable
+on 127.0.0.N.
 """
 
 import os
@@ -20,14 +21,14 @@ def _run(*arguments: str) -> str:
 
 
 def engines() -> dict[int, str]:
-    """Each node's `DOCKER_HOST`."""
+    """Return the `DOCKER_HOST` of each node."""
     return {int(number): f"tcp://{address}:2375" for number, address in re.findall(r"# node(\d+): (\S+)", _run("env"))}
 
 
 def revive() -> list[int]:
-    """Start those again whose engine doesn't answer; returns which.
+    """Restart the nodes whose engine does not answer, and return their numbers.
 
-    A virtual machine may crash by itself, which is no fault of what is tested.
+    A virtual machine may crash by itself, which is not a fault of the tested code.
     """
     gone = []
     for node, host in engines().items():
@@ -43,39 +44,42 @@ def revive() -> list[int]:
 
 
 def leader() -> int:
-    """The node whose manager leads the others."""
+    """Return the number of the leading manager's node."""
     lines = docker("node", "ls", "--format", "{{.ManagerStatus}} {{.Hostname}}").splitlines()
     return next(int(line[-1]) for line in lines if line.startswith("Leader"))
 
 
 def is_down(node: int) -> bool:
-    """Whether the Swarm has given a node up."""
+    """Return whether the Swarm has marked a node as down."""
     return f"node{node} Down" in docker("node", "ls", "--format", "{{.Hostname}} {{.Status}}", check=False)
 
 
 def unplug(node: int) -> None:
-    """Take its power."""
+    """Cut the power of a node."""
     _run("kill", str(node))
 
 
 def plug_in(node: int) -> None:
-    """Give it power again, and wait until the Swarm has settled."""
+    """Start a node, and wait until the Swarm has settled."""
     _run("start", str(node))
 
 
 def cut_off(node: int, seconds: float) -> None:
-    """Take it off the network for so long; all that runs on it goes on."""
+    """Disconnect a node from the network for a time in seconds; its programs continue."""
     off_and_on = f"ip link set eth0 down; sleep {seconds:g}; ip link set eth0 up"
     _run("ssh", str(node), f"setsid sh -c '{off_and_on}' >/dev/null 2>&1 </dev/null &")
 
 
 def forget_idle_connections(node: int, seconds: int) -> None:
-    """Let a node's mesh forget connections that were idle for so long; a kernel's own figure is 900."""
+    """Let a node's mesh drop connections that were idle for a time in seconds.
+
+    The kernel's default is 900 s.
+    """
     _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm --set {seconds} 5 5")
 
 
 def connections(node: int) -> set[str]:
-    """The connections that a node's mesh knows, each by its client's address and port."""
+    """Return the connections in a node's mesh, each by its client's address and port."""
     return set(
         re.findall(r"^TCP +\S+ +\S+ +(\S+)", _run("ssh", str(node), f"{_IN_THE_MESH} ipvsadm -Lcn"), re.MULTILINE)
     )

@@ -1,4 +1,4 @@
-"""The stack as an operator has it: deployed by `make deploy`, seen through the docker command."""
+"""The stack as an operator uses it: deployed by `make deploy` and observed with the docker command."""
 
 import contextlib
 import csv
@@ -20,13 +20,14 @@ from tests.template.test_image import docker
 NAME = "mcp-swarm-test"
 SERVICE = f"{NAME}_mcp"
 IMAGE = "mcp-swarm-test"
-"""Its tags are the targets of `tests/swarm/Dockerfile`."""
+"""Name of the images; the tags are the targets of `tests/swarm/Dockerfile`."""
 
 
 class Stack:
-    """The deployed stack; each node's `url` leads to some replica.
+    """The deployed stack.
 
     Args:
+        name: name of the stack.
         settings: environment variables for `stack.yml`.
     """
 
@@ -37,12 +38,12 @@ class Stack:
         shared = "PORT" not in settings
         self.url = os.environ.get("SWARM_URL", "") if shared else ""
         self.url = self.url or f"http://127.0.0.1:{self.port}"
-        # Nothing can be pulled where the tests run.
+        # Nodes of the tests cannot pull images.
         services = {"REDIS_IMAGE": f"{IMAGE}:services", "EDGE_IMAGE": f"{IMAGE}:services"}
         self.settings = {"PORT": self.port, "MCP_COMPONENTS": "tests.sample,timed", **services, **settings}
 
     def make(self, target: str, *variables: str, ok: bool = True) -> str:
-        """What a make target prints; it must succeed, or fail."""
+        """Run a make target and return its output; `ok` says whether it must succeed."""
         done = subprocess.run(
             ["make", target, f"STACK={self.name}", "DEPLOY_FLAGS=--resolve-image never", *variables],
             cwd=ROOT,
@@ -55,53 +56,59 @@ class Stack:
         return done.stdout + done.stderr
 
     def deploy(self, tag: str, *variables: str, ok: bool = True) -> str:
-        """What deploying one of the images prints."""
+        """Deploy one of the images and return the output."""
         return self.make("deploy", f"IMAGE={IMAGE}:{tag}", *variables, ok=ok)
 
     def replicas(self) -> str:
-        """How many replicas run of how many, as `3/3`."""
+        """Return the number of running and of wanted replicas, as `3/3`."""
         return docker("service", "ls", "--filter", f"name={self.service}", "--format", "{{.Replicas}}", check=False)
 
     def serving(self) -> int:
-        """How many tasks run that are to run. Of a node that is down Swarm counts those, too, that ran there."""
+        """Return the number of tasks that run and should run.
+
+        For a node that is down, Swarm still counts the tasks that ran there.
+        """
         form = ["--filter", "desired-state=running", "--format", "{{.CurrentState}}"]
         return docker("service", "ps", *form, self.service, check=False).count("Running")
 
     def nodes(self) -> set[str]:
-        """The nodes that have a replica."""
+        """Return the nodes that have a replica."""
         return set(
             docker("service", "ps", "--filter", "desired-state=running", "--format", "{{.Node}}", self.service).split()
         )
 
     def scale(self, replicas: int) -> None:
-        """Have so many replicas."""
+        """Scale to this number of replicas, and wait until they run."""
         docker("service", "scale", "--detach", f"{self.service}={replicas}")
         self.wait(f"{replicas}/{replicas}", 120)
 
     def images(self) -> set[str]:
-        """The images of the tasks that are to run, without what their tags say of the content."""
+        """Return the images of the running tasks, without the content part of their tags."""
         form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]
         return set(re.findall(r"^(.+)-[0-9a-f]{12}$", docker("service", "ps", *form, self.service), re.MULTILINE))
 
     def update_state(self) -> str:
-        """How the last update goes: `completed`, `rollback_completed` …"""
+        """Return the state of the last update: `completed`, `rollback_completed` …"""
         form = "{{if .UpdateStatus}}{{.UpdateStatus.State}}{{end}}"
         return docker("service", "inspect", "--format", form, self.service)
 
     def wait(self, replicas: str = "3/3", seconds: float = 60) -> float:
-        """Until so many run; returns the seconds that it took."""
+        """Wait until this number of replicas runs, and return the duration in seconds."""
         began = time.monotonic()
         until(lambda: self.replicas() == replicas, f"{replicas} replicas run", seconds)
         return time.monotonic() - began
 
 
 class Load:
-    """The load test in the background, by a schedule: so many requests per second over connections of each kind.
+    """The load test in the background, with a schedule of requests per second over connections of each kind.
 
     Args:
-        kinds: as of `--connections`.
-        callers: how many there are of each kind.
-        call: more options, as of what is called; an echo without.
+        url: URL of the server.
+        folder: folder for the results.
+        rate: requests per second.
+        kinds: policies of connections, as for `--connections`.
+        callers: number of callers of each kind.
+        call: further options, for example what to call; the default is an echo.
     """
 
     def __init__(
@@ -124,16 +131,16 @@ class Load:
 
     @property
     def seconds(self) -> float:
-        """How long it has gone on."""
+        """Duration of the load so far, in seconds."""
         return time.monotonic() - self.began
 
     def wait_for(self, requests: int) -> None:
-        """Until so many requests were to be sent, by the schedule."""
+        """Wait until this number of requests was due by the schedule."""
         end = self.began + 2 + requests / self.rate
         until(lambda: time.monotonic() > end, "the load has been sent", requests / self.rate + 30)
 
     def stop(self) -> list[dict[str, Any]]:
-        """End it; returns the figures of kept and of fresh connections."""
+        """Stop the load, and return the figures of kept and of fresh connections."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
         for process in self._processes:
@@ -141,22 +148,22 @@ class Load:
         return [json.loads(file.read_text()) for file in self._files]
 
     def served(self, since: float, until_: float) -> Counter[str]:
-        """How many requests each replica has answered that were sent between two seconds of the run."""
+        """Return the number of requests per replica that were sent between two seconds of the run."""
         return Counter(row["replica"] for row in self._samples() if since <= float(row["begun"]) < until_)
 
     def failed(self, since: float) -> int:
-        """How many requests failed that were sent after a second of the run."""
+        """Return the number of failed requests that were sent after a second of the run."""
         return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
 
     def spans_of_failed(self) -> list[list[tuple[float, float]]]:
-        """When each request that failed was begun and when it ended, in seconds of its kind's run; for each kind."""
+        """Return begin and end of each failed request, in seconds of its run, for each kind of connections."""
         return [
             [(float(row["begun"]), float(row["ended"])) for row in self._samples(file) if row["error"]]
             for file in self._files
         ]
 
     def slower_than(self, seconds: float) -> list[float]:
-        """The seconds that each request took that took longer."""
+        """Return the durations of all requests that took longer than `seconds`."""
         return [took for row in self._samples() if (took := float(row["ms"]) / 1000) > seconds]
 
     def _samples(self, *files: Path) -> Iterator[dict[str, str]]:
@@ -165,7 +172,7 @@ class Load:
                 yield from csv.DictReader(rows)
 
     def kill(self) -> None:
-        """End it regardless."""
+        """Kill the processes of the load."""
         for process in self._processes:
             process.kill()
             process.wait()
@@ -180,7 +187,7 @@ def load(
     callers: int = 12,
     call: tuple[str, ...] = (),
 ) -> Iterator[Load]:
-    """A load for as long as the block takes, or until it is stopped; each kind of connections has its share."""
+    """Run a load until the block ends or the load is stopped; all kinds of connections have equal shares."""
     running = Load(url, folder, rate, kinds, callers, call)
     try:
         yield running
@@ -189,9 +196,9 @@ def load(
 
 
 HALF_A_SECOND = ("--tool", "take", "--args", '{"seconds": 0.5}')
-"""Calls that take long enough for a few to be in flight at any time."""
+"""Options for calls that take half a second, so that a few are in flight at any time."""
 
 
 def failures(runs: list[dict[str, Any]]) -> list[Any]:
-    """What failed, by kind."""
+    """Return the failures of all runs, by kind."""
     return [failure for run in runs for failure in run["failures"]]

@@ -1,6 +1,6 @@
-"""What stack.yml says of containers, looked at in the containers that a Swarm has started.
+"""Tests of the container settings in stack.yml, in containers that a Swarm has started.
 
-`docker stack deploy` ignores what it doesn't know without a word, `tmpfs: [/tmp]` for one.
+`docker stack deploy` ignores unknown settings silently, for example `tmpfs: [/tmp]`.
 """
 
 import json
@@ -22,7 +22,10 @@ from tests.template.test_image import docker
 pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
 _LONGEST_LOOK_UP = 3.0
-"""Seconds. A replica waits two seconds at most for Redis. The rest is for slow virtual machines."""
+"""Maximum duration of a status request in seconds.
+
+A replica waits at most two seconds for Redis. The rest is for slow virtual machines.
+"""
 
 LOOK = """
 import json, os, resource, tempfile
@@ -58,22 +61,22 @@ class Container:
     name: str
 
     def docker(self, *arguments: str) -> str:
-        """A docker command on its node."""
+        """Run a docker command on the container's node and return its output."""
         return docker("--host", self.host, *arguments)
 
     @property
     def inspected(self) -> dict[str, Any]:
-        """What its node's engine knows of it."""
+        """The container's data from `docker inspect`."""
         found: dict[str, Any] = json.loads(self.docker("inspect", self.name))[0]
         return found
 
     def python(self, program: str) -> Any:
-        """What a Python program prints in it, as JSON."""
+        """Run a Python program in the container, and return its JSON output."""
         return json.loads(self.docker("exec", self.name, "python", "-c", program))
 
 
 def containers(service: str) -> list[Container]:
-    """The containers of a service, on all nodes."""
+    """Return the containers of a service on all nodes."""
     label = f"label=com.docker.swarm.service.name={service}"
     return [
         Container(host, name)
@@ -83,7 +86,7 @@ def containers(service: str) -> list[Container]:
 
 
 def limits(overlay: str, service: str) -> dict[str, Any]:
-    """The limits of a service by its file."""
+    """Return the settings of a service from its file."""
     found: dict[str, Any] = yaml.safe_load((ROOT / overlay).read_text())["services"][service]
     return found
 
@@ -102,7 +105,10 @@ def with_jobs() -> Iterator[Stack]:
 
 @pytest.mark.parametrize(("overlay", "service"), [("stack.yml", "mcp"), ("deploy/jobs.yml", "worker")])
 def test_a_replica_can_do_little_but_write_scratch_files(with_jobs: Stack, overlay: str, service: str) -> None:
-    """A read-only root, one scratch folder, no user and no power of root's, bounded memory, processor and files."""
+    """A container has a read-only root, one scratch folder and no privileges of root.
+
+    Its memory, processor time and number of open files are limited.
+    """
     found = containers(f"{with_jobs.name}_{service}")
     assert found
     wanted = limits(overlay, service)
@@ -123,7 +129,7 @@ def test_a_replica_can_do_little_but_write_scratch_files(with_jobs: Stack, overl
 
 
 def test_redis_can_write_its_volume_only(with_jobs: Stack) -> None:
-    """As the user redis, on a read-only root."""
+    """Redis runs as the user redis, and can write only its volume."""
     (container,) = containers(f"{with_jobs.name}_redis")
     host = container.inspected["HostConfig"]
     assert (host["ReadonlyRootfs"], host["CapDrop"]) == (True, ["ALL"])
@@ -133,7 +139,10 @@ def test_redis_can_write_its_volume_only(with_jobs: Stack) -> None:
 
 
 def test_a_large_job_has_room(with_jobs: Stack) -> None:
-    """SQLite can write more than 100,000 rows into a scratch file. Status requests are answered quickly meanwhile."""
+    """A job can write more than 100,000 rows into a scratch file with SQLite.
+
+    Meanwhile, status requests are answered quickly.
+    """
     submitted = modern(
         with_jobs.url,
         "tools/call",

@@ -1,4 +1,4 @@
-"""`make deploy` beside a stack that runs in a Swarm."""
+"""Tests of `make deploy` for a running stack in a Swarm."""
 
 import contextlib
 import uuid
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def deployed() -> Iterator[Stack]:
-    """A stack of its own, for tests that change it."""
+    """A separate stack for tests that change it."""
     stack = Stack(f"{NAME}-single", PORT="8153")
     try:
         yield stack
@@ -30,18 +30,18 @@ def deployed() -> Iterator[Stack]:
 
 @pytest.fixture
 def single(deployed: Stack) -> Stack:
-    """It, with one replica, which needs nobody to share with."""
+    """This stack with one replica."""
     deployed.deploy("good", "REPLICAS=1", "OVERLAYS=")
     return deployed
 
 
 def tasks(stack: Stack) -> set[str]:
-    """The ids of the tasks that run."""
+    """Return the ids of the running tasks."""
     return set(docker("service", "ps", "--quiet", "--filter", "desired-state=running", stack.service).split())
 
 
 def build_again(tag: str, name: str) -> None:
-    """Give a name to one of the images on all nodes, as a build and `docker save` and `load` of what it made do."""
+    """Give a name to one of the images on all nodes, as a build with `docker save` and `docker load` does."""
     content = docker("image", "inspect", "--format", "{{.Id}}", f"{IMAGE}:{tag}").removeprefix("sha256:")[:12]
     for host in nodes.engines().values():
         for new in (name, f"{name}-{content}"):
@@ -49,7 +49,7 @@ def build_again(tag: str, name: str) -> None:
 
 
 def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
-    """An image that is built again has another content, and that is deployed; the same again changes nothing."""
+    """A new content under the same tag is deployed; the same content causes no changes."""
     name = f"{IMAGE}:edited"
     build_again("good", name)
     said = single.deploy("edited", "OVERLAYS=")
@@ -67,7 +67,7 @@ def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
 
 @pytest.mark.long
 def test_progress_and_the_address_are_told(stack: Stack) -> None:
-    """As lines, since nobody looks at a terminal here; and how a client is told of the server."""
+    """`make deploy` prints its progress as lines, and how to add the server to a client."""
     said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
     assert "mcp: 1 of 3 new tasks running" in said
     assert "mcp: 3 of 3 new tasks running" in said
@@ -77,7 +77,7 @@ def test_progress_and_the_address_are_told(stack: Stack) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
 def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
-    """By the exit of the task that failed, and by its last lines."""
+    """After a failed update, `make deploy` prints the reason and the last log lines of the failed task."""
     said = stack.deploy(tag, "OVERLAYS=", ok=False)
     assert "The update of mcp failed, and Swarm rolled it back" in said
     assert reason in said
@@ -88,7 +88,10 @@ def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> No
 
 
 def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
-    """Jobs in the memory of one replica are lost to the others. `make deploy` keeps the number of replicas."""
+    """After scaling, replicas hide jobs that need the memory of a single replica.
+
+    `make deploy` keeps the number of replicas.
+    """
 
     def jobs_are_offered() -> bool | None:
         with contextlib.suppress(httpx.HTTPError, KeyError):
@@ -105,7 +108,7 @@ def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
 
 
 def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path) -> None:
-    """`make deploy` stays with its overlays; it drops keys only when it is told to."""
+    """`make deploy` keeps its overlays, and drops API keys only with ALLOW_DROP."""
     (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]
     keep(tmp_path, name, "k" * 40)
     single.settings["API_KEYS_SECRET"] = name

@@ -1,6 +1,6 @@
 """The edge proxy in a Swarm, by its overlays: `make deploy OVERLAYS=deploy/edge.yml`.
 
-EDGE_IMAGE names an image with HAProxy that the nodes have, or can pull; its ports are taken to be at 127.0.0.1.
+EDGE_IMAGE names an image with HAProxy that the nodes have or can pull. Its ports must be reachable on 127.0.0.1.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from tests.swarm.test_events import end
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
 EDGE, STICKY = 8151, 8152
-"""Ports of two stacks, beside the one that other tests share."""
+"""Ports of two stacks, which are separate from the shared one."""
 
 RATE = 15
 """Calls per second of each load."""
 READS = ("--tool", "add", "--args", '{"a": 1, "b": 2}')
-"""Calls of a tool that says of itself that it only reads."""
+"""Options for calls of a tool that is marked as read-only."""
 CUT_OFF_SECONDS = 30
 WITHIN_SECONDS = 5.0
-"""In which a call that was lost with its node has failed."""
+"""Maximum time until a call on a lost node fails, in seconds."""
 NOTICED_SECONDS = 3.0
-"""In which the proxy sends a lost node no more calls: two checks that fail, a second apart."""
+"""Maximum time until the proxy stops using a lost node, in seconds: two failed checks, one second apart."""
 
 
 @contextlib.contextmanager
@@ -46,13 +46,13 @@ def running(port: int, *overlays: str) -> Iterator[Stack]:
 
 @contextlib.contextmanager
 def deployed(port: int, *overlays: str) -> Iterator[str]:
-    """The first node's proxy of such a stack."""
+    """The URL of the first node's proxy of such a stack."""
     with running(port, *overlays):
         yield f"http://127.0.0.1:{port}"
 
 
 def evenly(url: str) -> bool:
-    """Whether two replicas take turns in answering the requests of one connection."""
+    """Return whether two replicas answer alternately on one connection."""
     body = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
     with contextlib.suppress(httpx.HTTPError), httpx.Client(base_url=url, timeout=10) as client:
         answers = [client.post("/mcp", json=body, headers=HEADERS) for _ in range(20)]
@@ -62,7 +62,7 @@ def evenly(url: str) -> bool:
 
 
 def opened(url: str) -> dict[str, str]:
-    """Six sessions by their ids, and which replica has each; none while there is no replica that keeps sessions."""
+    """Open six sessions, and return their ids with their replicas; empty while no replica supports sessions."""
     with contextlib.suppress(httpx.HTTPError, KeyError):
         return dict(open_session(url) for _ in range(6))
     return {}
@@ -71,7 +71,10 @@ def opened(url: str) -> dict[str, str]:
 @pytest.mark.long
 @pytest.mark.usefixtures("stack")
 def test_each_request_of_a_connection_goes_to_another_replica() -> None:
-    """Through Swarm's own names of the replicas, and a health check of each."""
+    """Each request of one connection goes to the next replica.
+
+    The proxy uses Swarm's names of the replicas and checks the health of each.
+    """
     with deployed(EDGE, "deploy/edge.yml") as url:
         until(lambda: evenly(url), "an even spread", 60)
 
@@ -79,7 +82,7 @@ def test_each_request_of_a_connection_goes_to_another_replica() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("stack")
 def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path) -> None:
-    """Each call that fails was begun before the first of them ended, which is when the replica died."""
+    """When a replica dies, only calls fail that began before its death."""
     with deployed(EDGE, "deploy/edge.yml") as url:
         until(lambda: evenly(url), "an even spread", 60)
         with load(url, tmp_path, 30, callers=30, call=HALF_A_SECOND) as running:
@@ -95,7 +98,10 @@ def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path)
 
 @pytest.mark.needs("nodes")
 def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen by another node's proxy: calls that may be sent again don't fail; those that may not fail within 5 s."""
+    """When a node is lost, calls through another node's proxy that may be repeated do not fail.
+
+    The other calls on the lost node fail within 5 s.
+    """
 
     def folder(name: str) -> Path:
         (made := tmp_path / name).mkdir()
@@ -103,7 +109,8 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
 
     with running(EDGE, "deploy/edge.yml") as stack:
         engines = nodes.engines()
-        # Not the leader: the Swarm would do nothing for half a minute, the removal of this stack included.
+        # The lost node is not the leader. Otherwise the Swarm could do nothing for half a minute, not even remove this
+        # stack.
         lost = max({int(name[-1]) for name in stack.nodes()} - {nodes.leader()})
         survivor = next(node for node in engines if node != lost)
         monkeypatch.setenv("DOCKER_HOST", engines[survivor])
@@ -135,7 +142,7 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.long
 @pytest.mark.usefixtures("stack")
 def test_a_session_stays_with_its_replica() -> None:
-    """With deploy/sticky.yml, whatever the connection."""
+    """With deploy/sticky.yml, a session stays with its replica, whatever connection it uses."""
     with deployed(STICKY, "deploy/edge.yml", "deploy/sticky.yml") as url:
         until(lambda: len(set(opened(url).values())) == 2, "sessions on both replicas", 60)
         sessions = opened(url)

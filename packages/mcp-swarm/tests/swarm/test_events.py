@@ -1,4 +1,4 @@
-"""What happens to a deployment in its life, under load: nothing that a caller notices."""
+"""Events in the life of a deployment under load: callers notice nothing of them, or only little."""
 
 import contextlib
 import threading
@@ -16,14 +16,20 @@ from tests.template.test_image import docker
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
 RATE = 30
+"""Requests per second that replicas can serve while they share a virtual machine's one CPU with starting replicas."""
 NOTICED_SECONDS = 5
-"""In which the mesh is told that a container has ended: some tenths of one on a machine that has time; 1.4 were seen on
-three virtual machines that had none. A health check would take 12, and the replica's place is taken after 8."""
-"""Requests per second: what replicas can hold that share a virtual machine's one CPU with the start of others."""
+"""Maximum time until the mesh notices that a container has ended, in seconds.
+
+On a machine with free CPU time, the mesh needs some tenths of a second. On three busy virtual machines, 1.4 s were
+measured. A health check would need 12 s, and another replica takes the place after 8 s.
+"""
 
 
 def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
-    """Of all three replicas; not one request fails, over kept or over fresh connections, in either family."""
+    """A rolling update of all three replicas fails no request.
+
+    This holds for kept and for fresh connections, and for both protocol families.
+    """
     with load(stack.url, tmp_path, RATE) as running:
         running.wait_for(5 * RATE)
         said = stack.deploy("next")
@@ -37,7 +43,7 @@ def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["crashing", pytest.param("sick", marks=pytest.mark.long)])
 def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str) -> None:
-    """By itself; `make deploy` fails and says so, and no caller notices."""
+    """Swarm rolls a bad image back by itself. `make deploy` fails and says so, and no caller notices."""
     before = stack.images()
     with load(stack.url, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)
@@ -52,9 +58,10 @@ def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, ta
 
 @pytest.mark.long
 def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> None:
-    """Clients that never close theirs: within a minute five replicas have equal shares, give or take 20 %.
+    """Kept connections reach new replicas: after 45 s, five replicas have equal shares, within 20 %.
 
-    A hundred of them, since of twelve a replica has two or three at a time, which are 17 % too few or 25 % too many.
+    The clients never close their connections. There are a hundred of them. Of twelve, a replica would have two or
+    three, which is 17 % too few or 25 % too many.
     """
     stack.scale(3)
     with load(stack.url, tmp_path, 40, ("keepalive",), callers=100) as running:
@@ -73,23 +80,24 @@ def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> Non
 
 
 def serves(stack: Stack) -> bool:
-    """Whether a replica answers."""
+    """Return whether a replica answers."""
     with contextlib.suppress(httpx.HTTPError):
         return get(f"{stack.url}/healthz").status_code == 200
     return False
 
 
 def end(url: str, code: int) -> None:
-    """Let the replica that gets this call end at once."""
+    """Stop the replica that gets this call at once, with an exit code."""
     arguments = {"name": "end", "arguments": {"code": code}}
     with contextlib.suppress(httpx.HTTPError):
         legacy(url, "tools/call", arguments)
 
 
 def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Path) -> None:
-    """And what the mesh still sent to it in the moment after; then another replica takes its place.
+    """When a replica dies, only calls fail that were in flight or sent shortly afterwards.
 
-    Behind the edge proxy it is only what was in flight: `test_edge.py`.
+    The mesh needs a moment to notice the death. Then another replica takes the place of the dead one. With the edge
+    proxy, only calls in flight fail: `test_edge.py`.
     """
     with load(stack.url, tmp_path, RATE, callers=30, call=HALF_A_SECOND) as running:
         running.wait_for(8 * RATE)
@@ -105,7 +113,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Pa
 
 
 def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
-    """An exit with 0 is no job that was done, and the tenth crash in a row no reason to give up."""
+    """Swarm replaces a replica after any exit, also after exit code 0 and after the tenth crash in a row."""
     for code in (0, *[1] * 10):
         until(lambda: serves(stack), "somebody serves", 120)
         end(stack.url, code)
@@ -114,7 +122,10 @@ def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
 
 @pytest.mark.long
 def test_calls_in_flight_outlive_their_replica(stack: Stack) -> None:
-    """Of 3 s and of 20 s, in both protocols, as JSON and as event streams, through an update of all replicas."""
+    """Calls in flight end normally during an update of all replicas.
+
+    They take 3 s and 20 s, in both protocol families, as JSON and as event streams.
+    """
     answers: list[httpx.Response] = []
 
     def call(tool: str, seconds: float, family: str) -> None:

@@ -1,4 +1,4 @@
-"""Keys in Docker's secrets, which can't be changed: a new one takes an old one's place in two updates."""
+"""API keys in Docker secrets, which cannot be changed: two updates replace an old key by a new one."""
 
 import secrets
 import uuid
@@ -21,7 +21,7 @@ PROTECTION = "AUTH_ENABLED API_KEYS_FILE"
 
 @pytest.fixture
 def names(tmp_path: Path) -> Iterator[list[str]]:
-    """Names for three secrets, which are removed in the end."""
+    """Names for three secrets, which are removed at the end."""
     made = [f"api_keys_{uuid.uuid4().hex[:8]}" for _ in range(3)]
     yield made
     for name in made:
@@ -29,7 +29,7 @@ def names(tmp_path: Path) -> Iterator[list[str]]:
 
 
 def keep(folder: Path, name: str, *keys: str) -> None:
-    """Make a secret that holds keys, each hashed."""
+    """Make a secret with the hashes of keys."""
     lines = [f'{{"id": "{key[:6]}", "hash": "{hash_of(key)}"}}' for key in keys]
     (folder / name).write_text("\n".join(lines) + "\n")
     docker("secret", "create", name, str(folder / name))
@@ -42,7 +42,7 @@ def replace(old: str, new: str) -> None:
 
 
 def test_keys_are_changed_without_a_lost_request(stack: Stack, tmp_path: Path, names: list[str]) -> None:
-    """Old and new overlap while callers change over; then the old one is refused everywhere."""
+    """A change of keys loses no request: first both keys are valid, and then only the new one."""
     old, new = secrets.token_hex(32), secrets.token_hex(32)
     for name, keys in zip(names, [(old,), (old, new), (new,)], strict=True):
         keep(tmp_path, name, *keys)
@@ -58,7 +58,7 @@ def test_keys_are_changed_without_a_lost_request(stack: Stack, tmp_path: Path, n
                 replace(names[1], names[2])
                 figures += after.stop()
         assert not failures(figures)
-        for _ in range(6):  # replicas, in turn
+        for _ in range(6):  # one call for each replica in turn
             assert legacy(stack.url, "tools/list", Authorization=f"Bearer {old}").status_code == 401
             assert legacy(stack.url, "tools/list", Authorization=f"Bearer {new}").status_code == 200
     finally:

@@ -22,7 +22,7 @@ SURVIVOR = 2
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    """A stack of its own, whose Redis servers are on the nodes that their labels name; seen from the second node."""
+    """A separate stack with its Redis servers on labelled nodes, used through the second node."""
     for node in (1, 2, 3):
         docker("node", "update", "--label-add", f"redis={node}", f"node{node}")
     monkeypatch.setenv("DOCKER_HOST", nodes.engines()[SURVIVOR])
@@ -37,7 +37,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
 
 
 class Caller:
-    """Submits small reports, one after the other, and keeps the ids of those that were accepted."""
+    """A caller that submits small reports and keeps the ids of the accepted ones."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -51,7 +51,7 @@ class Caller:
     def _go(self) -> None:
         body = {"job": "generate_report", "params": {"rows": 10}}
         while not self._stop.wait(0.2):
-            try:  # on a new connection each, since the mesh leads some to the lost node
+            try:  # a new connection each time, because the mesh leads some to the lost node
                 reply = httpx.post(f"{self.url}/jobs", json=body, timeout=5)
             except httpx.HTTPError:
                 self.without_answer += 1
@@ -62,21 +62,21 @@ class Caller:
                 self.refused += 1
 
     def wait_for_more(self, seconds: float = 60) -> None:
-        """Until ten more are accepted."""
+        """Wait until ten more jobs are accepted."""
         wanted = len(self.accepted) + 10
         until(lambda: len(self.accepted) >= wanted, "ten more jobs are accepted", seconds)
 
     def stop(self) -> None:
-        """Submit no more."""
+        """Stop submitting jobs."""
         self._stop.set()
         self._thread.join()
 
     def wait_for(self, identity: str) -> None:
-        """Until a job is completed."""
+        """Wait until a job is completed."""
         until(lambda: self.state(identity) == "completed", "an accepted job is completed", 120)
 
     def state(self, identity: str) -> str:
-        """What has become of a job; nothing while there is no answer."""
+        """Return the state of a job, or an empty text while no replica answers."""
         with contextlib.suppress(httpx.HTTPError):
             reply = httpx.get(f"{self.url}/jobs/{identity}/status", timeout=5)
             assert reply.status_code in (200, 503), f"an accepted job: {reply.text}"
@@ -85,7 +85,7 @@ class Caller:
 
 
 def test_accepted_jobs_survive_the_loss_of_the_masters_node(stack: Stack) -> None:
-    """All that were accepted before and after it are completed."""
+    """All jobs that were accepted before and after the loss of the master's node are completed."""
     caller = Caller(stack.url)
     try:
         caller.wait_for_more(120)

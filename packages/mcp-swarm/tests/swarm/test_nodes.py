@@ -1,4 +1,4 @@
-"""Nodes that are lost, and connections that are idle for long, on a Swarm of three managers."""
+"""Lost nodes and long idle connections, on a Swarm of three managers."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -21,9 +21,12 @@ RATE = 30
 
 @pytest.fixture
 def engines(stack: Stack) -> Iterator[dict[int, str]]:
-    """Each node's `DOCKER_HOST`; each has one replica, and all are there again afterwards."""
+    """The `DOCKER_HOST` of each node.
+
+    Each node has one replica, and all nodes are running again after the test.
+    """
     stack.wait("3/3", 240)
-    if len(stack.nodes()) < 3:  # Swarm puts a new one where there is none, and takes away where there are two
+    if len(stack.nodes()) < 3:  # Swarm adds a task on an empty node and removes one from a node with two
         stack.scale(4)
         stack.scale(3)
     assert len(stack.nodes()) == 3
@@ -47,7 +50,7 @@ def test_a_node_is_lost(
     lose: Callable[[int], None],
     leads: bool,  # pytest passes it by name
 ) -> None:
-    """Calls of others fail until Swarm has marked it down; from 3/3 on, which takes seconds, none does."""
+    """Calls to a lost node fail until Swarm marks the node as down; after 3/3 replicas no call fails."""
     lost = next(node for node in engines if (node == nodes.leader()) is leads)
     survivor = next(node for node in engines if node != lost)
     monkeypatch.setenv("DOCKER_HOST", engines[survivor])
@@ -71,14 +74,14 @@ def test_a_node_is_lost(
 
 
 def test_connections_that_are_idle_for_long(stack: Stack, engines: dict[int, str]) -> None:
-    """Are ended by the replica, long before the mesh forgets them: no client is told of a reset.
+    """A replica closes idle connections before the mesh drops them, so that no client gets a reset.
 
-    Shown with a mesh that forgets after 100 s rather than 900, still more than `KEEP_ALIVE_SECONDS`; and that it would
-    be otherwise, with one that forgets after 20 s.
+    The test uses a mesh that drops connections after 100 s instead of 900 s, still more than `KEEP_ALIVE_SECONDS`. A
+    second mesh, which drops them after 20 s, shows the reset.
     """
     nodes.forget_idle_connections(1, 100)
     nodes.forget_idle_connections(2, 20)
-    # What earlier tests cut off is remembered for as long as the mesh was told at that time, up to 900 s.
+    # The mesh keeps connections of earlier tests for the time that was set then, up to 900 s.
     old = {node: nodes.connections(node) for node in (1, 2)}
     with contextlib.ExitStack() as clients:
         good, bad = ([clients.enter_context(kept_client(stack, node)) for _ in range(12)] for node in (1, 2))
@@ -91,13 +94,13 @@ def test_connections_that_are_idle_for_long(stack: Stack, engines: dict[int, str
 
 
 def kept_client(stack: Stack, node: int) -> httpx.Client:
-    """A client that keeps its connection."""
+    """Return a client that keeps its connection."""
     forever = httpx.Limits(keepalive_expiry=None)
     return httpx.Client(base_url=f"http://127.0.0.{node}:{stack.port}", timeout=30, limits=forever)
 
 
 def outcome(client: httpx.Client) -> str:
-    """What a client is told when it calls."""
+    """Return the status of a client's call, or "reset"."""
     try:
         return str(client.post("/mcp", **sent("take", 0, "modern")).status_code)
     except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""Several nodes that get the image from a registry in the same Swarm, as README says."""
+"""Several nodes get the image from a registry in the same Swarm, as README says."""
 
 from collections.abc import Iterator
 
@@ -18,8 +18,8 @@ NAMED = f"{REGISTRY}/mcp-swarm:1"
 
 @pytest.fixture
 def registry() -> Iterator[None]:
-    """A registry as a service of the Swarm; the mesh leads each node's port 5000 to it."""
-    # The configuration that Debian ships requires a password.
+    """A registry as a service of the Swarm; the mesh leads port 5000 of each node to it."""
+    # Debian's default configuration requires a password.
     settings = "{version: 0.1, storage: {filesystem: {rootdirectory: /var/lib/docker-registry}}, http: {addr: ':5000'}}"
     serve = ("sh", "-c", f'echo "{settings}" >/tmp/config.yml && exec docker-registry serve /tmp/config.yml')
     volume = ("--mount", "type=tmpfs,target=/var/lib/docker-registry")
@@ -42,7 +42,7 @@ def registry() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registry")
 def test_each_node_pulls_what_was_pushed_once() -> None:
-    """By its digest; the others had no image of this name."""
+    """Each node pulls by its digest an image that was pushed once; the other nodes had no image of this name."""
     first, *others = nodes.engines().values()
     docker("--host", first, "image", "tag", f"{IMAGE}:good", NAMED)
     until(lambda: push(first), "it is pushed", 60)
@@ -62,6 +62,6 @@ def test_each_node_pulls_what_was_pushed_once() -> None:
 
 
 def push(host: str) -> bool:
-    """Push it from an engine; whether that knows it by the registry's digest then."""
+    """Push the image from an engine, and return whether the engine then has the registry's digest."""
     docker("--host", host, "push", "--quiet", NAMED, check=False)
     return REGISTRY in docker("--host", host, "image", "inspect", "--format", "{{.RepoDigests}}", NAMED)

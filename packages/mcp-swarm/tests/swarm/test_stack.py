@@ -1,8 +1,8 @@
-"""The stack, in a real Swarm behind its routing mesh.
+"""The stack in a real Swarm behind its routing mesh.
 
-It needs a docker that reaches a Swarm's manager whose nodes have the images of `tests/swarm/Dockerfile`, or can get
-them from it; the mesh's port is taken to be at 127.0.0.1 (SWARM_URL for another). `.ci/run` boots such a Swarm in
-three virtual machines.
+The tests need a docker command that reaches a manager of the Swarm. The nodes must have the images of
+`tests/swarm/Dockerfile`, or be able to get them from this manager. The mesh's port must be reachable on 127.0.0.1, or
+at SWARM_URL. `.ci/run` boots such a Swarm in three virtual machines.
 """
 
 from collections import Counter
@@ -19,24 +19,24 @@ pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
 
 def spread(url: str) -> Counter[str]:
-    """Which replica answers each of thirty new connections."""
+    """Return the number of answers of each replica for thirty new connections."""
     return Counter(get(f"{url}/version").headers["X-Served-By"] for _ in range(30))
 
 
 def test_the_mesh_spreads_new_connections_evenly(stack: Stack) -> None:
-    """In turn: ten of thirty each."""
+    """The mesh spreads new connections in turn: of thirty, each replica gets ten."""
     until(lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "an even spread")
 
 
-def test_any_replica_answers_either_era(stack: Stack) -> None:
-    """One request each, on new connections."""
+def test_any_replica_answers_any_request(stack: Stack) -> None:
+    """Any replica answers requests of the stateless protocol, each on a new connection."""
     answers = [modern(stack.url, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) for _ in range(9)]
     assert {answer.json()["result"]["structuredContent"]["result"] for answer in answers} == {3}
     assert len({answer.headers["X-Served-By"] for answer in answers}) == 3
 
 
 def test_the_scripts_pass(stack: Stack) -> None:
-    """As README tells an operator to run them."""
+    """The two scripts pass when an operator runs them as README says."""
     for family in ("legacy", "modern"):
         done = script("test_mcp_client.py", "--url", f"{stack.url}/mcp", "--protocol", family, "--rapid", "12")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -45,7 +45,10 @@ def test_the_scripts_pass(stack: Stack) -> None:
 
 
 def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
-    """Swarm ignores what it doesn't know without a word."""
+    """The settings of stack.yml are in force.
+
+    Swarm ignores unknown settings silently.
+    """
     spec = docker("service", "inspect", SERVICE, "--format", "{{json .Spec}}")
     for setting in (
         '"ReadOnly":true',
@@ -62,7 +65,7 @@ def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
 
 
 def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its images and secrets
-    """`make deploy` doesn't wait for ever, and shows why."""
+    """`make deploy` stops waiting after DEPLOY_SECONDS for a stack that never starts, and prints the reason."""
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:
         said = broken.deploy("crashing", "DEPLOY_SECONDS=15", ok=False)

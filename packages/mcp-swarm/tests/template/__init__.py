@@ -1,1 +1,1 @@
-"""What a person gets: make, the image, README, a project and its updates."""
+"""Tests of what a user gets: make, the image, README, a project and its updates."""

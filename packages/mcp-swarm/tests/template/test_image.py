@@ -1,4 +1,4 @@
-"""The image, on a real Docker engine."""
+"""Tests of the image on a real Docker engine."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600), pytest.mark
 
 
 def docker(*arguments: str, check: bool = True) -> str:
-    """A docker command; returns what it prints."""
+    """Run a docker command and return its output."""
     done = subprocess.run(["docker", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0 or not check, done.stderr
     return done.stdout.strip()
@@ -38,7 +38,7 @@ def image() -> str:
 
 @pytest.fixture(scope="module")
 def container(image: str) -> Iterator[tuple[str, str]]:
-    """A container as stack.yml runs it, with the sample's components, and where it is reached."""
+    """A container with the settings of stack.yml and the sample's components, and its URL."""
     name, port = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}", free_port()
     docker(
         *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
@@ -50,12 +50,12 @@ def container(image: str) -> Iterator[tuple[str, str]]:
 
 
 def health(name: str) -> str:
-    """What Docker thinks of a container."""
+    """Return the health of a container as Docker reports it."""
     return docker("inspect", "--format", "{{.State.Health.Status}}", name)
 
 
 def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
-    """As after somebody has deleted the samples."""
+    """An image can be built for a server without jobs, for example after a user has deleted the samples."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
         needed = name.startswith(("server/", "packages/mcp-swarm/", "requirements")) and "/tests/" not in name
@@ -70,7 +70,7 @@ def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
 
 
 def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:
-    """Read-only, without capabilities; its name is the container's id."""
+    """A read-only container without capabilities becomes healthy and serves; its host name is the container's id."""
     name, url = container
     until(lambda: health(name) == "healthy", "the container is healthy")
     assert docker("inspect", "--format", "{{.Id}}", name).startswith(httpx.get(f"{url}/version").json()["hostname"])
@@ -78,7 +78,7 @@ def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:
 
 
 def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
-    """As an operator would try it."""
+    """The two scripts pass for the container."""
     name, url = container
     until(lambda: health(name) == "healthy", "the container is healthy")
     done = script("test_mcp_client.py", "--url", f"{url}/mcp")
@@ -88,7 +88,10 @@ def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
 
 
 def test_it_holds_only_what_it_needs(image: str) -> None:
-    """Not root, no pip beside the server, no compiler, an exec-form command, a health check without a shell."""
+    """The image has a user other than root, no pip beside the server and no compiler.
+
+    Its command and its health check run without a shell.
+    """
     inspected = json.loads(docker("inspect", image))[0]["Config"]
     assert inspected["User"] == "10001:10001"
     assert inspected["Cmd"] == ["python", "-m", "server"]
@@ -99,7 +102,7 @@ def test_it_holds_only_what_it_needs(image: str) -> None:
 
 
 def test_it_is_small(image: str) -> None:
-    """The base image and less than 100 MB."""
+    """The image adds less than 100 MB to its base image."""
     base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")
     if not docker("images", "--quiet", base):  # an engine that builds with BuildKit does not keep it
         docker("pull", "--quiet", base)
@@ -112,13 +115,16 @@ NOT_COMPILED = """
 import glob, sys
 import server.__main__, server.server, mcp_swarm.worker, mcp_swarm.jobs.backend, mcp_swarm.jobs.worker
 compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
-# Some packages are imported by a loader of beartype's, which adds its version to the name.
+# A loader of beartype imports some packages and adds its version to the file name.
 print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])
 """
 
 
 def test_nothing_is_compiled_at_a_start(image: str) -> None:
-    """A replica couldn't keep it, and each start would take twice as long."""
+    """All modules are compiled in the image.
+
+    A replica could not keep compiled files, and each start would take twice as long.
+    """
     assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
 
 
@@ -137,7 +143,10 @@ print(json.dumps({
 
 
 def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
-    """Every package is one of the lock's; nothing that the server could change, no privileged file, no leftovers."""
+    """The image has only packages of the lock file, and no leftovers.
+
+    The server cannot change any of its own files, and no file is privileged.
+    """
     found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
     locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     known = {*map(canonicalize_name, locked), "mcp-swarm"}
@@ -146,7 +155,7 @@ def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
 
 
 def test_it_needs_no_shell(image: str) -> None:
-    """It gets healthy and serves with none in it: not for its command, nor its health check, nor anything at start."""
+    """A container without any shell becomes healthy and serves."""
     name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
     nothing = [argument for shell in ("sh", "bash", "dash") for argument in ("-v", f"/dev/null:/usr/bin/{shell}")]
     docker("run", "--detach", "--name", name, "--read-only", "--tmpfs", "/tmp", *nothing, image)  # noqa: S108
@@ -157,8 +166,8 @@ def test_it_needs_no_shell(image: str) -> None:
 
 
 def test_it_checks_itself(image: str) -> None:
-    """Settings and components, as at start."""
-    assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    """`check` in the image checks the settings and components, as a start does."""
+    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "check")
     refused = subprocess.run(
         ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
     )
@@ -167,7 +176,7 @@ def test_it_checks_itself(image: str) -> None:
 
 
 def test_docker_stop_is_a_clean_end(image: str) -> None:
-    """PID 1 gets the signal, drains and exits 0, long before it would be killed."""
+    """After `docker stop`, the server drains and exits with 0, before Docker would kill it."""
     name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
     docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
     try:
@@ -181,7 +190,7 @@ def test_docker_stop_is_a_clean_end(image: str) -> None:
 
 
 def test_compose_serves_and_reloads() -> None:
-    """`docker compose up --build`, the development way."""
+    """`docker compose up --build` serves, and reloads after an edit."""
     port, project = free_port(), f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
     compose = ["docker", "compose", "--project-name", project]
     environment = {"PORT": str(port)}
@@ -209,7 +218,7 @@ def test_compose_serves_and_reloads() -> None:
 
 
 def test_an_image_with_extras_serves_packs_and_traces() -> None:
-    """What `make image EXTRAS=…` adds is enough for both."""
+    """The extras of `make image EXTRAS=…` are enough for example packs and traces."""
     name = "mcp-swarm:test-extras"
     subprocess.run(["make", "image", f"IMAGE={name}", "EXTRAS=traces examples"], cwd=ROOT, check=True)
     packs = ",".join(f"examples.{pack}" for pack in ("analytics", "devops", "utilities"))

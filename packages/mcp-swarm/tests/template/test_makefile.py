@@ -1,4 +1,4 @@
-"""make, as a person uses it."""
+"""Tests of make, as a user runs it."""
 
 import os
 import re
@@ -17,7 +17,10 @@ pytestmark = pytest.mark.slow
 
 READY = Path(sys.prefix, ".ready")
 HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
-"""This environment, which make must not make anew while tests run in it, as it would for a newer lock file."""
+"""Options that use this environment.
+
+Without them, make would build the environment again for a newer lock file while tests run in it.
+"""
 
 made_by_make = pytest.mark.skipif(not READY.exists(), reason="this Python is not of an environment that make made")
 
@@ -26,7 +29,7 @@ make = partial(run, "make")
 
 
 def test_help_is_the_default_and_lists_every_target() -> None:
-    """With what each is for."""
+    """The default target prints every target and its purpose."""
     done = make()
     assert done.returncode == 0
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
@@ -40,7 +43,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
 
 @made_by_make
 def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
-    """PORT and REPLICAS count; what it prints is what a person needs; Ctrl-C ends all of it."""
+    """`make up` uses PORT and REPLICAS, prints the URL, and stops all processes after Ctrl-C."""
     port = free_port()
     log = tmp_path / "log"
     with log.open("w") as stream:
@@ -73,14 +76,14 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
 
 @made_by_make
 def test_up_on_a_taken_port(local_url: str) -> None:
-    """One clear line, before anything else happens."""
+    """`make up` on a used port fails with one clear line."""
     done = make("up", *HERE, PORT=local_url.rpartition(":")[2])
     assert done.returncode == 2
     assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
 def test_an_old_python_is_told_so(tmp_path: Path) -> None:
-    """Before pip fails in a hundred lines."""
+    """`make up` refuses an old Python with one line, before it makes an environment."""
     old = tmp_path / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')
     old.chmod(0o755)
@@ -95,7 +98,7 @@ LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock
 
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock"])
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
-    """No address of a registry, and nothing unpinned."""
+    """A lock file has only pinned versions with hashes, and no address of a registry."""
     for line in (ROOT / lock).read_text().splitlines():
         assert re.fullmatch(
             r"[a-z0-9][a-z0-9._-]*(\[[a-z, ]+\])?==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line
@@ -103,7 +106,7 @@ def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
 
 
 def test_the_image_and_the_tests_have_the_same_versions() -> None:
-    """The other locks have all that requirements.lock has, and no package has two versions."""
+    """All other locks include requirements.lock, and no package has two versions."""
 
     def pins(lock: str) -> set[tuple[str, str]]:
         return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The two scripts, as a person runs them."""
+"""Tests of the two scripts, as a user runs them."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ script = partial(run, sys.executable)
 
 @pytest.fixture
 def patient_server() -> Iterator[str]:
-    """A server that answers echo calls only when twenty of them are there at once."""
+    """A server that answers echo calls only when twenty of them are waiting at the same time."""
     barrier = Barrier(20)
 
     class Handler(BaseHTTPRequestHandler):
@@ -47,7 +47,7 @@ def patient_server() -> Iterator[str]:
         def log_message(self, *_: object) -> None: ...
 
     class Backlog(ThreadingHTTPServer):
-        request_queue_size = 128  # the default of 5 lets the kernel drop some of twenty connections at once
+        request_queue_size = 128  # with the default of 5, the kernel could drop some of twenty connections
 
     server = Backlog(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
@@ -57,7 +57,7 @@ def patient_server() -> Iterator[str]:
 
 
 def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) -> None:
-    """The familiar sections, exit code 0, and the same figures as JSON."""
+    """The load test passes for three replicas, with all sections, exit code 0, and the same figures as JSON."""
     file = tmp_path / "load.json"
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "300", "--json", str(file))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -71,7 +71,7 @@ def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) 
 
 
 def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
-    """Its samples are more than a pipe holds at once."""
+    """A run in two processes with more samples than a pipe holds is complete."""
     files = {kind: tmp_path / f"load.{kind}" for kind in ("json", "csv", "html")}
     written = [argument for kind, file in files.items() for argument in (f"--{kind}", str(file))]
     load = ("--requests", "10001", "--processes", "2", "--protocol", "mixed", "--connections", "recycle:100")
@@ -88,14 +88,17 @@ def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("threshold", "code"), [("failed==0", 0), ("p50<0.001ms", 1)])
 def test_a_threshold_decides_the_exit_code(local_url: str, threshold: str, code: int) -> None:
-    """And says what there is instead."""
+    """A threshold decides the exit code, and a broken one is printed with the actual value."""
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--threshold", threshold)
     assert done.returncode == code
     assert ("✗ p50<0.001ms: p50 is " in done.stdout) == bool(code)
 
 
 def test_the_knee_is_searched(local_url: str) -> None:
-    """A median of a microsecond holds at no rate, and that is told."""
+    """If no rate holds, the search for the knee says so.
+
+    No median is below a microsecond.
+    """
     search = ("--find-max", "--rate", "2", "--duration", "500ms")
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *search, "--threshold", "p50<0.001ms")
     assert "Not found: a threshold broke at every rate." in done.stdout
@@ -104,14 +107,14 @@ def test_the_knee_is_searched(local_url: str) -> None:
 
 @pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
 def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
-    """In both families."""
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--protocol", "mixed", *what)
-    assert done.returncode in (0, 1), done.stdout + done.stderr  # the fewer connections, the fewer replicas
+    """The load test can call other things, in both protocol families."""
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--era", "mixed", *what)
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # fewer connections may reach fewer replicas
     assert "(100.0%)" in done.stdout
 
 
 def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
-    """Exit code 130, as of other programs that Ctrl-C ended."""
+    """After Ctrl-C, the load test prints a report of the finished requests and exits with 130."""
     load = ("test_swarm_load.py", "--url", f"{local_url}/mcp", "--rate", "100", "--duration", "60s")
     process = subprocess.Popen([sys.executable, *load], stdout=subprocess.PIPE, text=True, env=environment())
     assert process.stdout
@@ -126,7 +129,7 @@ def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
 
 
 def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
-    """Killed, it takes the processes with it that send for it."""
+    """When the load test is killed, its sending processes end, too."""
     command = [
         sys.executable,
         "test_swarm_load.py",
@@ -151,14 +154,17 @@ def _sending(pid: int) -> list[str]:
 
 
 def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
-    """Exit code 1, and which expectation failed."""
+    """A missing replica causes exit code 1 and is named in the verdict."""
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--expect-replicas", "4")
     assert done.returncode == 1
     assert "✗ FAILED: 3 of 4 expected replicas took part." in done.stdout
 
 
-def test_so_many_calls_are_truly_in_flight(patient_server: str) -> None:
-    """Fewer than twenty at once would never be answered."""
+def test_twenty_calls_are_in_flight(patient_server: str) -> None:
+    """With `--concurrent 20`, twenty calls are in flight at the same time.
+
+    The server would never answer fewer calls.
+    """
     done = script(
         "test_swarm_load.py",
         "--url",
@@ -175,7 +181,7 @@ def test_so_many_calls_are_truly_in_flight(patient_server: str) -> None:
 
 @pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
 def test_no_server_is_one_sentence(name: str) -> None:
-    """Exit code 2, and what to do."""
+    """A missing server causes exit code 2 and one sentence with a hint."""
     done = script(name, "--url", f"http://127.0.0.1:{free_port()}/mcp")
     assert done.returncode == 2
     assert "make up" in done.stderr
@@ -184,7 +190,7 @@ def test_no_server_is_one_sentence(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
 def test_help(name: str) -> None:
-    """It says what the exit codes mean."""
+    """The help explains the exit codes."""
     done = script(name, "--help")
     assert done.returncode == 0
     assert "exit codes:" in done.stdout
@@ -192,14 +198,17 @@ def test_help(name: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
 def test_wrong_arguments(arguments: list[str]) -> None:
-    """Refused by name."""
+    """A wrong argument is refused by its name."""
     done = script("test_swarm_load.py", *arguments)
     assert done.returncode == 2
     assert arguments[0] in done.stderr
 
 
 def test_the_client_script_fails_on_a_server_without_the_tools(start_server: StartServer) -> None:
-    """Exit code 1, and which are missing; the steps that need none still pass."""
+    """The client script fails with exit code 1 and names the missing tools.
+
+    Steps that need no tools still pass.
+    """
     server = start_server(AUTO_DISCOVER="false")
     done = script("test_mcp_client.py", "--url", f"{server.url}/mcp")
     assert done.returncode == 1
@@ -209,8 +218,8 @@ def test_the_client_script_fails_on_a_server_without_the_tools(start_server: Sta
 
 @pytest.mark.parametrize("family", ["auto", "legacy", "modern"])
 def test_the_client_script(local_url: str, family: str) -> None:
-    """Every step, and who served it."""
-    done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--protocol", family, "--rapid", "10")
+    """The client script passes every step."""
+    done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--era", family, "--rapid", "10")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✓ echo: hällo 🌍 hällo 🌍  [" in done.stdout
     assert "✓ rapid: 10 of 10 clients served" in done.stdout

@@ -1,4 +1,4 @@
-"""A project made from the template, and its updates, with git and real tags."""
+"""Tests of a project from the template and of its updates, with git and real tags."""
 
 import os
 import re
@@ -15,11 +15,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 _MOST_FILES = 70
 _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
-"""The files after the update: deleted ones stay deleted, and the next version's new file is added."""
+"""The files after the update: deleted ones stay deleted, and the new file of the next version is added."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
 _EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
-"""Tools of the template: the user edits one and deletes the other, and the next version changes both. They stand for
-the samples, which a clone may have deleted."""
+"""Tools of the template, for an edit and a deletion by the user; the next version changes both.
+
+They stand for the samples, which a clone may have deleted.
+"""
 _TOOL = '''"""A sample tool."""
 
 from fastmcp.tools import tool
@@ -37,7 +39,7 @@ async def {name}(text: str) -> str:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git; returns what it prints."""
+    """Run git and return its output."""
     done = subprocess.run(
         ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments],
         cwd=folder,
@@ -50,7 +52,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def commit(folder: Path, message: str) -> None:
-    """Commit all that is there."""
+    """Commit all files."""
     git(folder, "add", "--all")
     git(folder, "commit", "-q", "-m", message)
 
@@ -79,7 +81,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def edit(file: Path, before: str, after: str) -> None:
-    """Replace a text that is there once."""
+    """Replace a text that occurs once."""
     text = file.read_text()
     assert text.count(before) == 1, f"{file}: {text.count(before)} times {before!r}"
     file.write_text(text.replace(before, after))
@@ -87,7 +89,7 @@ def edit(file: Path, before: str, after: str) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This repository as it stands, with the tag v0.2.0."""
+    """A copy of this repository with the tag v0.2.0."""
     folder = tmp_path_factory.mktemp("template")
     listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     for name in filter(None, listed):
@@ -103,7 +105,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def project(template: Path, folder: Path, *data: str) -> Path:
-    """A project of version A, committed."""
+    """Make a project of version 0.2.0 and commit it."""
     copier("copy", f"git+file://{template}", str(folder), "--vcs-ref=v0.2.0", *(f"--data={each}" for each in data))
     git(folder, "init", "-q", "-b", "main")
     commit(folder, "From the template")
@@ -111,13 +113,13 @@ def project(template: Path, folder: Path, *data: str) -> Path:
 
 
 def files(folder: Path) -> list[str]:
-    """What is in a project, without what the issue doesn't count."""
+    """Return the files of a project, without `deploy/` and `packages/`."""
     listed = git(folder, "ls-files").splitlines()
     return [name for name in listed if not name.startswith(("deploy/", "packages/"))]
 
 
 def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
-    """No tests of the chassis, no studies; the answers are where they belong."""
+    """A new project has its own name and few files: no tests of mcp-swarm, benchmarks or documentation."""
     made = project(template, tmp_path / "shop", "port=8222")
     assert len(files(made)) <= _MOST_FILES
     listed = git(made, "ls-files").splitlines()
@@ -132,19 +134,22 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
     assert "shop: an MCP server" in shown
     assert "PORT=8222" in shown
     assert "test-all" not in shown
-    told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` gives them to stack.yml
+    told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` sets them for stack.yml
     assert told.stdout == "shop 8222\n"
 
 
 def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
-    """Edits survive, both sides' changes to one line are marked, a dependency is added, the tests pass."""
+    """A project passes its tests and accepts an update.
+
+    The user's edits survive. A line that both sides changed is marked. A dependency can be added.
+    """
     made = project(template, tmp_path / "shop")
     for target in ("test", "lint"):
         done = make(made, target)
         assert done.returncode == 0, done.stdout + done.stderr
     assert make(made, "check").stdout.startswith("shop 0.")
 
-    # What a user does: edits, and deletes all samples.
+    # The user edits some files and deletes all samples.
     for folder in _SAMPLES:
         for file in (made / folder).glob("*.py"):
             if file.name != "__init__.py" and file != made / _EDITED:
@@ -164,7 +169,7 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     assert {name: version for name, version in after.items() if name in before} == before
     commit(made, "Mine")
 
-    # What the template's next version brings.
+    # The next version of the template.
     git(template, "checkout", "-q", "-B", "next", "v0.2.0")
     edit(template / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 700")
     with (template / "stack.yml").open("a") as stack:
@@ -197,12 +202,12 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
 
 
 def pins(folder: Path) -> dict[str, str]:
-    """The pinned versions by name."""
+    """Return the pinned versions by name."""
     return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
 
 
 def test_the_chassis_as_a_requirement(template: Path, tmp_path: Path) -> None:
-    """Without its source: from a wheel, here."""
+    """A project can use mcp-swarm as a requirement instead of its source; here from a wheel."""
     wheels = tmp_path / "wheels"
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     subprocess.run([*build, str(wheels), str(template / "packages/mcp-swarm")], check=True, timeout=120)

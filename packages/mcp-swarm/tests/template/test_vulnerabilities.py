@@ -15,13 +15,13 @@ from conftest import ROOT, free_port, run
 
 
 class Database(BaseHTTPRequestHandler):
-    """OSV's interface, as far as it is used."""
+    """A fake of the OSV interface, as far as it is used."""
 
     bad = ""
-    asked: set[str] = set()  # noqa: RUF012  # of all its requests
+    asked: set[str] = set()  # noqa: RUF012  # shared by all requests
 
     def do_POST(self) -> None:
-        """Which packages have any."""
+        """Return the vulnerabilities of the packages in a query."""
         queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
         names = [query["package"]["name"] for query in queries]
         self.asked.update(names)
@@ -29,7 +29,7 @@ class Database(BaseHTTPRequestHandler):
         self._send({"results": [{"vulns": known} if name == self.bad else {} for name in names]})
 
     def do_GET(self) -> None:
-        """What one is."""
+        """Return one vulnerability."""
         affected = {"package": {"ecosystem": "PyPI", "name": self.bad}, "ranges": []}
         self._send({"id": "TEST-1", "modified": "2026-01-01T00:00:00Z", "summary": "bad", "affected": [affected]})
 
@@ -41,12 +41,12 @@ class Database(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """Where it serves."""
+    """Return the URL of the fake database."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Database)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -57,12 +57,12 @@ def database() -> Iterator[str]:
 
 
 def audit(url: str) -> Any:
-    """What the check says."""
+    """Run the check."""
     return run(str(ROOT / ".ci" / "audit"), AUDIT_URL=url, UV=str(Path(sys.prefix, "bin", "uv")))
 
 
 def test_every_locked_package_is_looked_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None has any: 0. One has: 1, and which."""
+    """Every locked package is checked: exit code 0 without a vulnerability, 1 with its name otherwise."""
     locked = set(
         re.findall(r"^([A-Za-z0-9_.-]+)(?:\[.*?\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     )
@@ -78,7 +78,10 @@ def test_every_locked_package_is_looked_for(database: str, monkeypatch: pytest.M
 
 
 def test_data_that_cannot_be_reached_is_said() -> None:
-    """And no failure: a machine without a network lints as well."""
+    """An unreachable database is reported, but is not a failure.
+
+    A machine without a network can still run `make lint`.
+    """
     done = audit(f"http://127.0.0.1:{free_port()}")
     assert done.returncode == 0
     assert done.stdout.startswith("Warning: dependencies were not checked for vulnerabilities: ")

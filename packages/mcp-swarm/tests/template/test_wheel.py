@@ -1,4 +1,4 @@
-"""The package as a wheel, in an environment of its own."""
+"""Tests of the package as a wheel, in a separate environment."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ _COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the wheel and what it needs; nothing else."""
+    """The programs of an environment with only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("wheel")
     done = make("wheel", *HERE, f"DIST={folder}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,7 +36,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command(installed: Path, tmp_path: Path) -> None:
-    """Each part of it says what it is for."""
+    """Each command of the installed program has a help text, and `check` works for an app."""
     environment = {**os.environ, "COLUMNS": "100"}
     environment.pop("PYTHONPATH", None)
 
@@ -66,7 +66,7 @@ def test_the_command(installed: Path, tmp_path: Path) -> None:
 
 
 def test_types_are_there(installed: Path) -> None:
-    """Type checkers read the package's own (PEP 561)."""
+    """The package contains its types for type checkers (PEP 561)."""
     look = "import mcp_swarm, pathlib; assert pathlib.Path(mcp_swarm.__file__).with_name('py.typed').is_file()"
     subprocess.run([str(installed / "python"), "-I", "-c", look], check=True, timeout=60)
 

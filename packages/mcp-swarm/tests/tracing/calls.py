@@ -1,4 +1,4 @@
-"""Calls whose trace a test knows."""
+"""Calls with a known trace."""
 
 import secrets
 from typing import Any
@@ -10,7 +10,7 @@ from tests.replicas import Family, asking
 
 
 class Caller:
-    """One who traces its calls: each caller a trace of its own."""
+    """A caller that traces its calls in its own trace."""
 
     def __init__(self) -> None:
         self.trace = secrets.token_hex(16)
@@ -21,11 +21,15 @@ class Caller:
 def call(
     url: str, family: Family, method: str, params: dict[str, Any] | None = None, *, header: str = "", **meta: Any
 ) -> httpx.Response:
-    """Ask a replica for something.
+    """Send a request to a replica.
 
     Args:
-        header: the `traceparent` there, if any.
-        meta: what joins the message's `_meta`.
+        url: URL of the replica.
+        family: protocol family of the request.
+        method: JSON-RPC method.
+        params: params of the message.
+        header: value of the header `traceparent`; empty: no header.
+        meta: values for the message's `_meta`.
     """
     asked = asking(family, method, params, **meta)
     if header:
@@ -34,5 +38,5 @@ def call(
 
 
 def echo(**arguments: Any) -> dict[str, Any]:
-    """The params of a call of the tool `echo`."""
+    """Return the params of a call of the tool `echo`."""
     return {"name": "echo", "arguments": {"message": "x", **arguments}}

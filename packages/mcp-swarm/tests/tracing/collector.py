@@ -1,4 +1,4 @@
-"""A collector of traces: a process that takes OTLP over HTTP and writes what it gets into a file, a span a line."""
+"""A collector of traces: a process that receives OTLP over HTTP and writes one span per line into a file."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ Span = dict[str, Any]
 
 
 class Collector:
-    """The process, as a test sees it; it may be started after those that send to it."""
+    """The collector's process; it may start later than the servers that send to it."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -26,34 +26,37 @@ class Collector:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the process, and wait until it answers."""
         command = [sys.executable, "-m", "tests.tracing.collector", str(self.port), str(self.file)]
         self._process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
         until(self._answers, "the collector answers")
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a server is told, to send its spans here, soon."""
+        """Settings of a server that sends its spans here after a short delay."""
         return {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "20"}
 
     @property
     def spans(self) -> list[Span]:
-        """What has come so far."""
+        """The spans received so far."""
         return [json.loads(line) for line in self.file.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def find(self, which: Callable[[Span], bool], what: str, count: int = 1) -> list[Span]:
-        """So many spans, when they have come."""
+        """Wait for a number of matching spans, and return them."""
         until(lambda: len([span for span in self.spans if which(span)]) >= count, f"spans: {what}", 15)
         return [span for span in self.spans if which(span)]
 
     def trace(self, identity: str, requests: int = 1) -> list[Span]:
-        """The spans of a trace, from the outermost on, when those of so many requests have come: theirs come last."""
+        """Return the spans of a trace, the outermost first.
+
+        The spans of the requests come last, so the method waits for their number.
+        """
         edge = {"trace": identity, "scope": "mcp-swarm", "kind": "SERVER"}
         self.find(
             lambda span: all(span[name] == value for name, value in edge.items()), f"{requests} of {identity}", requests
@@ -68,7 +71,7 @@ class Collector:
 
 
 def outermost_first(spans: list[Span]) -> list[Span]:
-    """The spans of one trace, each behind its parent."""
+    """Return the spans of one trace, each one behind its parent."""
     known = {span["id"]: span for span in spans}
 
     def depth(span: Span) -> int:
@@ -104,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Nothing: the tests' output is for the tests."""
+        """Log nothing, so that the tests' output stays clean."""
 
 
 def _span(span: Any) -> Span:

@@ -1,4 +1,4 @@
-"""A collector of traces, and a replica that sends to it, which all tests share that leave them as they are."""
+"""Fixtures: a collector of traces and a replica that sends to it; tests share them and do not change them."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.tracing.collector import Collector
 
 @pytest.fixture(scope="session")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    """A collector that runs."""
+    """A running collector."""
     made = Collector(tmp_path_factory.mktemp("collector"))
     made.start()
     yield made
@@ -19,7 +19,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
-    """A replica whose log is JSON."""
+    """A replica with a JSON log that sends traces."""
     server = Server(
         tmp_path_factory.mktemp("traced") / "log",
         MCP_COMPONENTS="tests.sample,tests.packs.telling",

@@ -1,4 +1,4 @@
-"""A collector that isn't there: calls are answered, the log tells it once, and the end doesn't wait for it."""
+"""An unreachable collector: calls are answered, the log warns once, and the stop does not wait."""
 
 import socket
 from pathlib import Path
@@ -15,7 +15,7 @@ LOST, FOUND = "Traces: export to the collector failed", "Traces: export to the c
 
 
 def test_a_collector_that_comes_later(start_server: StartServer, tmp_path: Path) -> None:
-    """The log says that spans are lost, and when they aren't any more."""
+    """The log says once that spans are lost, and once that they are sent again."""
     collector = Collector(tmp_path)
     server = start_server(**collector.settings)
     for _ in range(3):
@@ -34,7 +34,7 @@ def test_a_collector_that_comes_later(start_server: StartServer, tmp_path: Path)
 
 
 def test_a_collector_that_never_answers(start_server: StartServer) -> None:
-    """Nobody waits for it: no call, and not the end of the replica."""
+    """A silent collector delays neither a call nor the stop of the replica."""
     with socket.create_server(("127.0.0.1", free_port())) as silent:
         port = silent.getsockname()[1]
         server = start_server(
@@ -45,13 +45,13 @@ def test_a_collector_that_never_answers(start_server: StartServer) -> None:
         for _ in range(5):
             call(server.url, "echo", {"message": "x"})
         silent.settimeout(10)
-        connection, _ = silent.accept()  # it tries
+        connection, _ = silent.accept()  # the replica tries to send
         with connection:
             assert server.stop(seconds=15) == 0
 
 
 def test_the_last_spans_are_sent(start_server: StartServer, tmp_path: Path) -> None:
-    """Those too that would have waited for more of them."""
+    """The last spans are sent at the stop, even before their delay is over."""
     collector = Collector(tmp_path)
     collector.start()
     try:

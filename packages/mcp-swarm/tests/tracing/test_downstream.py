@@ -21,12 +21,12 @@ class _Mirror(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
 def mirror() -> Iterator[str]:
-    """Where a server answers with the `traceparent` that it got."""
+    """The URL of a server that returns the `traceparent` of a request."""
     server = HTTPServer(("127.0.0.1", 0), _Mirror)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -37,7 +37,7 @@ def mirror() -> Iterator[str]:
 
 
 def test_the_other_host_is_told_of_the_trace(traced: Server, collector: Collector, mirror: str) -> None:
-    """It gets the span of the request to it, which tells nothing of the query."""
+    """The other host gets the span of its request, and the span does not contain the query."""
     caller = Caller()
     params = {"name": "ask", "arguments": {"url": f"{mirror}/rates?key=hush"}}
     reply = call(traced.url, "stateless", "tools/call", params, header=caller.traceparent).json()
@@ -51,7 +51,7 @@ def test_the_other_host_is_told_of_the_trace(traced: Server, collector: Collecto
 
 @pytest.mark.parametrize("fault", ["404", "ConnectError"])
 def test_what_goes_wrong_there_is_marked(traced: Server, collector: Collector, mirror: str, fault: str) -> None:
-    """Beneath the call, which fails by it."""
+    """A failed request to another host is marked in its span and in the call's span."""
     caller = Caller()
     url = f"{mirror}/missing" if fault == "404" else f"http://127.0.0.1:{free_port()}/"
     params = {"name": "ask", "arguments": {"url": url}}

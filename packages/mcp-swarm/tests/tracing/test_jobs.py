@@ -1,4 +1,4 @@
-"""Spans of jobs: one of each attempt, in the worker's process, linked to the submission."""
+"""Spans of jobs: one for each attempt, in the worker's process, linked to the submission."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs("redis")
 
 @pytest.fixture(scope="module")
 def queued(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Queue]:
-    """A replica and a worker, both traced."""
+    """A replica and a worker, both with traces."""
     folder = tmp_path_factory.mktemp("traced-jobs")
     with RedisServer(folder / "redis.log") as redis, queue(folder, redis, **collector.settings) as made:
         for server in made.start([(), ("worker",)], False):
@@ -31,13 +31,13 @@ def replica(queued: Queue) -> Server:
 
 
 def attempts(collector: Collector, identity: str, count: int) -> list[Span]:
-    """The spans of a job's attempts, first to last."""
+    """Return the spans of a job's attempts, the first one first."""
     found = collector.find(lambda span: span["attributes"].get("job.id") == identity, f"attempts of {identity}", count)
     return sorted(found, key=lambda span: int(span["attributes"]["job.attempt"]))
 
 
 def test_an_attempt_is_linked_to_its_submission(replica: Server, collector: Collector, tmp_path: Path) -> None:
-    """By the protocol or by REST; it is a trace of its own, whose id is in the worker's log."""
+    """The span of an attempt is in its own trace and links to the span of the submission."""
     caller = Caller()
     arguments = {"job": "nap", "arguments": {"seconds": 0.1, "mark": str(tmp_path / "mark")}}
     params = {"name": "submit_job", "arguments": arguments}
@@ -50,7 +50,10 @@ def test_an_attempt_is_linked_to_its_submission(replica: Server, collector: Coll
 
 
 def test_each_attempt_has_a_span(queued: Queue, replica: Server, collector: Collector, tmp_path: Path) -> None:
-    """Marked, if it failed; all are linked to the one submission."""
+    """Each attempt has a span, failed ones are marked, and all link to the submission.
+
+    The worker's log has the id of the trace.
+    """
     jobs = Jobs(replica.url)
     queued.callers.append(jobs)
     caller = Caller()

@@ -1,4 +1,4 @@
-"""The trace's id in lines of text, where there is a trace."""
+"""The id of the trace in log lines."""
 
 import logging
 
@@ -15,7 +15,7 @@ from mcp_swarm.settings import Settings
     [("", "", ""), ("a1", "", "[a1] "), ("a1", "0af7", "[a1 trace=0af7] "), ("", "0af7", "[trace=0af7] ")],
 )
 def test_a_line_of_text(request_id: str, trace_id: str, mark: str) -> None:
-    """Behind the request's id, if there is one: a worker's lines belong to no request."""
+    """A text line has the trace id behind the request id, or alone if it belongs to no request."""
     tokens = logs.request_id.set(request_id), logs.trace_id.set(trace_id)
     try:
         line = logs.TextFormatter().format(logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"}))
@@ -26,7 +26,7 @@ def test_a_line_of_text(request_id: str, trace_id: str, mark: str) -> None:
 
 
 def test_a_line_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the same place."""
+    """A line of the access log has the trace id in the same place."""
     token = logs.trace_id.set("0af7")
     try:
         write = access_lines(Settings(), "r", LogBuffer())

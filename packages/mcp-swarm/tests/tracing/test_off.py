@@ -1,4 +1,4 @@
-"""Without a collector, or without the packages that traces need."""
+"""Tests without a collector, or without the packages for traces."""
 
 import re
 import sys
@@ -21,14 +21,14 @@ print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "op
 
 
 def test_off_imports_nothing() -> None:
-    """The SDK takes 0.2 s of a start."""
+    """Without a collector, the SDK is not imported, because the import takes 0.2 s of a start."""
     ended = run(sys.executable, "-c", _IMPORTS)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "[]"
 
 
 def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says what to install."""
+    """Missing packages stop the start with one line that says what to install."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
     monkeypatch.delitem(sys.modules, "mcp_swarm.tracing.export", raising=False)
     monkeypatch.delattr("mcp_swarm.tracing.export", raising=False)
@@ -40,7 +40,7 @@ def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", ["collector:4318", "http://", "ftp://collector", "http://[::1"])
 def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """Refused at the start, by name."""
+    """An invalid address stops the start, and the error names the variable."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", value)
     with pytest.raises(StartupError, match=f"^OTEL_EXPORTER_OTLP_ENDPOINT={re.escape(value)}: "):
         Settings.load()
@@ -48,7 +48,7 @@ def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) ->
 
 @pytest.mark.parametrize("arguments", [("check",), ("worker",)])
 def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
-    """Refused at the start of a replica and of a worker, in one line."""
+    """An unsupported protocol stops the start of a replica and of a worker with one line."""
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     ended = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
     assert ended.returncode == 3
@@ -57,7 +57,7 @@ def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("given", ["hush", "a b=hush", "x=1,hush"])
 def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    """There is a password in them."""
+    """The error for invalid headers does not show them, because they may contain a password."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
     with pytest.raises(
         StartupError, match=r"^OTEL_EXPORTER_OTLP_HEADERS: not a list of headers; write it like name=value"
@@ -67,13 +67,13 @@ def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, gi
 
 
 def test_headers_as_the_sdk_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Percent-encoded or not."""
+    """Headers may be percent-encoded or not, as for the SDK."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20a=b, X-Tenant=one two,")
     assert Settings.load().otel_headers == {"authorization": "Basic a=b", "X-Tenant": "one two"}
 
 
 def test_the_sdks_own_variables_are_no_misspelt_ones() -> None:
-    """They look very much like ours."""
+    """The SDK's own variables do not count as misspelt ones, although they look similar."""
     assert (
         misspelt(
             {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "x", "OTEL_EXPORTER_OTLP_ENDPOINTS": "x"}, Settings.model_construct()

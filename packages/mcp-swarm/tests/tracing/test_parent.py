@@ -1,4 +1,4 @@
-"""What callers say of their spans, which may be anything."""
+"""Parent spans that callers send, with any content."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ JSON = st.recursive(
 
 
 def named(context: Context | None) -> str:
-    """The span that a context names."""
+    """Return the parent span of a context, in the form of a `traceparent`."""
     if context is None:
         return ""
     span = get_current_span(context).get_span_context()
@@ -25,7 +25,7 @@ def named(context: Context | None) -> str:
 
 
 def test_a_span_is_named() -> None:
-    """In a header, in `_meta`, in a job's record."""
+    """A parent span is read from a header, from `_meta`, and from a job's record."""
     assert named(of_headers({b"traceparent": TRACEPARENT.encode()})) == TRACEPARENT
     assert named(of_meta({"_meta": {"traceparent": TRACEPARENT, "tracestate": "a=b"}})) == TRACEPARENT
     (link,) = links_to(TRACEPARENT)
@@ -34,14 +34,14 @@ def test_a_span_is_named() -> None:
 
 @given(st.dictionaries(st.sampled_from([b"traceparent", b"tracestate", b"baggage"]), st.binary(max_size=2000)))
 def test_any_header_is_taken_or_left(headers: dict[bytes, bytes]) -> None:
-    """Nothing that a caller sends raises."""
+    """Any header is used or ignored, without an error."""
     of_headers(headers)
     of_headers({**headers, b"traceparent": TRACEPARENT.encode()})
 
 
 @given(JSON, JSON)
 def test_any_meta_is_taken_or_left(meta: Any, value: Any) -> None:
-    """Nor in a message, of which only `params` is known to be an object."""
+    """Any `_meta` is used or ignored, without an error."""
     assert of_meta({"_meta": meta}) is None
     of_meta({"_meta": {"traceparent": value, "tracestate": value, "baggage": value}})
     assert named(of_meta({"_meta": {"traceparent": TRACEPARENT, "tracestate": value}})) == TRACEPARENT
@@ -49,5 +49,5 @@ def test_any_meta_is_taken_or_left(meta: Any, value: Any) -> None:
 
 @given(st.text())
 def test_any_record_is_linked_or_not(text: str) -> None:
-    """A job's record is Redis's to keep; what stands there doesn't stop the job."""
+    """Any text in a job's record is used or ignored, so that it never stops the job."""
     links_to(text)

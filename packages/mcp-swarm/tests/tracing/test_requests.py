@@ -1,4 +1,4 @@
-"""Spans of requests: whose children they are, what they tell, and that both paths tell the same."""
+"""Spans of requests: their parents, their content, and the equality of both paths."""
 
 import json
 from typing import Any
@@ -14,11 +14,11 @@ from tests.tracing.collector import Collector, Span
 
 FAMILIES: tuple[Family, ...] = ("handshake", "stateless")
 UNLIKE = {"mcp.session.id"}
-"""What FastMCP makes up for each request of the FastMCP path."""
+"""Attributes that FastMCP makes up for each request on the FastMCP path."""
 
 
 def about(span: Span) -> dict[str, Any]:
-    """A span without what differs from one call to another."""
+    """Return a span without the parts that differ between two calls."""
     attributes = {name: value for name, value in span["attributes"].items() if name not in UNLIKE}
     return {"name": span["name"], "kind": span["kind"], "status": span["status"], "attributes": attributes}
 
@@ -29,7 +29,10 @@ def about(span: Span) -> dict[str, Any]:
 def test_a_call_beneath_its_request_beneath_its_caller(
     traced: Server, collector: Collector, family: Family, path: str, where: str
 ) -> None:
-    """The caller's span is in the header or in `_meta`; the header's is the nearer one."""
+    """The call's span is beneath the request's span, which is beneath the caller's span.
+
+    The caller's span is in the header or in `_meta`; the header takes precedence.
+    """
     caller, other = Caller(), Caller()
     meta: dict[str, Any] = {} if path == "fast" else dict(FULL)
     if where != "header":
@@ -59,10 +62,10 @@ def test_a_call_beneath_its_request_beneath_its_caller(
         ("ping", {}),
     ],
 )
-def test_both_lanes_make_the_same_span(
+def test_both_paths_make_the_same_span(
     traced: Server, collector: Collector, method: str, params: dict[str, Any]
 ) -> None:
-    """One for each call, of the same name and attributes."""
+    """Both paths make one span per call, with the same name and attributes."""
     found = []
     for meta in ({}, FULL):
         caller = Caller()
@@ -73,7 +76,10 @@ def test_both_lanes_make_the_same_span(
 
 
 def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
-    """On the call's span; the request's was answered as it should be, and only says so."""
+    """A tool's error marks the call's span.
+
+    The request's span only has the error's type, because the request itself succeeded.
+    """
     for name in ("echo", "break_down"):
         caller = Caller()
         arguments = {"message": "x", "repeat": 11} if name == "echo" else {}
@@ -85,7 +91,10 @@ def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
 
 
 def test_what_is_refused_has_a_span(traced: Server, collector: Collector) -> None:
-    """Also what no path gets to see: no JSON, no such path, no such method of HTTP; and what no handler knows."""
+    """A refused request has a span, even if no path handles it.
+
+    The cases are invalid JSON, an unknown path, an unknown HTTP method and an unknown JSON-RPC method.
+    """
     caller = Caller()
     headers = {**HEADERS, "traceparent": caller.traceparent}
     assert post(traced.url, content=b"{", headers=headers).status_code == 400
@@ -106,7 +115,7 @@ def test_what_is_refused_has_a_span(traced: Server, collector: Collector) -> Non
 
 
 def test_a_route_names_its_request(traced: Server, collector: Collector) -> None:
-    """Not its path, of which there are any number."""
+    """A span's name has the route, not the path, because there is no limit to the number of paths."""
     caller = Caller()
     reply = get(f"{traced.url}/version", headers={"traceparent": caller.traceparent})
     assert reply.status_code == 200
@@ -115,7 +124,7 @@ def test_a_route_names_its_request(traced: Server, collector: Collector) -> None
 
 
 def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Collector) -> None:
-    """Whatever stands in place of the caller's span."""
+    """Without a valid parent span, each request begins its own trace."""
     for header in ("", "00-0-0-00", "x" * 5000):
         meta: Any = {"traceparent": header or 7}
         reply = call(traced.url, "handshake", "tools/call", echo(), header=header, **meta)
@@ -126,7 +135,7 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
 
 
 def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
-    """The server's name and the replica's; the collector's password, from a variable or a secret, is sent."""
+    """A span names the server and the replica, and the collector's password is sent but not shown."""
     caller = Caller()
     legacy(traced.url, "ping", traceparent=caller.traceparent)
     for span in collector.trace(caller.trace):
@@ -137,7 +146,10 @@ def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
 
 
 def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collector) -> None:
-    """As in the log: the names, not the values, which FastMCP's error quotes."""
+    """Spans contain the names of wrong arguments, as the log does, but not their values.
+
+    FastMCP's own error quotes the values.
+    """
     for meta in ({}, FULL):
         caller = Caller()
         params = {"name": "add", "arguments": {"a": "a-secret-value", "b": 1}}
@@ -152,7 +164,7 @@ def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collect
 def test_what_utf_8_cannot_carry_costs_no_other_span(
     traced: Server, collector: Collector, meta: dict[str, Any]
 ) -> None:
-    """A tool's text with a lone surrogate."""
+    """A text with a lone surrogate does not cost other spans."""
     caller = Caller()
     params = {"name": "name_oddly", "arguments": {}}
     call(traced.url, "handshake", "tools/call", params, header=caller.traceparent, **meta)
@@ -161,7 +173,7 @@ def test_what_utf_8_cannot_carry_costs_no_other_span(
 
 
 def test_the_traces_id_is_in_the_log(traced: Server) -> None:
-    """In each line that a request causes, and in the access log's own."""
+    """Each log line of a request contains the id of its trace, and so does the access log."""
     caller = Caller()
     for meta in ({}, FULL):
         params = {"name": "say", "arguments": {"words": caller.span}}
@@ -174,7 +186,7 @@ def test_the_traces_id_is_in_the_log(traced: Server) -> None:
 
 
 def test_probes_have_no_span(traced: Server, collector: Collector) -> None:
-    """Nor has what a replica asks itself before it is ready: every trace is a caller's."""
+    """Probes have no span, and neither have a replica's own checks at its start."""
     caller = Caller()
     for path in ("/healthz", "/readyz", "/version"):
         get(f"{traced.url}{path}", headers={"traceparent": caller.traceparent})

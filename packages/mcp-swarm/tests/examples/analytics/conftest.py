@@ -1,4 +1,4 @@
-"""The pack `examples.analytics`, on either of its databases."""
+"""Fixtures: the pack `examples.analytics` on each of its databases."""
 
 import asyncio
 import importlib
@@ -16,23 +16,23 @@ from tests.examples.analytics.postgres import PASSWORD, PostgresServer
 
 
 class Analytics:
-    """The pack, and the event loop that it runs on."""
+    """The pack and its event loop."""
 
     def __init__(self, runner: asyncio.Runner, module: ModuleType) -> None:
         self.runner = runner
         self.module = module
 
     def ask(self, tool: str, **arguments: Any) -> Any:
-        """What a tool gives for arguments, which are checked as the server checks them."""
+        """Call a tool, with the argument checks of the server, and return the result."""
         return self.runner.run(validate_call(getattr(self.module, tool))(**arguments))
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What the tools' database finds."""
+        """Return the rows of a statement in the tools' database."""
         found: list[tuple[Any, ...]] = self.runner.run(self.module._DATABASE.rows(statement, *values))
         return found
 
     def crowd(self, count: int, statement: str) -> list[Any]:
-        """What comes of a statement that many ask at once: rows or errors."""
+        """Run a statement many times at the same moment, and return the rows or errors."""
 
         async def together() -> list[Any]:
             asked = (self.module._DATABASE.rows(statement) for _ in range(count))
@@ -58,7 +58,7 @@ def opened(url: str, size: str = "") -> Iterator[Analytics]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL with the generated sales, and a reader who has a password."""
+    """A PostgreSQL with the generated sales and a reader role with a password."""
     server = PostgresServer()
     try:
         server.start()

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, on a private port of 127.0.0.1, run by a user who isn't root."""
+"""A PostgreSQL for tests, on a private port of 127.0.0.1, which a user other than root runs."""
 
 import asyncio
 import os
@@ -19,14 +19,14 @@ _SUPERUSERS = "owner's-own"
 
 
 class PostgresServer:
-    """A PostgreSQL; stopped and started again, it has what it had."""
+    """A PostgreSQL that keeps its data when it is stopped and started again."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="postgres-"))
         self.log = self.folder / "log"
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
-        # It refuses to run as root; pytest's own folders are root's alone then.
+        # PostgreSQL refuses to run as root. If root runs pytest, only root can read pytest's own folders.
         self._user: dict[str, Any] = {}
         if os.geteuid() == 0:
             self._user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
@@ -40,16 +40,16 @@ class PostgresServer:
         assert done.returncode == 0, done.stderr
 
     def url(self, user: str = "analytics_reader", password: str = QUOTED, database: str = "postgres") -> str:
-        """Where a user reaches it."""
+        """Return the URL of the database for a user."""
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
     @property
     def owners_url(self) -> str:
-        """Where the superuser reaches it."""
+        """The URL of the database for the superuser."""
         return self.url("owner", "owner%27s-own")
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "autovacuum=off"]
         with self.log.open("ab") as stream:
             self.process = subprocess.Popen(
@@ -69,19 +69,19 @@ class PostgresServer:
         until(lambda: subprocess.run(ready, check=False).returncode == 0, f"it answers:\n{self.log.read_text()}")
 
     def kill(self) -> None:
-        """End it and all connections at once."""
+        """Stop the server and all connections at once."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(30)
             self.process = None
 
     def remove(self) -> None:
-        """End it, and leave nothing of it."""
+        """Stop the server and delete its files."""
         self.kill()
         shutil.rmtree(self.folder)
 
     def ask(self, statement: str) -> list[Any]:
-        """The first column of what the superuser is answered."""
+        """Run a statement as the superuser and return the first column."""
 
         async def ask() -> list[Any]:
             connection = await asyncpg.connect(self.owners_url)

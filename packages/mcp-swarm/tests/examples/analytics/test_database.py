@@ -1,4 +1,4 @@
-"""A database that is slow, hangs, is busy, goes away, or was never there: its callers are told, and wait for none."""
+"""A database that is slow, hangs, is busy or is down: callers get an error soon."""
 
 import asyncio
 import importlib
@@ -30,7 +30,7 @@ needs_postgres = pytest.mark.needs("postgres")
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statements get half a second."""
+    """Limit statements to 0.5 s."""
     for module in (_postgres, _sqlite):
         monkeypatch.setattr(module, "_SECONDS", 0.5)
     monkeypatch.setattr(_postgres, "_SPARE_SECONDS", 0.3)
@@ -44,7 +44,7 @@ def small(short: None, postgres: PostgresServer) -> Iterator[Analytics]:
 
 
 def refusal(analytics: Analytics, statement: str) -> str:
-    """What the tool would tell its caller."""
+    """Return the error that the tool would give its caller."""
     with pytest.raises(ToolError) as error:
         analytics.rows(statement)
     return str(error.value)
@@ -52,7 +52,7 @@ def refusal(analytics: Analytics, statement: str) -> str:
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=needs_postgres)])
 def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: None, kind: str) -> None:
-    """Ends, and not only for its caller; others are answered."""
+    """A statement beyond its time limit is stopped, and the database serves other statements."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
     with opened(url) as analytics:
         assert refusal(analytics, ENDLESS) == "The database did not answer within 0.5 s; ask for a shorter period."
@@ -62,7 +62,7 @@ def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: 
 
 @needs_postgres
 def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresServer) -> None:
-    """After its time, or when its call is given up."""
+    """No statement runs on in the database after its time limit or after its call was cancelled."""
     ours = "SELECT query FROM pg_stat_activity WHERE state = 'active' AND usename = 'analytics_reader'"
     assert "did not answer" in refusal(small, "SELECT pg_sleep(60)")
     assert postgres.ask(ours) == []
@@ -78,8 +78,8 @@ async def _given_up(analytics: Analytics) -> None:
 
 
 @needs_postgres
-def test_whoever_asks_only_reads(postgres: PostgresServer) -> None:
-    """And not for long, although the role that is given could do more."""
+def test_the_pack_only_reads(postgres: PostgresServer) -> None:
+    """The pack only reads, and has a time limit for statements, even if its role may do more."""
     with opened(postgres.owners_url) as analytics:
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
             analytics.rows("DELETE FROM sales")
@@ -89,7 +89,10 @@ def test_whoever_asks_only_reads(postgres: PostgresServer) -> None:
 
 @needs_postgres
 def test_more_calls_than_connections(small: Analytics) -> None:
-    """Wait for their turn; those that get none in time are told so, and the next one is served."""
+    """If there are more calls than connections, calls wait.
+
+    A call that waits too long gets an error, and the next call is served.
+    """
     count = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'examples.analytics'"
     found = small.crowd(100, count)
     assert {number for ((number,),) in found} <= {1, 2}
@@ -102,7 +105,7 @@ def test_more_calls_than_connections(small: Analytics) -> None:
 
 @needs_postgres
 def test_a_connection_that_hangs(small: Analytics) -> None:
-    """Is left for another one."""
+    """A connection that hangs is replaced by a new one."""
     ((process,),) = small.rows("SELECT pg_backend_pid()")
     os.kill(process, signal.SIGSTOP)
     try:
@@ -113,7 +116,7 @@ def test_a_connection_that_hangs(small: Analytics) -> None:
 
 
 def test_a_port_where_nobody_answers(short: None) -> None:
-    """As of a machine that hangs: nobody waits for long, and many are no slower than one."""
+    """Calls to a port where nothing answers end at the time limit, and many calls take no longer than one."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -124,7 +127,10 @@ def test_a_port_where_nobody_answers(short: None) -> None:
 
 @needs_postgres
 def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> None:
-    """Its callers are told at once, those it was working for too, and served again when it is there."""
+    """When the database goes down, callers get an error at once.
+
+    This includes calls in progress. When the database is back, calls succeed again.
+    """
 
     async def ended() -> None:
         working = asyncio.create_task(analytics.module._DATABASE.rows("SELECT pg_sleep(60)"))
@@ -155,7 +161,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> N
 def test_nobody_is_let_in(
     postgres: PostgresServer, caplog: pytest.LogCaptureFixture, user: str, password: str, database: str, logged: str
 ) -> None:
-    """The operator reads why, and the caller only that it is so; no password is told."""
+    """A failed login is explained in the log but not to the caller, and no password is shown."""
     with opened(postgres.url(user, password, database)) as analytics:
         assert refusal(analytics, AGAIN) == GONE
     assert logged in caplog.text
@@ -164,7 +170,7 @@ def test_nobody_is_let_in(
 
 @needs_postgres
 def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
-    """And nothing else, even where it makes its transactions writable."""
+    """The reader role can read only the two tables, even if it makes its transactions writable."""
 
     async def attempts() -> None:
         connection = await asyncpg.connect(postgres.url())
@@ -189,7 +195,7 @@ def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
 def test_tables_are_made_once(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is there stays as it is; and each failure is a line."""
+    """Existing tables are not changed, and each failure is one line."""
     for url, code, why in (
         (postgres.owners_url, 1, 'The database is unchanged: relation "customers" already exists'),
         (postgres.url(), 1, "The database is unchanged: "),
@@ -207,7 +213,10 @@ def test_tables_are_made_once(
 
 @needs_postgres
 def test_a_replica_outlives_its_database(postgres: PostgresServer, start_server: StartServer, tmp_path: Path) -> None:
-    """It is ready without one, tells its callers, and finds it again; the password may be a secret file's."""
+    """A replica is ready without its database, returns errors to callers, and recovers with the database.
+
+    The password may come from a secret file.
+    """
     (tmp_path / "database_url").write_text(f"{postgres.url()}\n")
     settings = {"DATABASE_URL": "", "SECRETS_DIR": str(tmp_path), "LOG_LEVEL": "DEBUG", "DATABASE_POOL_SIZE": "2"}
     postgres.kill()
@@ -240,8 +249,8 @@ NO_URLS += [f"postgresql://me:1{odd}hunter2@db/shop" for odd in "/?#"]
         *(("", size, "DATABASE_POOL_SIZE=") for size in ("0", "101", "-1", "five", "٥", "9" * 5000)),
     ],
 )
-def test_no_start_with_what_fits_nowhere(monkeypatch: pytest.MonkeyPatch, url: str, size: str, why: str) -> None:
-    """The variable is named, and no password shown."""
+def test_a_wrong_setting_stops_the_start(monkeypatch: pytest.MonkeyPatch, url: str, size: str, why: str) -> None:
+    """A wrong setting stops the start; the error names the variable and shows no password."""
     monkeypatch.setenv("DATABASE_URL", url)
     monkeypatch.setenv("DATABASE_POOL_SIZE", size)
     monkeypatch.delitem(sys.modules, "examples.analytics.tools", raising=False)
@@ -251,8 +260,8 @@ def test_no_start_with_what_fits_nowhere(monkeypatch: pytest.MonkeyPatch, url: s
     assert len(str(error.value)) < 300
 
 
-def test_no_start_is_one_line() -> None:
-    """For whoever starts the server."""
+def test_a_failed_start_prints_one_line() -> None:
+    """A wrong setting causes one line of output."""
     done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.analytics", DATABASE_URL=BASE)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
@@ -261,7 +270,7 @@ def test_no_start_is_one_line() -> None:
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite is asked as ever, and PostgreSQL refused before anything starts."""
+    """Without the driver, SQLite works, and PostgreSQL stops the start."""
     monkeypatch.setattr(_postgres, "asyncpg", None)
     with opened("") as analytics:
         assert analytics.rows(AGAIN) == [(120,)]

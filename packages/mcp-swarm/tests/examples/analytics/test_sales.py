@@ -1,4 +1,4 @@
-"""Sales for agents: either database gives the same answers, and no argument gives more than it should."""
+"""Tests of the sales tools: both databases give the same answers, and no argument reveals more."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -27,7 +27,7 @@ REGIONS = st.sampled_from(["north", "east", "south", "west", "nowhere"])
 
 
 def sums(key: Callable[[int, date], Any], span: list[date | None], region: str = "") -> dict[Any, Any]:
-    """By key: how many sales, and the euros of them all."""
+    """Return the number of sales and the sum in euros for each key."""
     since, until = span
     found: dict[Any, list[int]] = defaultdict(list)
     for _, customer, day, cents in SALES:
@@ -39,7 +39,7 @@ def sums(key: Callable[[int, date], Any], span: list[date | None], region: str =
 @settings(max_examples=30, deadline=None)
 @given(span=SPANS)
 def test_sales_by_region(analytics: Analytics, span: list[date | None]) -> None:
-    """All that fall within these days, the first and the last one too."""
+    """Sales by region count all sales of the period, including the first and the last day."""
     said = analytics.ask("get_sales_by_region", since=span[0], until=span[1])
     assert {each.region: (each.sales, each.revenue) for each in said.regions} == sums(
         lambda customer, _: CUSTOMERS[customer][1], span
@@ -51,7 +51,7 @@ def test_sales_by_region(analytics: Analytics, span: list[date | None]) -> None:
 @settings(max_examples=30, deadline=None)
 @given(span=SPANS, region=REGIONS | st.none(), limit=st.integers(1, 100))
 def test_top_customers(analytics: Analytics, span: list[date | None], region: str | None, limit: int) -> None:
-    """Those of the highest revenue, and of equal ones the same on either database."""
+    """Top customers are those with the highest revenue; equal ones have the same order on both databases."""
     said = analytics.ask("get_top_customers", limit=limit, region=region, since=span[0], until=span[1])
     every = sums(lambda customer, _: customer, span, region or "")
     best = sorted(every, key=lambda number: (-every[number][1], number))[:limit]
@@ -65,7 +65,7 @@ def test_top_customers(analytics: Analytics, span: list[date | None], region: st
 def test_revenue_trend(
     analytics: Analytics, span: list[date | None], region: str | None, period: tuple[str, int]
 ) -> None:
-    """By day, month or year."""
+    """The revenue trend has one entry per day, month or year."""
     said = analytics.ask("get_revenue_trend", period=period[0], region=region, since=span[0], until=span[1])
     every = sums(lambda _, day: day.isoformat()[: period[1]], span, region or "")
     assert [(each.period, each.sales, each.revenue) for each in said.periods] == [
@@ -75,7 +75,7 @@ def test_revenue_trend(
 
 
 def test_what_does_not_fit_is_said_to_be_missing(analytics: Analytics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first rows come."""
+    """A result that is cut after the first rows says that it is incomplete."""
     monkeypatch.setattr(analytics.module, "_MOST_ROWS", 2)
     by_region, trend = analytics.ask("get_sales_by_region"), analytics.ask("get_revenue_trend")
     assert (len(by_region.regions), by_region.complete) == (2, False)
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_said_to_be_missing(analytics: Analytics, monkeypat
 
 
 def test_days_in_the_wrong_order(analytics: Analytics) -> None:
-    """Are a mistake rather than a time without sales."""
+    """A period that ends before it begins is an error, not a period without sales."""
     for tool in ("get_sales_by_region", "get_top_customers", "get_revenue_trend"):
         with pytest.raises(ToolError, match=r"since \(2025-01-02\) must not be after until \(2025-01-01\)"):
             analytics.ask(tool, since="2025-01-02", until="2025-01-01")
@@ -119,7 +119,7 @@ HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=8).ma
 @example(region="'; DROP TABLE sales; --")
 @example(region="north\0")
 def test_a_region_is_nothing_but_a_name(analytics: Analytics, region: str) -> None:
-    """Whatever else it looks like: there is none of that name, or it can't be one."""
+    """A region is only compared with names: an unknown region has no sales, and an invalid one is refused."""
     for tool, field in (("get_top_customers", "customers"), ("get_revenue_trend", "periods")):
         try:
             said = getattr(analytics.ask(tool, region=region), field)
@@ -131,7 +131,7 @@ def test_a_region_is_nothing_but_a_name(analytics: Analytics, region: str) -> No
 
 
 def test_nothing_is_written(analytics: Analytics) -> None:
-    """Even if a tool tried to; and all is as it was."""
+    """No statement can write, and the data stay unchanged."""
     for statement in (
         "DELETE FROM sales",
         "UPDATE sales SET cents = 0",
@@ -147,7 +147,10 @@ def test_nothing_is_written(analytics: Analytics) -> None:
 
 @pytest.mark.parametrize("url", ["", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])
 def test_a_replica_serves_the_pack(request: pytest.FixtureRequest, start_server: StartServer, url: str) -> None:
-    """Sales as structured results, faults as the tool's errors; the log has neither the password nor what is asked."""
+    """A replica returns sales as structured results and faults as tool errors.
+
+    The log contains neither the password nor the arguments.
+    """
     if url:
         server: PostgresServer = request.getfixturevalue("postgres")
         url = server.url()
@@ -191,7 +194,7 @@ def test_a_replica_serves_the_pack(request: pytest.FixtureRequest, start_server:
 
 
 def test_the_sales_fill_two_years() -> None:
-    """Each day has some, and each customer is one of those there are."""
+    """The generated sales cover each day of two years and each customer."""
     days = {day for _, _, day, _ in SALES}
     assert days == {date(2024, 1, 1) + timedelta(number) for number in range(731)}
     assert {customer for _, customer, _, _ in SALES} == CUSTOMERS.keys()

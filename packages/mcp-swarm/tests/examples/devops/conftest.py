@@ -1,4 +1,4 @@
-"""The pack `examples.devops`, and an engine that it asks."""
+"""Fixtures: the pack `examples.devops` and a Docker engine."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ from tests.examples.devops.swarm import SWARM
 
 
 class Engine:
-    """A Docker engine of the tests' own, and what it was asked."""
+    """A fake Docker engine that records its requests."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder = folder
@@ -31,35 +31,35 @@ class Engine:
         self.process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
 
     def shows(self, swarm: dict[str, Any]) -> None:
-        """What it manages from now on."""
+        """Set the Swarm that the engine shows."""
         (self.folder / "swarm.json").write_text(json.dumps(swarm))
 
     def asked(self) -> list[str]:
-        """The requests since this was last looked at."""
+        """Return the requests since the last call of this method."""
         asked = self.folder / "asked"
         found = asked.read_text().splitlines() if asked.exists() else []
         asked.unlink(missing_ok=True)
         return found
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the engine."""
         self.process.terminate()
         self.process.wait(10)
 
 
 class Devops:
-    """The pack, and the event loop that it runs on."""
+    """The pack and its event loop."""
 
     def __init__(self, runner: asyncio.Runner, module: ModuleType) -> None:
         self.runner = runner
         self.module = module
 
     def ask(self, tool: str, **arguments: Any) -> Any:
-        """What a tool gives for arguments, which are checked as the server checks them."""
+        """Call a tool, with the argument checks of the server, and return the result."""
         return self.runner.run(validate_call(getattr(self.module, tool))(**arguments))
 
     def refusal(self, tool: str = "list_deployments", **arguments: Any) -> str:
-        """What the tool tells its caller."""
+        """Return the error that a tool gives its caller."""
         with pytest.raises(ToolError) as error:
             self.ask(tool, **arguments)
         return str(error.value)
@@ -81,7 +81,7 @@ def opened(host: str) -> Iterator[Devops]:
 
 @pytest.fixture(scope="module", params=["unix", "tcp"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """An engine that shows a Swarm, behind a socket or a port."""
+    """An engine that shows a Swarm, on a socket or on a port."""
     engine = Engine(tmp_path_factory.mktemp("engine"), request.param)
     with opened(engine.host) as devops:
 
@@ -98,6 +98,6 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def devops(engine: Engine) -> Iterator[Devops]:
-    """The pack, for that engine."""
+    """The pack for this engine."""
     with opened(engine.host) as found:
         yield found

@@ -1,7 +1,8 @@
-"""A Docker engine to ask, as a process: `python -m tests.examples.devops.engine unix:PATH|tcp:PORT FOLDER`.
+"""A fake Docker engine: `python -m tests.examples.devops.engine unix:PATH|tcp:PORT FOLDER`.
 
-It answers as Docker's reference of the Engine API says of `GET /services` and `GET /tasks`, from `FOLDER/swarm.json`;
-a file `FOLDER/raw` is sent instead, as it is. What it was asked is a line each in `FOLDER/asked`.
+It answers `GET /services` and `GET /tasks` as Docker's reference of the Engine API says, with data from
+`FOLDER/swarm.json`. If the file `FOLDER/raw` exists, the engine sends this file unchanged instead. It writes one line
+per request to `FOLDER/asked`.
 """
 
 import json
@@ -16,12 +17,12 @@ FOLDER = Path(sys.argv[-1])
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """A connection to the engine."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Answer; any other method is answered with 501."""
+        """Answer a GET request; any other method gets 501."""
         with (FOLDER / "asked").open("a") as asked:
             asked.write(f"{self.command} {self.path}\n")
         if (FOLDER / "raw").exists():
@@ -40,11 +41,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def address_string(self) -> str:
-        """A socket's client has none."""
+        """Return a constant, because the client of a socket has no address."""
         return "-"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _found(path: str, filters: dict[str, list[str]], *, status: bool) -> list[Any] | None:
@@ -60,7 +61,7 @@ def _found(path: str, filters: dict[str, list[str]], *, status: bool) -> list[An
 
 
 def main() -> None:
-    """Serve until the end."""
+    """Serve until the process ends."""
     kind, _, place = sys.argv[1].partition(":")
     server: socketserver.BaseServer
     if kind == "unix":

@@ -1,4 +1,4 @@
-"""A Swarm as Docker's API shows it, with much that is nobody's business."""
+"""A Swarm as Docker's API shows it, with many secret values."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ DIGEST = "@sha256:" + "0123456789abcdef" * 4
 
 
 def service(name: str, running: int, desired: int, update: dict[str, str] | None = None) -> dict[str, Any]:
-    """A service (`Service` in the Engine API's reference)."""
+    """Return a service (`Service` in the Engine API's reference)."""
     hidden = {"Name": f"{SECRET}-name", "ID": SECRET}
     return {
         "ID": f"id-of-{name}",
@@ -46,7 +46,7 @@ def service(name: str, running: int, desired: int, update: dict[str, str] | None
 
 
 def task(of: str, number: int, state: str, error: str = "") -> dict[str, Any]:
-    """A task (`Task` in the Engine API's reference)."""
+    """Return a task (`Task` in the Engine API's reference)."""
     return {
         "ID": f"{SECRET}-{number}",
         "CreatedAt": "2026-02-03T04:05:06.9Z",

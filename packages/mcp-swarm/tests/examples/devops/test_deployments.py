@@ -1,4 +1,4 @@
-"""Services for agents to look at: what runs and what failed, and nothing else that the engine tells."""
+"""Tests of the deployment tools: they show what runs and what failed, and no other data of the engine."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ NO_NAMES = ["", "a/b", "../info", "a b", "a\n", "a?x=1", "a%2fb", '"]}', "-a", "
 
 
 def test_what_is_deployed(devops: Devops, engine: Engine) -> None:
-    """In order of name, with images as people write them."""
+    """The list of deployments is sorted by name and has short image names."""
     engine.asked()
     found = devops.ask("list_deployments")
     assert [(each.name, each.image, each.running, each.desired, each.update) for each in found.deployments] == [
@@ -33,8 +33,11 @@ def test_what_is_deployed(devops: Devops, engine: Engine) -> None:
     assert engine.asked() == ["GET /v1.44/services?status=true&filters=%7B%7D"]
 
 
-def test_a_service_that_is_well(devops: Devops, engine: Engine) -> None:
-    """Another one whose name begins alike isn't taken for it."""
+def test_a_healthy_service(devops: Devops, engine: Engine) -> None:
+    """A healthy service is reported as healthy.
+
+    A service with a similar name is not confused with it.
+    """
     engine.asked()
     web = devops.ask("check_service_status", service="web")
     assert (web.healthy, web.failures, web.update_message) == (True, [], "update completed")
@@ -42,8 +45,8 @@ def test_a_service_that_is_well(devops: Devops, engine: Engine) -> None:
     assert devops.ask("check_service_status", service="web-admin").healthy
 
 
-def test_a_service_that_is_not(devops: Devops) -> None:
-    """Its last errors come first, each a line, shortened."""
+def test_an_unhealthy_service(devops: Devops) -> None:
+    """An unhealthy service has its last errors, the newest first, each as one shortened line."""
     api = devops.ask("check_service_status", service="api")
     assert not api.healthy
     assert (api.running, api.desired, api.update) == (1, 2, "paused")
@@ -66,8 +69,8 @@ def test_a_service_that_is_not(devops: Devops) -> None:
         *((state, False) for state in ("paused", "rollback_started", "rollback_paused", "rollback_completed")),
     ],
 )
-def test_how_an_update_fares(devops: Devops, engine: Engine, update: str | None, healthy: bool) -> None:
-    """One that was stopped or taken back isn't well, although all tasks run."""
+def test_health_and_updates(devops: Devops, engine: Engine, update: str | None, healthy: bool) -> None:
+    """A service with a paused or rolled back update is unhealthy, even if all tasks run."""
     engine.shows({"services": [service("a", 1, 1, {"State": update} if update else None)], "tasks": []})
     try:
         assert devops.ask("check_service_status", service="a").healthy is healthy
@@ -76,7 +79,7 @@ def test_how_an_update_fares(devops: Devops, engine: Engine, update: str | None,
 
 
 def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are listed in part, and said to be more."""
+    """A list of many services is cut, and says that it is incomplete."""
     monkeypatch.setattr(devops.module, "_MOST_FOUND", 2)
     found = devops.ask("list_deployments")
     assert [each.name for each in found.deployments] == ["agent", "api"]
@@ -85,7 +88,7 @@ def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_what_is_no_name(devops: Devops, engine: Engine, name: str) -> None:
-    """Is refused before anything is asked."""
+    """An invalid name is refused without a request to the engine."""
     engine.asked()
     with pytest.raises(ValidationError):
         devops.ask("check_service_status", service=name)
@@ -100,7 +103,7 @@ NAMES = st.text('ab/.-_%"\\{}[]?&#\0\n é', max_size=8) | st.from_regex(r"[A-Za-
 @example(name="we")
 @example(name="id-of-web")
 def test_no_name_leads_elsewhere(devops: Devops, engine: Engine, name: str) -> None:
-    """Whatever it is, only lists are read."""
+    """With any name, the pack reads only the list of services."""
     engine.asked()
     try:
         assert (
@@ -115,7 +118,7 @@ def test_no_name_leads_elsewhere(devops: Devops, engine: Engine, name: str) -> N
 
 
 def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) -> None:
-    """Neither replies nor the log hold what isn't theirs to tell; whatever callers send, the engine is only read."""
+    """No reply and no log line contains secret data of the Swarm, and no caller can change the Swarm."""
     engine.asked()
     replica = start_server(MCP_COMPONENTS="examples.devops", DOCKER_HOST=engine.host, LOG_LEVEL="DEBUG")
     tools = {each["name"]: each for each in legacy(replica.url, "tools/list").json()["result"]["tools"]}
@@ -146,6 +149,6 @@ def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) ->
 
 
 def test_the_swarm_of_these_tests_is_full_of_secrets() -> None:
-    """Else none of them could leak."""
+    """The Swarm of these tests contains many secrets, so that a leak would show."""
     assert str(service("a", 1, 1)).count(SECRET) > 10
     assert str(task("a", 1, "failed")).count(SECRET) > 3

@@ -1,4 +1,4 @@
-"""An engine that misbehaves, isn't one, or isn't there: callers are told in plain words, and wait for none."""
+"""An engine that misbehaves or is missing: callers get a plain error soon."""
 
 import asyncio
 import gzip
@@ -21,17 +21,17 @@ CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
 
 @pytest.fixture
 def upstream() -> Upstream:
-    """What answers in an engine's place."""
+    """A server that answers in place of an engine."""
     return Upstream()
 
 
 @pytest.fixture
 def devops(upstream: Upstream) -> Iterator[Devops]:
-    """The pack, for what isn't an engine."""
+    """The pack for this server."""
     with asyncio.Runner() as runner:
         server = runner.run(upstream.start())
         with opened(f"tcp://{upstream.host}") as found:
-            # One loop for both: the pack's own runs only while it is asked.
+            # The pack's own loop runs only during a call, so the server and the pack share this loop.
             yield Devops(runner, found.module)
             runner.run(found.module._DOCKER.close())
         server.close()
@@ -69,7 +69,7 @@ def devops(upstream: Upstream) -> Iterator[Devops]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_engine(devops: Devops, upstream: Upstream, answer: bytes, endless: bytes, why: str) -> None:
-    """The caller learns what happened, and nothing that was said."""
+    """The error says what happened, but does not contain the engine's answer."""
     upstream.answer, upstream.endless = answer, endless
     said = devops.refusal()
     assert why in said
@@ -79,7 +79,7 @@ def test_what_is_no_engine(devops: Devops, upstream: Upstream, answer: bytes, en
 
 
 def test_an_engine_that_hangs(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Byte by byte, or with nothing."""
+    """An engine that answers too slowly or not at all causes an error at the time limit."""
     monkeypatch.setattr(_docker, "_SECONDS", 0.2)
     upstream.answer, upstream.endless = response("[", length=9999), b" "
     assert devops.refusal() == "Docker did not answer within 0.2 s; retry later."
@@ -92,14 +92,14 @@ def test_an_engine_that_hangs(devops: Devops, upstream: Upstream, monkeypatch: p
 
 @pytest.mark.parametrize("host", ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:PORT", f"unix:///{'a' * 200}"])
 def test_an_engine_that_is_not_there(caplog: pytest.LogCaptureFixture, host: str) -> None:
-    """The operator reads why."""
+    """If the engine cannot be reached, the log has the reason."""
     with opened(host.replace("PORT", str(free_port()))) as devops:
         assert devops.refusal() == "Docker can't be reached, or its reply was incomplete; retry later."
     assert "Can't reach Docker (DOCKER_HOST): " in caplog.text
 
 
 def test_no_proxy_is_asked(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although the environment names one."""
+    """The pack does not use a proxy, even if the environment names one."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     upstream.answer = response("[]")
@@ -118,7 +118,7 @@ NO_HOSTS += ["http://host:2375", "tcp://host:70000", "tcp://[", "unix:///a\n"]
 
 @pytest.mark.parametrize("host", NO_HOSTS)
 def test_no_start_without_an_engine(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
-    """The variable is named, and no password shown."""
+    """A wrong DOCKER_HOST stops the start; the error names the variable and shows no password."""
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.delitem(sys.modules, "examples.devops.tools", raising=False)
     with pytest.raises(StartupError, match="DOCKER_HOST: must be unix:///path/of/socket or tcp://host:port") as error:
@@ -128,6 +128,6 @@ def test_no_start_without_an_engine(monkeypatch: pytest.MonkeyPatch, host: str) 
 
 @pytest.mark.parametrize("host", ["", "tcp://proxy", "tcp://[::1]:2375/", "unix:///run/a"])
 def test_where_an_engine_may_be(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
-    """Nothing is asked before the first call."""
+    """A valid DOCKER_HOST is accepted, and the start sends no request to the engine."""
     with opened(host) as devops:
         assert devops.module._DOCKER is not None

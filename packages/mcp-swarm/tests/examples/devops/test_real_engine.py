@@ -1,4 +1,7 @@
-"""The engine that `docker` reaches; in a file of its own, beside no other that would be reached instead."""
+"""A test with the engine that `docker` reaches.
+
+It has its own file, so that the fake engine of another test is never used instead.
+"""
 
 import os
 
@@ -10,7 +13,7 @@ from tests.examples.devops.conftest import opened
 
 @pytest.mark.needs("docker")
 def test_a_real_engine() -> None:
-    """Lists its services, or says that it manages no Swarm."""
+    """A real engine lists its services, or reports that it manages no Swarm."""
     with opened(os.environ.get("DOCKER_HOST", "")) as devops:
         try:
             names = [each.name for each in devops.ask("list_deployments").deployments]

@@ -1,4 +1,4 @@
-"""Texts from one format to another: what one holds the other holds, or the caller is told why not."""
+"""Conversions between formats keep the data, or the caller gets the reason why not."""
 
 import json
 import math
@@ -42,14 +42,14 @@ SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan
 
 
 def nested(scalars: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Values of any depth."""
+    """Return a strategy for nested values of any depth."""
     return st.recursive(
         scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12
     )
 
 
 def through(value: Any, *targets: Any) -> str:
-    """A value as JSON, converted to one format after the other."""
+    """Convert a value from JSON to one format after the other."""
     written, source = json.dumps(value), "json"
     for target in targets:
         written, source = convert_format(written, source, target), target  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def through(value: Any, *targets: Any) -> str:
 @example(value=ODD)
 @example(value=dict.fromkeys(ODD, 1.5))
 def test_json_through_yaml(value: Any) -> None:
-    """And YAML's readers of version 1.1, of which there are many, see the same."""
+    """JSON survives a conversion to YAML, and readers of YAML 1.1 read the same data."""
     written = through(value, "yaml")
     assert yaml.safe_load(written) == value
     assert json.loads(convert_format(written, "yaml", "json")) == value
@@ -72,7 +72,7 @@ def test_json_through_yaml(value: Any) -> None:
 @example(value=dict.fromkeys(ODD, 1.5))
 @example(value={"a": {each: {} for each in ODD}, "b": [{"c": [{}, []]}], "d": {"e": {"f": {"g": ODD}}, "h": 1}})
 def test_json_through_toml(value: dict[str, Any]) -> None:
-    """Whatever its keys are made of."""
+    """An object survives a conversion to TOML, whatever its keys are."""
     written = through(value, "toml")
     assert tomllib.loads(written) == value
     assert json.loads(through(value, "toml", "yaml", "json")) == value
@@ -80,7 +80,7 @@ def test_json_through_toml(value: dict[str, Any]) -> None:
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[dict[str, str]]:
-    """Rows of text, all with the same columns."""
+    """Return rows of text with the same columns."""
     header = draw(st.lists(TEXTS, min_size=1, max_size=4, unique=True))
     rows = draw(st.lists(st.tuples(*(TEXTS for _ in header)), min_size=1, max_size=5))
     return [dict(zip(header, row, strict=True)) for row in rows]
@@ -91,7 +91,10 @@ def tables(draw: st.DrawFn) -> list[dict[str, str]]:
 @example(rows=[{"": ""}])
 @example(rows=[{each: each for each in ODD if each != "\ufeff"}])
 def test_json_through_csv(rows: list[dict[str, str]]) -> None:
-    """As long as it is text; but a mark that means nothing in front of a text is dropped."""
+    """Rows of text survive a conversion to CSV.
+
+    A byte order mark at the beginning is dropped.
+    """
     first = next(iter(rows[0]))
     if first.startswith("\ufeff"):
         return
@@ -111,7 +114,10 @@ OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minute
     number=st.floats(),
 )
 def test_dates_and_all_numbers_through_yaml(day: Any, number: float) -> None:
-    """TOML and YAML have them both; a time alone is a text to YAML, as all of them are to JSON and CSV."""
+    """Dates and all numbers survive a conversion between TOML and YAML.
+
+    A time without a date becomes a text in YAML. All dates and times become texts in JSON and CSV.
+    """
     toml = f"day = {day.isoformat()}\nnumber = {'nan' if math.isnan(number) else number!r}\n"
     found = tomllib.loads(convert_format(convert_format(toml, "toml", "yaml"), "yaml", "toml"))
     assert str(found["number"]) == str(number)
@@ -120,8 +126,8 @@ def test_dates_and_all_numbers_through_yaml(day: Any, number: float) -> None:
     assert json.loads(again) == {"rows": [{"day": day.isoformat()}]}
 
 
-def test_what_is_written_is_for_people_too() -> None:
-    """In the order that it had, indented, and without escapes that nobody needs."""
+def test_the_output_is_readable() -> None:
+    """The output keeps the order, is indented, and has no unnecessary escapes."""
     document = '{"name": "Zoë", "on": "yes", "ports": [80, 443], "limits": {"cpu": 0.5, "memory": {"mib": 64}}}'
     assert convert_format(document, "json", "yaml") == (
         "name: Zoë\n'on': 'yes'\nports:\n- 80\n- 443\nlimits:\n  cpu: 0.5\n  memory:\n    mib: 64\n"
@@ -134,8 +140,11 @@ def test_what_is_written_is_for_people_too() -> None:
     assert convert_format("\ufeffa\n\n1\n", "csv", "json") == '[\n  {\n    "a": "1"\n  }\n]\n'
 
 
-def test_aliases_are_written_out() -> None:
-    """And merged where that is asked for; what stands there itself counts for more."""
+def test_aliases_are_expanded() -> None:
+    """YAML aliases are replaced by their content.
+
+    Merge keys are merged, and a key of the object itself takes precedence.
+    """
     document = "base: &base {cpu: 1, on: yes}\nweb:\n  <<: *base\n  cpu: 2\nboth: [*base, *base]\n"
     base = {"cpu": 1, "on": "yes"}
     assert json.loads(convert_format(document, "yaml", "json")) == {
@@ -186,8 +195,8 @@ MOST = MOST_CHARACTERS
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> None:
-    """Or holds what others can't, is refused, and soon."""
-    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
+    """A document that is too large, too deep, or impossible in JSON is refused soon."""
+    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
 
@@ -216,8 +225,8 @@ def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> N
     ],
 )
 def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
-    """Is said to be none, and where; a check says the same."""
-    with pytest.raises(ToolError, match=f"^The text is not valid {source.upper()}: ") as error:
+    """An invalid document gets an error with the place; `validate_format` gives the same reason."""
+    with pytest.raises(ToolError, match=f"^this is no {source.upper()}: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
     assert len(str(error.value)) < 300
@@ -239,9 +248,9 @@ def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
         ("csv", json.dumps([{f"a{number}": 1} for number in range(2000)]), "too many fields"),
     ],
 )
-def test_what_a_format_has_no_place_for(target: Any, document: str, why: str) -> None:
-    """Is told."""
-    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
+def test_data_that_a_format_can_not_represent(target: Any, document: str, why: str) -> None:
+    """Data that the target format cannot represent get an error."""
+    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
         convert_format(document, "json", target)
     assert why in str(error.value)
 
@@ -294,8 +303,8 @@ FORMATS = st.sampled_from(["json", "yaml", "toml", "csv"])
 
 @settings(max_examples=1500, deadline=None)
 @given(document=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), source=FORMATS, target=FORMATS)
-def test_nothing_else_comes_of_any_text(document: str, source: Any, target: Any) -> None:
-    """But a text, which is one of the other format, or a reason."""
+def test_any_text_gets_a_result_or_an_error(document: str, source: Any, target: Any) -> None:
+    """Any text gets a valid result or an error."""
     try:
         written = convert_format(document, source, target)
     except ToolError:  # the reason
@@ -306,7 +315,7 @@ def test_nothing_else_comes_of_any_text(document: str, source: Any, target: Any)
 
 
 def test_a_replica_serves_the_pack(start_server: StartServer) -> None:
-    """Its log has nothing of what callers convert."""
+    """The log contains nothing of what callers convert."""
     url = (replica := start_server(MCP_COMPONENTS="tests.sample,examples.utilities", LOG_LEVEL="DEBUG")).url
     document = {"text": "private: [1, 2]", "source": "yaml", "target": "toml"}
     assert call(url, "convert_format", document)["structuredContent"] == {"result": "private = [1, 2]\n"}

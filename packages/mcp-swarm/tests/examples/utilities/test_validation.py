@@ -1,4 +1,4 @@
-"""Texts are checked: what is valid by its standard is said to be, and nothing else."""
+"""Tests of `validate_format`: exactly the texts that are valid by their standard are accepted."""
 
 import ipaddress
 import uuid
@@ -114,13 +114,13 @@ INVALID = {
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in VALID.items() for text in texts])
 def test_what_is_valid(kind: Any, text: str) -> None:
-    """Is so without a reason."""
+    """A valid text is accepted without a reason."""
     assert validate_format(text, kind).model_dump() == {"valid": True, "reason": None}
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in INVALID.items() for text in texts])
-def test_what_is_not(kind: Any, text: str) -> None:
-    """Is told why, in few words."""
+def test_what_is_invalid(kind: Any, text: str) -> None:
+    """An invalid text is refused with a short reason."""
     checked = validate_format(text, kind)
     assert not checked.valid
     assert checked.reason
@@ -132,7 +132,7 @@ OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minute
 
 @given(number=st.uuids(), moment=st.datetimes(timezones=OFFSETS), address=st.ip_addresses())
 def test_what_python_writes(number: uuid.UUID, moment: datetime, address: Any) -> None:
-    """Is valid, and of no other kind."""
+    """A value that Python writes is valid for its own kind and for no other."""
     kind: Any = "ipv4" if isinstance(address, ipaddress.IPv4Address) else "ipv6"
     host = f"[{address}]" if kind == "ipv6" else address
     words = {"uuid": str(number), "date-time": moment.isoformat(), kind: str(address), "url": f"http://{host}:80/a"}
@@ -165,8 +165,11 @@ PIECES = [
 
 @settings(max_examples=500, deadline=None)
 @given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=10).map("".join))
-def test_any_text_is_one_or_is_not(text: str) -> None:
-    """And a URL that is one is read so by others, too."""
+def test_any_text_is_valid_or_invalid(text: str) -> None:
+    """Each text is valid without a reason or invalid with one.
+
+    A valid URL is printable ASCII.
+    """
     for kind in ("uuid", "date-time", "ipv4", "ipv6", "url"):
         checked = validate_format(text, kind)
         assert checked.valid == (checked.reason is None)
@@ -176,7 +179,7 @@ def test_any_text_is_one_or_is_not(text: str) -> None:
 
 
 def test_long_texts_take_no_time() -> None:
-    """However they are made: no check tries every way to read them."""
+    """A long text is validated quickly, because no check tries every way to read it."""
     for piece in ("a", "%41", "a@", "a:", "[", "/", "?", "#", ".", "0", "1.", ":", "-", "a.", "::", "f" * 8 + "-"):
         for front in ("", "http://", "http://[", "2026-01-31T13:30:00."):
             for kind in ("uuid", "date-time", "ipv4", "ipv6", "url"):
@@ -184,6 +187,6 @@ def test_long_texts_take_no_time() -> None:
 
 
 def test_what_cannot_be_told() -> None:
-    """Is no answer rather than a wrong one."""
-    with pytest.raises(ToolError, match="The text can't be checked: it is nested too deeply"):
+    """A text that is too deep to check causes an error instead of a wrong answer."""
+    with pytest.raises(ToolError, match="this isn't checked: it is nested too deeply"):
         validate_format("[" * 100_000, "json")

@@ -1,4 +1,4 @@
-"""A run as files."""
+"""Tests of a run's JSON and CSV files."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 @pytest.mark.parametrize("run", [SUMMARY, summary(Samples())])
 def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -> None:
-    """Those of an empty run, too; and the schema is one."""
+    """The figures of a run follow the published schema, also those of an empty run, and the schema is valid."""
     schema = json.loads(SCHEMA.read_text())
     validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
     validator.check_schema(schema)
@@ -27,13 +27,13 @@ def test_the_figures_follow_the_published_schema(run: Summary, tmp_path: Path) -
 
 
 def test_every_property_says_what_it_is() -> None:
-    """A schema without words helps no one."""
+    """Each property of the schema has a description."""
     properties = json.loads(SCHEMA.read_text())["properties"]
     assert all(each.get("description") for each in properties.values())
 
 
 def test_every_request_is_a_line(tmp_path: Path) -> None:
-    """With the times as they were measured."""
+    """The CSV file has one line per request, with the measured times."""
     write_csv(tmp_path / "run.csv", samples())
     with (tmp_path / "run.csv").open() as stream:
         rows = list(csv.DictReader(stream))

@@ -1,4 +1,4 @@
-"""The page, as a browser shows it."""
+"""Tests of the HTML report."""
 
 import re
 import subprocess
@@ -15,8 +15,8 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 
 def page(run: Summary) -> str:
-    """A run's page."""
-    return render(run, as_json(run, ["p99<1ms: p99 is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
+    """Return the HTML report of a run."""
+    return render(run, as_json(run, ["p99<1ms: it is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
 
 
 class Elements(HTMLParser):
@@ -28,12 +28,12 @@ class Elements(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note one."""
+        """Note a tag."""
         self.seen.append((tag, dict(attrs)))
 
 
 def test_it_needs_nothing_else() -> None:
-    """No script, no link, nothing from a network, and a policy that forbids it."""
+    """The page has no script and no link, loads nothing, and has a policy that forbids it."""
     elements = Elements(page(SUMMARY)).seen
     assert not [tag for tag, _ in elements if tag in ("script", "link", "img", "iframe")]
     assert not [each for _, each in elements if each.keys() & {"src", "href", "onclick", "onload"}]
@@ -42,7 +42,7 @@ def test_it_needs_nothing_else() -> None:
 
 
 def test_it_tells_everything() -> None:
-    """The verdict, each replica, each failure, and what broke."""
+    """The page shows the verdict, each replica, each failure and each broken threshold."""
     text = page(SUMMARY)
     for words in (
         "✗ Failed",
@@ -57,7 +57,7 @@ def test_it_tells_everything() -> None:
 
 
 def test_what_servers_send_is_text() -> None:
-    """An example of a failure may hold anything."""
+    """Text from a server is escaped."""
     some = samples()
     some.examples["HTTP 503"] = "<script>alert(1)</script>"
     some.add(1.0, 1.1, "", "<b>replica</b>", "tools/call <i>", 5)
@@ -69,7 +69,7 @@ def test_what_servers_send_is_text() -> None:
 
 @pytest.mark.parametrize("run", [SUMMARY, summary(Samples())])
 def test_all_points_are_within_the_drawing(run: Summary) -> None:
-    """Or they would be cut off."""
+    """All points of the curves are within the drawing."""
     for points in re.findall(r'points="([^"]*)"', page(run)):
         for point in points.split():
             x, y = map(float, point.split(","))
@@ -80,7 +80,7 @@ def test_all_points_are_within_the_drawing(run: Summary) -> None:
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("width", [400, 1400])
 def test_a_browser_shows_it(width: int, tmp_path: Path) -> None:
-    """All of it in the room that there is: nothing is wider than the window."""
+    """In a browser, no part of the page is wider than the window."""
     probe = "<script>document.title = document.documentElement.scrollWidth + ' ' + document.images.length</script>"
     text = re.sub(r"<meta http-equiv[^>]*>", "", page(SUMMARY)).replace("</body>", f"{probe}</body>")
     file = tmp_path / "page.html"
@@ -95,4 +95,4 @@ def test_a_browser_shows_it(width: int, tmp_path: Path) -> None:
     ).stdout
     found = re.search(r"<title>(\d+) 0</title>", shown)
     assert found
-    assert int(found[1]) <= max(width, 500)  # Chromium's windows have no less than 500
+    assert int(found[1]) <= max(width, 500)  # Chromium's windows are at least 500 pixels wide

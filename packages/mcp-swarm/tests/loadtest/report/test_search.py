@@ -1,4 +1,4 @@
-"""What a search for the knee tells."""
+"""Tests of the report of a search for the knee."""
 
 import dataclasses
 import io
@@ -14,7 +14,7 @@ GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: p99 is 30.0
 
 
 def shown(knee: Knee) -> str:
-    """What is printed."""
+    """Return the printed report."""
     console = Console(file=io.StringIO(), width=80)
     for stage in knee.stages:
         show_stage(stage, console)
@@ -24,7 +24,7 @@ def shown(knee: Knee) -> str:
 
 
 def test_a_knee_is_told_with_what_broke_beyond() -> None:
-    """And each rate that was tried."""
+    """The report shows each rate that was tried, the knee, and the threshold that broke above it."""
     text = shown(Knee([GOOD, BAD]))
     assert "100/s  p50    10.0 ms  p99    30.0 ms  ✓" in text
     assert "200/s  p50    10.0 ms  p99    30.0 ms  ✗ p99<20ms: p99 is 30.0 ms" in text
@@ -32,13 +32,13 @@ def test_a_knee_is_told_with_what_broke_beyond() -> None:
 
 
 def test_no_knee_is_told_too() -> None:
-    """In words."""
-    assert "Not found: a threshold broke at every rate." in shown(Knee([BAD]))
-    assert "At least 100/s: the search was interrupted before a threshold broke." in shown(Knee([GOOD]))
+    """The report says so if no knee was found."""
+    assert "no rate that was tried held" in shown(Knee([BAD]))
+    assert "above 100/s, where the search was interrupted" in shown(Knee([GOOD]))
 
 
 def test_a_generator_at_its_limit_may_be_the_knee() -> None:
-    """Which must not be taken for the server's."""
+    """The report warns if the generator itself was at its limit."""
     busy = dataclasses.replace(SUMMARY, generator=Generator(1, 0.99, 1.0, 0.0))
     text = shown(Knee([GOOD, dataclasses.replace(BAD, summary=busy)]))
     assert "The load generator may be the limit, not the server" in text

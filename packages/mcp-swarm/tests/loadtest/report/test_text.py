@@ -1,4 +1,4 @@
-"""The report that a person reads."""
+"""Tests of the text report."""
 
 import io
 
@@ -13,7 +13,7 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 
 def shown(run: Summary, broken: list[str] | None = None, width: int = 120) -> str:
-    """What is printed."""
+    """Return the printed report."""
     console = Console(file=io.StringIO(), width=width)
     show(run, broken or [], console)
     assert isinstance(console.file, io.StringIO)
@@ -21,7 +21,7 @@ def shown(run: Summary, broken: list[str] | None = None, width: int = 120) -> st
 
 
 def test_the_familiar_sections() -> None:
-    """In their order."""
+    """The report has its sections in order."""
     text = shown(SUMMARY)
     places = [text.index(name) for name in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT")]
     assert places == sorted(places)
@@ -31,12 +31,12 @@ def test_the_familiar_sections() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_nothing_is_cut_off(width: int) -> None:
-    """On a terminal of the usual width, either."""
+    """On a terminal of usual width, no text is cut off."""
     assert "…" not in shown(SUMMARY, width=width)
 
 
 def test_a_good_run_passes() -> None:
-    """In words and with a sign."""
+    """A run without failures passes, and the report says so."""
     some = Samples()
     for number in range(30):
         some.add(0, 0.01, "", f"r{number % 3}", "tools/call echo", number + 1)
@@ -44,7 +44,7 @@ def test_a_good_run_passes() -> None:
 
 
 def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
-    """And says so."""
+    """A broken threshold fails a run that is otherwise good, and the report names it."""
     some = Samples()
     some.add(0, 0.01, "", "a", "tools/call echo", 1)
     text = shown(summary(some, expected=1), ["p99<1ms: p99 is 10.0 ms"])
@@ -53,12 +53,12 @@ def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
 
 
 def test_a_generator_at_its_limit_is_told() -> None:
-    """Next to the verdict that it weakens."""
+    """The report warns if the generator was at its limit."""
     busy = Generator(processes=1, cpu=0.97, lag_p99_ms=1, late_p99_ms=0)
     text = shown(summary(samples(), generator=busy))
     assert "! The load generator may limit the result: it used 97% of a core" in text
 
 
 def test_a_run_without_a_reply_has_a_report_too() -> None:
-    """Rather than a division by zero."""
-    assert "✗ FAILED: no request was sent" in shown(summary(Samples()))
+    """A run without a reply has a report, too."""
+    assert "✗ FAILED: not one request was sent" in shown(summary(Samples()))
