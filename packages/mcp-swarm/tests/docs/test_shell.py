@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,19 +42,28 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    """A folder for PATH with a make that never creates this environment again."""
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    make = folder / "make"
+    make.write_text(f'#!/bin/sh\nexec {shutil.which("make")} VENV={sys.prefix} --old-file={sys.prefix}/.ready "$@"\n')
+    make.chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize("block", _RUN, ids=str)
 def test_the_commands_of_a_block_succeed(
-    block: Block, clone: Path, local_replicas: Server, one_replica: Server
+    block: Block, clone: Path, commands: Path, local_replicas: Server, one_replica: Server
 ) -> None:
     """Three local replicas answer on the port that the page names; jobs need a single one."""
     server = one_replica if "/jobs" in block.text or "job" in block.page.name else local_replicas
-    commands = _PLACE.sub(f"127.0.0.1:{server.port}", block.text)
+    text = _PLACE.sub(f"127.0.0.1:{server.port}", block.text)
     done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", commands],
+        ["bash", "-e", "-o", "pipefail", "-c", text],
         cwd=clone,
-        env=environment(
-            MCP_URL=f"{server.url}/mcp", PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        ),
+        env=environment(PATH=os.pathsep.join((str(commands), str(Path(sys.executable).parent), os.environ["PATH"]))),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

