@@ -155,7 +155,9 @@ def test_a_check_of_a_worker_runs_no_job() -> None:
     """It looks at the settings and the jobs; the queue may be away."""
     done = serve("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == ("template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n")
+    assert done.stdout == (
+        "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"
+    )
     assert serve("check", "--worker").returncode == 3
 
 
