@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.pace import Ramp
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred calls of echo from twenty callers."""
+    """A hundred calls of echo from twenty clients."""
     monkeypatch.delenv("MCP_TOKEN", raising=False)
     options = read([])
     assert (options.requests, options.seconds, options.concurrent, options.ramp) == (100, None, 20, None)
