@@ -135,7 +135,7 @@ async def tools(client: Client) -> str:
     names = [tool.name for tool in (await client.list_tools()).tools]
     missing = {"echo", "add", "server_info"} - set(names)
     if missing:
-        raise Failed(f"not listed: {', '.join(sorted(missing))}")
+        raise Failed(f"missing tools: {', '.join(sorted(missing))}")
     return ", ".join(names)
 
 

@@ -215,11 +215,11 @@ def _explain(stack: str, name: str, service: Service, known: set[str]) -> None:
 
 def _print_url(stack: str, after: dict[str, Service]) -> None:
     host = urlsplit(docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).hostname or "localhost"
-    entrance = after.get("edge") or after["mcp"]
-    if not entrance.published:
+    front = after.get("edge") or after["mcp"]
+    if not front.published:
         print(f"'{stack}' serves; it publishes no port.")
         return
-    url = f"http://{host}:{entrance.published[0]}/mcp"
+    url = f"http://{host}:{front.published[0]}/mcp"
     print(f"'{stack}' serves on {url}\nTo add it to a client:  claude mcp add --transport http {stack} {url}")
 
 

@@ -44,7 +44,7 @@ def test_a_server_that_takes_nothing_ends_the_search() -> None:
 
 
 def test_what_cannot_be_begun_is_not_taken() -> None:
-    """A rate does not hold if the generator could not begin its requests because all callers were busy."""
+    """A rate does not hold if the generator could not begin its requests because all clients were busy."""
 
     def attempt(rate: float) -> Summary:
         return dataclasses.replace(server(10_000)(rate), begun=min(rate, 400))
@@ -53,7 +53,7 @@ def test_what_cannot_be_begun_is_not_taken() -> None:
     assert knee.best
     assert 380 <= knee.best.rate <= 421
     assert knee.worst
-    assert "the callers began only" in knee.worst.broken[0]
+    assert "the clients began only" in knee.worst.broken[0]
 
 
 def test_an_interruption_keeps_what_was_found() -> None:

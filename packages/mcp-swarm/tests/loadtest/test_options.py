@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.pace import Ramp
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default, 20 callers make 100 calls of echo."""
+    """By default, 20 clients make 100 calls of echo."""
     monkeypatch.delenv("MCP_TOKEN", raising=False)
     options = read([])
     assert (options.requests, options.seconds, options.concurrent, options.ramp) == (100, None, 20, None)

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import StartServer, run
 from mcp_swarm.loadtest import plan
-from mcp_swarm.loadtest.caller import LoadCaller
+from mcp_swarm.loadtest.client import LoadClient
 from mcp_swarm.loadtest.options import read
 from mcp_swarm.loadtest.run import LoadRun
 from mcp_swarm.signing.keypair import new_pair, private_key
@@ -33,7 +33,7 @@ def signing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def go(asking: Asking, url: str, *arguments: str) -> LoadRun:
     """Run the load test against a server that requires signatures."""
     run = LoadRun(plan.load(read(["--url", f"{url}/mcp?a=1", *arguments]), ["127.0.0.1"], 0))
-    asyncio.run(run.go(LoadCaller))
+    asyncio.run(run.go(LoadClient))
     return run
 
 
@@ -56,7 +56,7 @@ def test_without_a_key_nothing_is_signed() -> None:
     async def scenario() -> Fake:
         async with fake() as server:
             run = LoadRun(plan.load(read(["--url", server.url, "--requests", "5"]), ["127.0.0.1"], 0))
-            await run.go(LoadCaller)
+            await run.go(LoadClient)
             return server
 
     assert all(b"Signature" not in head for head in asyncio.run(scenario()).heads)

@@ -212,7 +212,7 @@ def test_the_client_script_fails_on_a_server_without_the_tools(start_server: Sta
     server = start_server(AUTO_DISCOVER="false")
     done = script("test_mcp_client.py", "--url", f"{server.url}/mcp")
     assert done.returncode == 1
-    assert "✗ tools: not listed: add, echo, server_info" in done.stdout
+    assert "✗ tools: missing tools: add, echo, server_info" in done.stdout
     assert "✓ unknown tool" in done.stdout
 
 

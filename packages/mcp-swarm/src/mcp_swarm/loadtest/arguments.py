@@ -63,7 +63,7 @@ def ramp(text: str) -> Ramp:
 
 
 def policy(text: str) -> LoadPolicy:
-    """Parse how long a caller keeps a connection."""
+    """Parse how long a client keeps a connection."""
     if text == "keepalive":
         return "keepalive"
     if text == "fresh":

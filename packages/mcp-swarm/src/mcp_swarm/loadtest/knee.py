@@ -14,7 +14,7 @@ _CLOSE = 1.1
 """The search ends when the lowest bad rate is at most this many times the highest good rate."""
 
 _ACHIEVED = 0.95
-"""Share of the offered rate at which the callers must begin requests; below this share, requests pile up."""
+"""Share of the offered rate at which the clients must begin requests; below this share, requests pile up."""
 
 
 @dataclass(frozen=True)
@@ -92,5 +92,5 @@ def find(
 def _broken(rate: float, thresholds: tuple[Threshold, ...], summary: Summary) -> list[str]:
     found = [said for threshold in thresholds if (said := threshold.broken(summary))]
     if summary.begun < _ACHIEVED * rate:
-        found.append(f"the callers began only {summary.begun:,.0f}/s of {rate:,.0f}/s")
+        found.append(f"the clients began only {summary.begun:,.0f}/s of {rate:,.0f}/s")
     return found

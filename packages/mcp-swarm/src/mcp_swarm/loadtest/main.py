@@ -117,7 +117,7 @@ def _reach(options: Options) -> list[str]:
 
 
 def _announced(options: Options) -> str:
-    how = "1 caller" if options.concurrent == 1 else f"{options.concurrent} callers"
+    how = "1 client" if options.concurrent == 1 else f"{options.concurrent} clients"
     if options.find_max and options.ramp:
         return (
             f"Searching for the highest rate of {options.url}: from {options.ramp.last:g} requests/s, "

@@ -1,4 +1,4 @@
-"""A caller that uses the client of the MCP SDK; it measures the cost of that client, not the limit of the server."""
+"""A client of the load test that uses the MCP SDK; it measures the cost of the SDK, not the limit of the server."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from mcp_swarm.loadtest.caller import REFUSED_PAUSE
+from mcp_swarm.loadtest.client import REFUSED_PAUSE
 from mcp_swarm.loadtest.message import Family
 from mcp_swarm.loadtest.run import LoadRun
 from mcp_swarm.signing.httpx_auth import Signed
@@ -17,11 +17,11 @@ _NAME = "tools/call echo (SDK)"
 _MODES = {Family.LEGACY: "legacy", Family.MODERN: Family.MODERN.value}
 
 
-class OfficialCaller:
-    """A caller that connects with the SDK's client and calls echo repeatedly.
+class SdkClient:
+    """A client that connects with the MCP SDK and calls echo repeatedly.
 
     Args:
-        run: The run that this caller belongs to.
+        run: The run that this client belongs to.
         headers: Headers of each request, in addition to those of the SDK.
         auth: Signs each request; None: the requests are not signed.
     """
@@ -40,7 +40,7 @@ class OfficialCaller:
     async def work(self) -> None:
         """Send requests until the run is over.
 
-        An error that breaks the client counts as a failure. Then the caller creates a new client.
+        An error that breaks the SDK's client counts as a failure. Then a new SDK client follows.
         """
         run = self._run
         while not run.over:

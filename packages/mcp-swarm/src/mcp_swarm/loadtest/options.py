@@ -154,7 +154,7 @@ exit codes:
         "--concurrent",
         type=positive,
         metavar="N",
-        help="number of parallel callers, each with its own connection "
+        help="number of parallel clients, each with its own connection "
         f"(default: {_CONCURRENT}; {_CONCURRENT_OPEN} with a rate)",
     )
     add(

@@ -1,6 +1,6 @@
 """The schedule of an open loop, which sends requests at a given rate.
 
-A closed loop has no schedule: each caller sends its next request as soon as it has the reply to the last one.
+A closed loop has no schedule: each client sends its next request as soon as it has the reply to the last one.
 """
 
 import math

@@ -26,7 +26,7 @@ def load(options: Options, addresses: list[str], part: int) -> Load:
         addresses=addresses,
         scenario=scenario(options.what, Writer(target, options.headers, sign)),
         families=options.families,
-        callers=max(1, _share(options.concurrent, part, count)),
+        clients=max(1, _share(options.concurrent, part, count)),
         requests=None if options.requests is None else _share(options.requests, part, count),
         seconds=options.seconds,
         ramp=None if ramp is None else Ramp(ramp.first / count, ramp.last / count, ramp.seconds),
@@ -41,7 +41,7 @@ def warm_up(load: Load, seconds: float) -> Load:
 
 
 def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
-    """Return the scenario that callers perform.
+    """Return the scenario that clients perform.
 
     Args:
         what: The description, in the form of `Options.what`.

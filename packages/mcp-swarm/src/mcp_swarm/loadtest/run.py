@@ -1,4 +1,4 @@
-"""A run: the callers of one process, their turns and their results."""
+"""A run: the clients of one process, their turns and their results."""
 
 import asyncio
 import itertools
@@ -17,14 +17,14 @@ from mcp_swarm.loadtest.target import LoadTarget
 _TIMER = 0.002
 """Tolerance for the event loop's timers, in seconds.
 
-If a free caller sends a request late by less than this, the generator caused the delay. It does not count as latency.
+If a free client sends a request late by less than this, the generator caused the delay. It does not count as latency.
 """
 
 _SWEEP = 0.05
 """Seconds between two checks for requests that exceed the time limit."""
 
 LoadPolicy = Literal["keepalive", "fresh"] | int
-"""How long a caller keeps a connection: for all requests, for one request, or for a number of requests."""
+"""How long a client keeps a connection: for all requests, for one request, or for a number of requests."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Load:
     scenario: Scenario
     families: tuple[Family, ...]
     """Protocol families; the requests alternate between them."""
-    callers: int
-    """Number of parallel callers."""
+    clients: int
+    """Number of parallel clients."""
     requests: int | None
-    """How many times the callers perform the scenario; None: until the time is over."""
+    """How many times the clients perform the scenario; None: until the time is over."""
     seconds: float | None
     """Time limit of the run, in seconds; None: until all requests are sent."""
     ramp: Ramp | None
@@ -50,7 +50,7 @@ class Load:
 
 
 class Working(Protocol):
-    """A caller of a run."""
+    """A client of a run."""
 
     @property
     def connection(self) -> Connection | None:
@@ -79,9 +79,9 @@ class LoadRun:
         self.connects: list[float] = []
         """Seconds that each new connection took."""
         self.late: list[float] = []
-        """Delays of the requests of an open loop that a free caller sent, in seconds."""
+        """Delays of the requests of an open loop that a free client sent, in seconds."""
         self.taken = 0
-        """How many times callers began the scenario."""
+        """How many times clients began the scenario."""
         self.elapsed = 0.0
         """Seconds from the start to the last response."""
         self.numbers = itertools.count(first, step)
@@ -91,7 +91,7 @@ class LoadRun:
         self._started = 0.0
         self._left = load.requests
         self._due: Iterator[float] | None = load.ramp.schedule() if load.ramp else None
-        self._callers: list[Working] = []
+        self._clients: list[Working] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -101,18 +101,18 @@ class LoadRun:
 
     @property
     def over(self) -> bool:
-        """Whether callers must not begin another request."""
+        """Whether clients must not begin another request."""
         return self._over_at(self.now)
 
     async def go(self, make: "Callable[[LoadRun], Working]") -> None:
         """Send all requests and wait for the last response.
 
         Args:
-            make: Creates a caller.
+            make: Creates a client.
         """
         self._started = self._clock()
-        self._callers = [make(self) for _ in range(self.load.callers)]
-        self._tasks = [asyncio.create_task(caller.work()) for caller in self._callers]
+        self._clients = [make(self) for _ in range(self.load.clients)]
+        self._tasks = [asyncio.create_task(client.work()) for client in self._clients]
         sweep = asyncio.create_task(self._sweep())
         try:
             for result in await asyncio.gather(*self._tasks, return_exceptions=True):
@@ -121,8 +121,8 @@ class LoadRun:
         finally:
             self.elapsed = self.now
             sweep.cancel()
-            for caller in self._callers:
-                caller.close()
+            for client in self._clients:
+                client.close()
 
     def stop(self) -> None:
         """Stop the run at once; requests in flight are not counted."""
@@ -131,9 +131,9 @@ class LoadRun:
             task.cancel()
 
     async def turns(self) -> AsyncIterator[tuple[int, float | None]]:
-        """Yield the turns of a caller, each at its scheduled time: the number of the request and its start time.
+        """Yield the turns of a client, each at its scheduled time: the number of the request and its start time.
 
-        The latency of the request counts from its start time. None: the moment when the caller sends the request.
+        The latency of the request counts from its start time. None: the moment when the client sends the request.
         Otherwise the request is late, and the start time is its scheduled time, in seconds since the start of the run.
         """
         while (turn := self.take()) is not None:
@@ -163,12 +163,12 @@ class LoadRun:
         return self.stopping or self._left == 0 or (seconds is not None and moment >= seconds)
 
     async def _sweep(self) -> None:
-        """End requests that exceed the time limit; one check of all callers costs less than a timer per request."""
+        """End requests that exceed the time limit; one check of all clients costs less than a timer per request."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP)
             late = loop.time() - self.load.patience
-            for caller in self._callers:
-                connection = caller.connection
+            for client in self._clients:
+                connection = client.connection
                 if connection is not None and 0 < connection.since < late:
                     connection.give_up("timeout")

@@ -1,4 +1,4 @@
-"""The scenarios that callers perform: one request, a mix of requests, or a whole conversation."""
+"""The scenarios that clients perform: one request, a mix of requests, or a whole conversation."""
 
 import random
 import secrets
@@ -16,7 +16,7 @@ Exchange = Callable[[SentRequest], Awaitable[HttpReply | None]]
 
 
 class Scenario(Protocol):
-    """A sequence of requests that a caller performs repeatedly."""
+    """A sequence of requests that a client performs repeatedly."""
 
     async def perform(self, number: int, family: Family, exchange: Exchange) -> None:
         """Perform the scenario once; each call gets a different `number`."""

@@ -73,7 +73,7 @@ class Summary:
     offered: float | None
     """Rate of the schedule, in scenarios per second; None for a closed loop."""
     begun: float
-    """Rate at which callers began the scenario, per second; a scenario is one request or one conversation."""
+    """Rate at which clients began the scenario, per second; a scenario is one request or one conversation."""
     latency: Latency
     """Latency of the successful requests."""
     latency_failed: Latency
@@ -85,7 +85,7 @@ class Summary:
     steps: list[Step]
     """Kinds of requests."""
     connections: int
-    """Number of connections that the callers made."""
+    """Number of connections that the clients made."""
     connecting: Latency
     """Time to make a connection."""
     replicas: list[ReplicaShare]
@@ -135,7 +135,7 @@ def summarize(
         connects: Durations to make each connection, in seconds.
         expected_replicas: Number of replicas that must take part.
         offered: Rate of the schedule, in scenarios per second; None for a closed loop.
-        begun: How many times callers began the scenario.
+        begun: How many times clients began the scenario.
         generator: Figures about the load generator itself.
     """
     everything = list(samples)

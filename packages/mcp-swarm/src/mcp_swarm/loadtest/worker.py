@@ -13,8 +13,8 @@ from multiprocessing.connection import Connection as Pipe
 import uvloop
 
 from mcp_swarm.loadtest import plan
-from mcp_swarm.loadtest.caller import LoadCaller
-from mcp_swarm.loadtest.official import OfficialCaller
+from mcp_swarm.loadtest.client import LoadClient
+from mcp_swarm.loadtest.official import SdkClient
 from mcp_swarm.loadtest.options import Options
 from mcp_swarm.loadtest.run import LoadRun, Working
 from mcp_swarm.loadtest.samples import Samples
@@ -44,13 +44,13 @@ class Part:
 
     samples: Samples
     begun: int
-    """How many times callers began the scenario."""
+    """How many times clients began the scenario."""
     elapsed: float
     """Duration of the run, in seconds."""
     connects: list[float]
     """Durations to make each connection, in seconds."""
     late: list[float]
-    """Delays with which free callers sent requests, in seconds."""
+    """Delays with which free clients sent requests, in seconds."""
     watch: Watch
 
 
@@ -75,13 +75,13 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     pipe.send("ready")
     await asyncio.to_thread(pipe.recv)
 
-    def caller(run: LoadRun) -> Working:
+    def client(run: LoadRun) -> Working:
         if options.what.get("sdk"):
-            return OfficialCaller(run, options.headers, options.signer.auth() if options.signer else None)
-        return LoadCaller(run)
+            return SdkClient(run, options.headers, options.signer.auth() if options.signer else None)
+        return LoadClient(run)
 
     if options.warm_up:
-        await LoadRun(plan.warm_up(load, options.warm_up)).go(caller)
+        await LoadRun(plan.warm_up(load, options.warm_up)).go(client)
     run = LoadRun(load, first=part + 1, step=options.processes)
     watch = Watch()
     loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -
     threading.Thread(target=_stop_on_message, args=(pipe, loop, run), daemon=True).start()
     helpers = [asyncio.create_task(_report(pipe, run)), asyncio.create_task(watch.run())]
     try:
-        await run.go(caller)
+        await run.go(client)
     finally:
         for task in helpers:
             task.cancel()

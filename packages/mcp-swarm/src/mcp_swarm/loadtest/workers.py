@@ -24,7 +24,7 @@ class Measured:
 
     samples: Samples
     begun: int
-    """How many times callers began the scenario."""
+    """How many times clients began the scenario."""
     elapsed: float
     """Duration of the run, in seconds."""
     connects: list[float]

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import free_port
 from mcp_swarm.loadtest import plan
-from mcp_swarm.loadtest.caller import LoadCaller
+from mcp_swarm.loadtest.client import LoadClient
 from mcp_swarm.loadtest.options import read
 from mcp_swarm.loadtest.run import LoadRun
 from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
@@ -21,7 +21,7 @@ def go(answer: Answer, *arguments: str) -> tuple[LoadRun, Fake]:
     async def both() -> tuple[LoadRun, Fake]:
         async with fake(answer) as server:
             run = LoadRun(plan.load(read(["--url", server.url, *arguments]), ["127.0.0.1"], 0))
-            await run.go(LoadCaller)
+            await run.go(LoadClient)
             return run, server
 
     return asyncio.run(both())
@@ -119,7 +119,7 @@ def test_a_refused_connection_is_a_failure_of_its_call() -> None:
     async def both() -> LoadRun:
         options = read(["--url", f"http://127.0.0.1:{free_port()}/mcp", "--duration", "300ms", "--concurrent", "2"])
         run = LoadRun(plan.load(options, ["127.0.0.1"], 0))
-        await run.go(LoadCaller)
+        await run.go(LoadClient)
         return run
 
     run = asyncio.run(both())
@@ -176,7 +176,7 @@ def test_coordinated_omission_is_shown_and_defeated() -> None:
 def test_an_open_loop_keeps_its_rate_whatever_the_replies_do() -> None:
     """An open loop keeps its rate even if replies are slow.
 
-    300 requests/s of 100 ms each need 30 callers.
+    300 requests/s of 100 ms each need 30 clients.
     """
 
     async def slow(_: Fake, __: int, message: dict[str, Any]) -> bytes:
@@ -243,7 +243,7 @@ def test_stopping_counts_nothing_that_was_in_flight() -> None:
 
         async with fake(never) as server:
             run = LoadRun(plan.load(read(["--url", server.url, "--duration", "60s"]), ["127.0.0.1"], 0))
-            going = asyncio.create_task(run.go(LoadCaller))
+            going = asyncio.create_task(run.go(LoadClient))
             await busy.wait()
             run.stop()
             await going

@@ -1,4 +1,4 @@
-"""A caller: it has one connection and sends one request after the other."""
+"""A client: it has one connection and sends one request after the other."""
 
 import asyncio
 import ssl
@@ -9,14 +9,14 @@ from mcp_swarm.loadtest.message import SentRequest
 from mcp_swarm.loadtest.run import LoadRun
 
 REFUSED_PAUSE = 0.1
-"""Seconds that a caller waits after a failed connection.
+"""Seconds that a client waits after a failed connection.
 
 Without the pause, one restart of the server would count as a million failures.
 """
 
 
-class LoadCaller:
-    """A caller that sends requests over its own connection and records the results."""
+class LoadClient:
+    """A client that sends requests over its own connection and records the results."""
 
     def __init__(self, run: LoadRun) -> None:
         self.connection: Connection | None = None
