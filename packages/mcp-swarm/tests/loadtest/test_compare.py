@@ -63,7 +63,7 @@ def test_failures(before: int, after: int, verdict: str) -> None:
 
 def test_short_runs_prove_nothing() -> None:
     """Runs that are too short give no verdict."""
-    assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too short to tell"
+    assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too little data"
 
 
 def test_the_rank_test_knows_the_textbook() -> None:

@@ -78,8 +78,8 @@ def test_slices_hold_everything() -> None:
 
 def test_problems_are_told() -> None:
     """Each problem is one sentence."""
-    assert SUMMARY.problems == ["2 of 10 calls failed", "2 of 3 expected replicas took part"]
-    assert summary(Samples()).problems[0] == "not one request was sent"
+    assert SUMMARY.problems == ["2 of 10 requests failed", "2 of 3 expected replicas took part"]
+    assert summary(Samples()).problems[0] == "no request was sent"
 
 
 def test_shares_that_chance_does_not_make_are_a_problem() -> None:

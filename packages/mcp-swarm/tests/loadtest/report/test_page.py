@@ -16,7 +16,7 @@ from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 def page(run: Summary) -> str:
     """Return the HTML report of a run."""
-    return render(run, as_json(run, ["p99<1ms: it is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
+    return render(run, as_json(run, ["p99<1ms: p99 is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
 
 
 class Elements(HTMLParser):

@@ -33,8 +33,8 @@ def test_a_knee_is_told_with_what_broke_beyond() -> None:
 
 def test_no_knee_is_told_too() -> None:
     """The report says so if no knee was found."""
-    assert "no rate that was tried held" in shown(Knee([BAD]))
-    assert "above 100/s, where the search was interrupted" in shown(Knee([GOOD]))
+    assert "Not found: a threshold broke at every rate." in shown(Knee([BAD]))
+    assert "At least 100/s: the search was interrupted before a threshold broke." in shown(Knee([GOOD]))
 
 
 def test_a_generator_at_its_limit_may_be_the_knee() -> None:

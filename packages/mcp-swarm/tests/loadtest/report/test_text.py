@@ -61,4 +61,4 @@ def test_a_generator_at_its_limit_is_told() -> None:
 
 def test_a_run_without_a_reply_has_a_report_too() -> None:
     """A run without a reply has a report, too."""
-    assert "✗ FAILED: not one request was sent" in shown(summary(Samples()))
+    assert "✗ FAILED: no request was sent" in shown(summary(Samples()))
