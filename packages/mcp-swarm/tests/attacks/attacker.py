@@ -154,7 +154,7 @@ class Connection:
 
     def _blame(self, reply: bytes) -> None:
         if len(self._report.faults) < 20:
-            self._report.faults.append(f"{self.name}: {reply[:400]!r} to {self._sent!r}")
+            self._report.faults.append(f"{self.name}: reply {reply[:400]!r} to {self._sent!r}")
 
 
 async def behave(connection: Connection, dice: Random) -> None:
@@ -258,7 +258,7 @@ async def go(connection: Connection, dice: Random) -> None:
 
 
 async def subscribe(connection: Connection, dice: Random) -> None:
-    """Listen to events for a while."""
+    """Subscribe to events, and end the connection after a random time."""
     await connection.open()
     await connection.send(listen())
     if dice.random() < 0.3:

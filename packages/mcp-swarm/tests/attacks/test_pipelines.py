@@ -74,7 +74,10 @@ def test_new_clients_find_room(attack: Attack) -> None:
         for _ in range(9):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
         with httpx.Client() as client:
-            until(lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text, "they wait")
+            until(
+                lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text,
+                "nine requests are in flight",
+            )
         for _ in range(5):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
         with replica.connect() as connection:

@@ -63,7 +63,7 @@ def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
         with contextlib.ExitStack() as stack:
             return listen(replica, stack, 1) == [b"HTTP/1.1 200"]
 
-    until(opened, "there is room again")
+    until(opened, "the replica accepts another subscription")
 
 
 def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_bound_of_connections_holds(attack: Attack) -> None:
         busy = [stack.enter_context(replica.connect()) for _ in range(40)]
         for connection in busy:
             connection.sendall(call)
-        until(lambda: replica.connections == 40 and not replica.unread, "all calls have begun")
+        until(lambda: replica.connections == 40 and not replica.unread, "the replica has read all calls")
         more = [stack.enter_context(replica.connect()) for _ in range(20)]
         for connection in more:
             with contextlib.suppress(ConnectionError):

@@ -36,7 +36,7 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
         said = [json.loads(line) for line in file.read_text().splitlines()]
         return [line for line in said if "event" not in line]
 
-    until(lambda: len(found()) >= count, f"{count} lines are written")
+    until(lambda: len(found()) >= count, f"{count} entries are written")
     return found()
 
 
@@ -125,7 +125,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     Probes still succeed, so that no orchestrator replaces the replica for a full disk.
     """
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
-    until(lambda: "Audit log: cannot write to /dev/full" in server.output, "it is told")
+    until(lambda: "Audit log: cannot write to /dev/full" in server.output, "the log reports the failed write")
     reply = legacy(server.url, "tools/list")
     assert reply.status_code == status
     if status == 503:

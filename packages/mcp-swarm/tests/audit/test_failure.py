@@ -78,7 +78,7 @@ class TestDrop:
         assert not dropping.refusing
         assert dropping._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
         disk.free()
-        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the line that counts them")
+        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the file contains the number of lost entries")
         dropping.note(a_call(request_id="next"))
         dropping.stop()
         lines = lines_in(disk.path)
@@ -106,7 +106,7 @@ class TestDrop:
         for _ in range(3):
             for _ in range(30):
                 dropping.note(a_call({"x": "x" * 1_000_000}))
-            until(lambda: not dropping._noted, "the thread has taken them")
+            until(lambda: not dropping._noted, "the thread has read all entries")
         assert dropping._dropped == 0
         assert sum(map(len, dropping._ready)) < 90 * 500
 
@@ -126,7 +126,7 @@ class TestRefuse:
         refusing.note(a_call(request_id="cancelled", status=503, failed=True))
         disk.free()
         until(lambda: not refusing.refusing, "calls are served again")
-        until(lambda: "refused" in events(lines_in(disk.path)), "the line that counts them")
+        until(lambda: "refused" in events(lines_in(disk.path)), "the file contains the number of refused calls")
         refusing.note(a_call(request_id="next"))
         refusing.note(a_call(request_id="busy", status=503))
         refusing.stop()
@@ -192,12 +192,12 @@ def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
     path.parent.mkdir()
     log = AuditLog(str(path), "r1", "refuse")
     log.start()
-    until(lambda: events(lines_in(path)) == ["begun"], "the first line")
+    until(lambda: events(lines_in(path)) == ["begun"], "the file contains the entry of the start")
     away = path.parent.rename(tmp_path / "away")
     log.note(a_call(request_id="meanwhile"))
     until(lambda: log.refusing, "calls are refused")
     away.rename(path.parent)
-    until(lambda: ids(lines_in(path)) == ["meanwhile"], "the line")
+    until(lambda: ids(lines_in(path)) == ["meanwhile"], "the file contains the entry of the call")
     log.stop()
     assert verify(lines_in(path)).intact
     assert events(lines_in(path)) == ["begun", "ended"]

@@ -56,7 +56,7 @@ def test_each_call_has_a_line_in_its_order(log: AuditLog, path: Path) -> None:
 def test_a_line_does_not_wait_for_the_next(log: AuditLog, path: Path) -> None:
     """The log writes an entry at once; it does not wait for the next call or for the end."""
     log.note(a_call(request_id="only"))
-    until(lambda: ids(lines_in(path)) == ["only"], "the line")
+    until(lambda: ids(lines_in(path)) == ["only"], "the file contains the entry")
 
 
 def test_with_a_key_and_an_allow_list(path: Path) -> None:
@@ -219,7 +219,10 @@ class TestRuns:
         for _ in range(5):
             size = path.stat().st_size if path.exists() else 0
             with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as process:
-                until(lambda size=size: path.exists() and path.stat().st_size > size + 50_000, "lines")  # type: ignore[misc]
+                until(
+                    lambda size=size: path.exists() and path.stat().st_size > size + 50_000,  # type: ignore[misc]
+                    "the file has grown by 50,000 bytes",
+                )
                 process.send_signal(signal.SIGKILL)
         report = verify(lines_in(path))
         assert len(report.runs) == 5
@@ -233,11 +236,11 @@ class TestRotation:
     def test_by_renaming_it(self, log: AuditLog, path: Path) -> None:
         """After the file was renamed, the next entry creates a new file that continues the old one."""
         log.note(a_call(request_id="old"))
-        until(lambda: ids(lines_in(path)) == ["old"], "the line")
+        until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
         moved = path.with_suffix(".1")
         path.rename(moved)
         log.note(a_call(request_id="new"))
-        until(lambda: ids(lines_in(path)) == ["new"], "the line in the new file")
+        until(lambda: ids(lines_in(path)) == ["new"], "the new file contains the new entry")
         log.stop()
         assert ids(lines_in(moved)) == ["old"]
         assert events(lines_in(path)) == ["continued", "ended"]
@@ -248,10 +251,10 @@ class TestRotation:
     def test_by_removing_it(self, log: AuditLog, path: Path) -> None:
         """After the file was removed, the chain in the new file shows that entries came before."""
         log.note(a_call(request_id="old"))
-        until(lambda: ids(lines_in(path)) == ["old"], "the line")
+        until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
         path.unlink()
         log.note(a_call(request_id="new"))
-        until(lambda: ids(lines_in(path)) == ["new"], "the line in the new file")
+        until(lambda: ids(lines_in(path)) == ["new"], "the new file contains the new entry")
         (run,) = verify(lines_in(path)).runs
         assert run.begins == "continued"
         assert run.seq == 3
@@ -259,11 +262,11 @@ class TestRotation:
     def test_by_emptying_it(self, log: AuditLog, path: Path) -> None:
         """The log continues in a file that was emptied, as logrotate's copytruncate does."""
         log.note(a_call(request_id="old"))
-        until(lambda: ids(lines_in(path)) == ["old"], "the line")
+        until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
         copied = lines_in(path)
         os.truncate(path, 0)
         log.note(a_call(request_id="new"))
-        until(lambda: ids(lines_in(path)) == ["new"], "the line in the emptied file")
+        until(lambda: ids(lines_in(path)) == ["new"], "the emptied file contains the new entry")
         assert verify(lines_in(path)).intact
         assert verify(copied + lines_in(path)).intact
 

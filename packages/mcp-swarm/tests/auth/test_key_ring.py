@@ -60,19 +60,23 @@ def test_keys_and_the_token_open(secured: Server) -> None:
 def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
     """A replica reads a changed key file within about a second and logs the change; a bad file changes nothing."""
     replace(file, line("a", A) + line("b", B))
-    until(lambda: status(secured.url, B) == 200, "the new key is good", 2)
+    until(lambda: status(secured.url, B) == 200, "the replica accepts the new key", 2)
     assert status(secured.url, A) == 200
     replace(file, line("b", B))
-    until(lambda: status(secured.url, A) == 401, "the old key is not", 2)
+    until(lambda: status(secured.url, A) == 401, "the replica refuses the old key", 2)
     assert "added: none; removed: a" in secured.output
     replace(file, line("b", B) + "nonsense\n")
-    until(lambda: "API keys not reloaded; the previous keys stay valid" in secured.output, "it is told", 2)
+    until(
+        lambda: "API keys not reloaded; the previous keys stay valid" in secured.output,
+        "the log reports the invalid file",
+        2,
+    )
     assert f"{file}, line 2: not a JSON object" in secured.output
     file.unlink()
-    until(lambda: "cannot be read: No such file" in secured.output, "it is told", 2)
+    until(lambda: "cannot be read: No such file" in secured.output, "the log reports the missing file", 2)
     assert status(secured.url, B) == 200
     replace(file, line("c", C))
-    until(lambda: status(secured.url, C) == 200, "the file is good again", 2)
+    until(lambda: status(secured.url, C) == 200, "the replica accepts the key of the new file", 2)
     assert status(secured.url, B) == 401
     assert not any(secret in secured.output for secret in (A, B, C, "s3cret"))
 
@@ -139,17 +143,17 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         for caller in callers:
             caller.start()
         replace(file, line("a", A) + line("b", B))
-        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas know the new key", 5)
+        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas have reloaded their keys", 5)
         good = B
         before = calls
-        until(lambda: calls > before + 100, "the callers have changed over")
+        until(lambda: calls > before + 100, "the callers have made 100 calls with the new key")
         replace(file, line("b", B))
         gone = time.monotonic()
         for _ in range(30):  # a new connection may reach any replica
-            until(lambda: status(replicas.url, A) == 401, "the old key is refused", 5)
+            until(lambda: status(replicas.url, A) == 401, "a replica refuses the old key", 5)
         told = time.monotonic() - gone
         before = calls
-        until(lambda: calls > before + 100, "calls go on")
+        until(lambda: calls > before + 100, "the callers have made 100 more calls")
         late.set()
         for caller in callers:
             caller.join()

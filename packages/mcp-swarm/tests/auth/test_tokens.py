@@ -54,7 +54,7 @@ def bearer(url: str, token: str) -> Any:
 def test_a_token_opens(secured: Server, issuer: Issuer) -> None:
     """A replica accepts the issuer's tokens, and fetches the issuer's keys once for each algorithm."""
     assert [bearer(secured.url, issuer.token(sub=name)).status_code for name in ("ada", "bob", "eve")] == [200] * 3
-    assert issuer.asked <= 2, "once for each algorithm"
+    assert issuer.asked <= 2, "the replica fetches the keys once for each algorithm"
 
 
 def unsigned(issuer: Issuer) -> str:
@@ -170,8 +170,11 @@ def test_a_new_key_of_the_issuers_is_found(start_server: StartServer) -> None:
         assert bearer(server.url, issuer.token(sub="bob")).status_code == 200
         issuer.away = False
         issuer.rotate("second")
-        until(lambda: bearer(server.url, issuer.token()).status_code == 200, "the new key is known")
-        assert issuer.asked <= 4, "no more than every five seconds"
+        until(
+            lambda: bearer(server.url, issuer.token()).status_code == 200,
+            "the replica accepts a token with the new key",
+        )
+        assert issuer.asked <= 4, "the replica fetches the keys at most every five seconds"
 
 
 def test_keys_from_a_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes networks")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create networks")
 
 
 def _ip(*arguments: str) -> None:

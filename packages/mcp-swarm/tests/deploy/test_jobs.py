@@ -148,7 +148,10 @@ class Shipped:
     def wait_ready(self) -> None:
         """Wait until the script has started Redis and Redis is healthy."""
         program = Path(f"/proc/{self.process.pid}/comm")
-        until(lambda: program.read_text() == "redis-server\n" and self.healthy(), "Redis is healthy")
+        until(
+            lambda: program.read_text() == "redis-server\n" and self.healthy(),
+            "the script has started Redis and Redis is healthy",
+        )
 
     def stop(self) -> None:
         """Stop the process as Docker does; Redis then completes its file."""
@@ -280,7 +283,7 @@ def test_redis_is_healthy_while_it_waits_for_the_sentinels(tmp_path: Path) -> No
         tmp_path, f"redis+sentinel://:secret@{sentinels}/jobs", REDIS_SENTINELS=sentinels, REDIS_NAME="redis"
     )
     try:
-        until(waiting.healthy, "it is healthy")
+        until(waiting.healthy, "Redis is healthy")
         assert Path(f"/proc/{waiting.process.pid}/comm").read_text() == "sh\n"
     finally:
         waiting.stop()

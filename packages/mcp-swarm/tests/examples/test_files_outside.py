@@ -132,7 +132,7 @@ def test_a_link_that_appears_during_a_read(files: ModuleType, top: Path, kind: s
     swapping = threading.Thread(target=swap)
     swapping.start()
     try:
-        until(read, "it is read both as a file and as a link")
+        until(read, "the path was read both as a file and as a link")
         assert files.search_logs("hunter2").found == []
     finally:
         stop.set()

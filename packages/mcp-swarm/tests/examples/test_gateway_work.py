@@ -163,7 +163,7 @@ def children() -> Iterator[set[str]]:
 
     before = now()
     yield before
-    until(lambda: now() <= before, "what was started has ended")
+    until(lambda: now() <= before, "all processes and threads of the test have ended")
 
 
 def test_work_ends_when_its_caller_goes_away(children: set[str]) -> None:

@@ -60,7 +60,9 @@ class Replica:
         with self._client() as client:
             submission = {"job": "counted", "params": {"rows": 5}}
             self.job = client.post("/jobs", json=submission, headers=_KEY).json()["id"]
-            until(lambda: client.get(f"/jobs/{self.job}/result", headers=_KEY).status_code == 200, "the job is done")
+            until(
+                lambda: client.get(f"/jobs/{self.job}/result", headers=_KEY).status_code == 200, "the job has a result"
+            )
             for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
                 told = client.post("/mcp", json=request(method), headers={**HEADERS, **_KEY})
                 self._usual |= set(_TELLTALE.findall(told.content))
@@ -119,7 +121,7 @@ class Replica:
             looks.append(len(list(Path(f"/proc/{self.pid}/fd").iterdir())))
             return looks[-1] == looks[-2]
 
-        until(settled, "the number of open files is the same for a moment")
+        until(settled, "the number of open files no longer changes")
         return looks[-1]
 
     def stop(self) -> int:

@@ -114,7 +114,7 @@ class Connection:
             method = asked.methods[len(replies)] if len(replies) < len(asked.methods) else b""
             reply = self._reply(method)
             if reply is None:
-                raise NoReply(f"{len(replies)} of {asked.replies} replies, then the end")
+                raise NoReply(f"the connection ended after {len(replies)} of {asked.replies} replies")
             if reply.status >= 200:
                 replies.append(reply)
             if reply.is_last or self._socket is None:
@@ -140,7 +140,7 @@ class Connection:
         try:
             self._stream.read(1)
         except TimeoutError:
-            raise NoReply(f"nothing within {SECONDS} s") from None
+            raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:
             pass
         self.close()
@@ -177,7 +177,7 @@ class Connection:
                 line = self._stream.readline()
                 if not line:
                     if head:
-                        raise Cut(f"half a head: {head[:200]!r}")
+                        raise Cut(f"the connection ended within a head: {head[:200]!r}")
                     return None
                 head += line
             status = int(head[9:12])
@@ -185,7 +185,7 @@ class Connection:
                 status, head, self._body(head, has_none=method == b"HEAD" or status in (204, 304) or status < 200)
             )
         except TimeoutError:
-            raise NoReply(f"nothing within {SECONDS} s") from None
+            raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:
             return None
 
@@ -198,7 +198,7 @@ class Connection:
         if length is not None:
             body = self._stream.read(int(length[1]))
             if len(body) < int(length[1]):
-                raise Cut(f"{len(body)} bytes of a body of {int(length[1])}")
+                raise Cut(f"the connection ended after {len(body)} of {int(length[1])} bytes of a body")
             return body
         if b"text/event-stream" in head:  # an event stream may have no end
             with suppress(OSError):
@@ -213,6 +213,6 @@ class Connection:
         try:
             return self._stream.read()
         except TimeoutError:
-            raise NoReply(f"no end of the connection within {SECONDS} s") from None
+            raise NoReply(f"the connection did not end within {SECONDS} s") from None
         except ConnectionResetError:
             return b""

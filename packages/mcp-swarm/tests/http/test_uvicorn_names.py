@@ -37,7 +37,9 @@ def test_nothing_else_is_imported() -> None:
         for module, name in _imports(file):
             found.setdefault(module, set()).add(name)
             if module != "uvicorn.supervisors":
-                assert file.parent.name == "uvicorn", f"{file}: {module}.{name}"
+                assert file.parent.name == "uvicorn", (
+                    f"{file} imports {module}.{name}; only mcp_swarm/http/uvicorn may do this"
+                )
     assert found == _IMPORTED
 
 

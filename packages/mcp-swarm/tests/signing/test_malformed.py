@@ -72,7 +72,7 @@ def outcome(call: Call) -> None:
         except BadSignature as refused:
             said = str(refused)
             if not (said.isascii() and said.isprintable() and said.endswith((".", "?")) and len(said) < 5000):
-                pytest.fail(f"it is told {said!r}")
+                pytest.fail(f"improper error message: {said!r}")
             raise
 
 

@@ -195,7 +195,7 @@ async def _shared_again(one: Nonces, other: Nonces) -> None:
     deadline = time.monotonic() + 20
     while await accepted(Call().signed(), [one, other]) != 1:
         if time.monotonic() > deadline:
-            pytest.fail("Redis is not asked again")
+            pytest.fail("the replicas do not share nonces in Redis again within 20 s")
         await asyncio.sleep(0.05)
 
 

@@ -99,7 +99,7 @@ def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
             return "submit_job" in {tool["name"] for tool in tools}
         return None
 
-    until(lambda: jobs_are_offered() is True, "one replica offers jobs", 60)
+    until(lambda: jobs_are_offered() is True, "the single replica offers jobs", 60)
     single.scale(3)
     until(lambda: [jobs_are_offered() for _ in range(9)] == [False] * 9, "none of three replicas offers jobs", 60)
     said = single.deploy("good")
@@ -117,10 +117,10 @@ def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path)
         assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
         assert legacy(single.url, "tools/list").status_code == 401
         said = single.deploy("good", "OVERLAYS=", ok=False)
-        assert f"This deployment would drop {PROTECTION}" in said
+        assert f"this deployment would drop {PROTECTION}" in said
         assert f'ALLOW_DROP="{PROTECTION}" make deploy' in said
         assert legacy(single.url, "tools/list").status_code == 401
         single.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
-        until(lambda: legacy(single.url, "tools/list").status_code == 200, "nobody is asked for a key", 60)
+        until(lambda: legacy(single.url, "tools/list").status_code == 200, "the stack answers without a key", 60)
     finally:
         docker("secret", "rm", *names, check=False)

@@ -25,7 +25,9 @@ def spread(url: str) -> Counter[str]:
 
 def test_the_mesh_spreads_new_connections_evenly(stack: Stack) -> None:
     """The mesh spreads new connections in turn: of thirty, each replica gets ten."""
-    until(lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "an even spread")
+    until(
+        lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "each of three replicas gets ten of thirty requests"
+    )
 
 
 def test_any_replica_answers_any_request(stack: Stack) -> None:

@@ -167,7 +167,7 @@ def test_it_needs_no_shell(image: str) -> None:
 
 def test_it_checks_itself(image: str) -> None:
     """`check` in the image checks the settings and components, as a start does."""
-    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
     refused = subprocess.run(
         ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
     )
@@ -211,7 +211,7 @@ def test_compose_serves_and_reloads() -> None:
         run_compose("up", "--build", "--detach", "--wait")
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         edited.write_text("")
-        until(lambda: "Reloading" in run_compose("logs", "mcp"), "a reload")
+        until(lambda: "Reloading" in run_compose("logs", "mcp"), "the log contains 'Reloading'")
     finally:
         edited.unlink(missing_ok=True)
         run_compose("down", "--volumes", "--timeout", "5")

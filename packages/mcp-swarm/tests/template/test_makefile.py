@@ -22,7 +22,7 @@ HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
 Without them, make would build the environment again for a newer lock file while tests run in it.
 """
 
-made_by_make = pytest.mark.skipif(not READY.exists(), reason="this Python is not of an environment that make made")
+made_by_make = pytest.mark.skipif(not READY.exists(), reason="make did not create the environment of this Python")
 
 
 make = partial(run, "make")
@@ -70,7 +70,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
             return True
         return False
 
-    until(gone, "no process of the group is left", 5)
+    until(gone, "all processes of the group have ended", 5)
     assert "Traceback" not in log.read_text()
 
 

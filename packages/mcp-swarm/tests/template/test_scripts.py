@@ -141,11 +141,11 @@ def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
         "2",
     ]
     with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        until(lambda: len(_sending(process.pid)) == 2, "two processes send")
+        until(lambda: len(_sending(process.pid)) == 2, "two sending processes run")
         sending = _sending(process.pid)
         process.kill()
         process.wait()
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "they have ended")
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "the sending processes have ended")
 
 
 def _sending(pid: int) -> list[str]:

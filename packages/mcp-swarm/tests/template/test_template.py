@@ -161,7 +161,7 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     before, needed = pins(made), (made / "pyproject.toml").read_text()
     done = make(made, "add", "PACKAGE=nltk==0.0.0.1")
     assert done.returncode != 0
-    assert (made / "pyproject.toml").read_text() == needed, "a failure changes nothing"
+    assert (made / "pyproject.toml").read_text() == needed, "a failed command leaves the file unchanged"
     done = make(made, "add", "PACKAGE=nltk")
     assert done.returncode == 0, done.stdout + done.stderr
     after = pins(made)

@@ -64,9 +64,13 @@ def test_each_command_is_run_here() -> None:
     assert found == RUN_BY.keys()
     for command, file in RUN_BY.items():
         program, _, target = command.partition(" ")
-        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, f"{program} is no program"
+        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, (
+            f"{program} is not an executable file"
+        )
         name = target or Path(program).name
-        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), f"{file}: {command}"
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), (
+            f"{file} does not run {command}"
+        )
         if target:
             make = ["make", "--dry-run", "--old-file=.venv/.ready", target]
             done = subprocess.run(make, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)

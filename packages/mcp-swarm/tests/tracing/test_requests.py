@@ -129,7 +129,10 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
         meta: Any = {"traceparent": header or 7}
         reply = call(traced.url, "handshake", "tools/call", echo(), header=header, **meta)
         mark = [reply.headers["X-Request-ID"]]
-        (edge,) = collector.find(lambda span: span["attributes"].get("http.response.header.x-request-id") == mark, "it")  # noqa: B023
+        (edge,) = collector.find(
+            lambda span: span["attributes"].get("http.response.header.x-request-id") == mark,  # noqa: B023
+            "the span of the request",
+        )
         assert edge["parent"] == ""
         assert len(collector.trace(edge["trace"])) == 2
 
@@ -178,7 +181,7 @@ def test_the_traces_id_is_in_the_log(traced: Server) -> None:
     for meta in ({}, FULL):
         params = {"name": "say", "arguments": {"words": caller.span}}
         call(traced.url, "stateless", "tools/call", params, traceparent=caller.traceparent, **meta)
-    until(lambda: traced.output.count(caller.trace) >= 4, "the lines")
+    until(lambda: traced.output.count(caller.trace) >= 4, "four log lines contain the id of the trace")
     lines = [json.loads(line) for line in traced.output.splitlines() if caller.trace in line]
     assert [line["logger"] for line in lines] == ["tests.packs.telling", "mcp_swarm.access"] * 2
     assert {line["trace_id"] for line in lines} == {caller.trace}

@@ -66,7 +66,10 @@ class PostgresServer:
                 **self._user,
             )
         ready = [_binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        until(lambda: subprocess.run(ready, check=False).returncode == 0, f"it answers:\n{self.log.read_text()}")
+        until(
+            lambda: subprocess.run(ready, check=False).returncode == 0,
+            f"PostgreSQL answers; it printed:\n{self.log.read_text()}",
+        )
 
     def kill(self) -> None:
         """Stop the server and all connections at once."""

@@ -68,7 +68,7 @@ def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresSer
     assert postgres.ask(ours) == []
     with pytest.raises(TimeoutError):
         small.runner.run(_given_up(small))
-    until(lambda: postgres.ask(ours) == [], "the statement of a call that was given up ends")
+    until(lambda: postgres.ask(ours) == [], "the statement of the cancelled call has ended")
     assert small.rows(AGAIN) == [(120,)]
 
 

@@ -147,7 +147,7 @@ def test_a_returning_listener_does_not_delay_a_shutdown(start_server: StartServe
     listeners = [threading.Thread(target=listen) for _ in range(4)]
     for listener in listeners:
         listener.start()
-    until(lambda: len(again) == len(listeners), "all of them listen")
+    until(lambda: len(again) == len(listeners), "all listeners have subscribed again")
     stopping.set()
     try:
         assert server.stop(seconds=8) == 0
