@@ -43,7 +43,7 @@ def test_some_connections_are_kept_for_others(attack: Attack) -> None:
         assert httpx.get(f"{replica.server.url}/healthz").status_code == 200
 
 
-def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
+def test_more_subscriptions_than_the_limit_of_the_sdk(attack: Attack) -> None:
     """A replica may have more subscriptions than the SDK's own limit of 1,024."""
     replica = attack(MAX_SUBSCRIPTIONS="1100", MAX_CONNECTIONS="2000")
     with contextlib.ExitStack() as stack:
@@ -53,7 +53,7 @@ def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
             assert b"text/event-stream" in connection.recv(65536)
 
 
-def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
+def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
     """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, until one of the others ends."""
     replica = attack(MAX_SUBSCRIPTIONS="3")
     with contextlib.ExitStack() as stack:
@@ -66,7 +66,7 @@ def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
     until(opened, "the replica accepts another subscription")
 
 
-def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
+def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, tmp_path: Path) -> None:
     """Subscriptions count against their caller's limit, and another caller is still served.
 
     The limit is a key's `concurrent`, or RATE_CONCURRENT for a key without it.
@@ -88,7 +88,7 @@ def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
             assert b'"result":{}' in connection.recv(65536)
 
 
-def test_the_bound_of_connections_holds(attack: Attack) -> None:
+def test_connections_beyond_the_limit_are_refused(attack: Attack) -> None:
     """A replica with MAX_CONNECTIONS busy connections refuses each further connection.
 
     The number of connections that it refused just before does not matter.

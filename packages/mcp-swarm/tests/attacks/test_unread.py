@@ -63,7 +63,7 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
 
 @pytest.mark.alone
-def test_what_is_unsent_is_bounded(attack: Attack) -> None:
+def test_unsent_replies_have_a_limit(attack: Attack) -> None:
     """Unsent replies of all connections together have a limit.
 
     Beyond it, the replica disconnects the client that has read nothing for the longest time.
@@ -79,7 +79,7 @@ def test_what_is_unsent_is_bounded(attack: Attack) -> None:
         assert not all(has_ended(each) for each in connections)
 
 
-def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
+def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
     """A call counts as in flight until the client has read its reply.
 
     Therefore MAX_IN_FLIGHT limits unread replies, too.

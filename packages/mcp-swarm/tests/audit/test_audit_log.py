@@ -41,7 +41,7 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
-def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_a_call_from_a_web_page_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
     """A call from a page of another origin, which passes the CORS middleware, gets one entry."""
     file = tmp_path / "audit.jsonl"
     page = "https://app.example.com"
@@ -52,7 +52,7 @@ def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: s
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
-def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_each_call_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
     """Each call gets one entry that names the caller, the call and its outcome.
 
     This holds on both paths, in both protocol families, over REST, and for refused calls. Probes get no entry.
@@ -142,7 +142,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
         ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "AUDIT_ARGUMENTS: 'echo' is not a pattern"),
     ],
 )
-def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> None:
+def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, str], said: str) -> None:
     """A wrong setting of the audit log stops the start with one line; `check` finds it, too."""
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)
     assert done.returncode == 3

@@ -171,7 +171,7 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}], indirect=True)
-def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
+def test_a_disconnect_cancels_the_call(edge: Edge) -> None:
     """When a caller goes away, its call is cancelled at once."""
     asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
     with pytest.raises(httpx.ReadTimeout):
@@ -200,7 +200,7 @@ def test_a_session_stays_with_its_replica(edge: Edge) -> None:
     until(lambda: in_session(edge.url, gone).status_code == 404, "another replica answers with 404 for the session")
 
 
-def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
+def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:
     """Without a replica, the proxy answers with 503 as JSON, with Retry-After."""
     for replica in edge.replicas:
         replica.process.kill()

@@ -109,7 +109,7 @@ def json_call(tool: str, seconds: float) -> dict[str, Any]:
     return {"json": request("tools/call", {"name": tool, "arguments": {"seconds": seconds}}), "headers": HEADERS}
 
 
-def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: Far, near: Server) -> None:
+def test_calls_on_a_lost_node_fail_soon_or_run_on_another_replica(edge: Edge, far: Far, near: Server) -> None:
     """A call on a lost node fails within 5 s, unless the proxy may repeat it on another replica.
 
     The error is a JSON-RPC error. Later calls do not fail.

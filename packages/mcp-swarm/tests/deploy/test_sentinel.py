@@ -260,7 +260,7 @@ while True:
 """
 
 
-def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
+def test_a_cut_off_replica_accepts_no_job(trio: Trio) -> None:
     """A replica that is cut off together with the master accepts no job that would be lost.
 
     Its caller is cut off, too. While they are cut off, the replica refuses all jobs.
@@ -290,7 +290,7 @@ def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
         assert set(caller.results()[-10:]) == {"x"}
 
 
-def test_another_secret_is_taken(trio: Trio) -> None:
+def test_a_new_password_is_used_after_a_restart(trio: Trio) -> None:
     """Redis servers and Sentinels use a new password after a restart with their old volumes."""
     for number in REDIS:
         trio.network.nodes[number].kill()
@@ -301,7 +301,7 @@ def test_another_secret_is_taken(trio: Trio) -> None:
     trio.wait_whole(1)
 
 
-def test_all_nodes_come_back_with_what_they_had(trio: Trio) -> None:
+def test_data_survive_the_loss_of_all_nodes(trio: Trio) -> None:
     """After all nodes were lost, the last master is the master again, whatever node starts first."""
     lose(trio.network.nodes[1])
     trio.wait_for_another(1, 2)

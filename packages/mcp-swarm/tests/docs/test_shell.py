@@ -75,7 +75,7 @@ def test_the_commands_of_a_block_succeed(
 
 
 @pytest.mark.parametrize("block", _ELSEWHERE, ids=str)
-def test_a_block_that_another_test_runs(block: Block) -> None:
+def test_the_test_that_a_block_names_exists(block: Block) -> None:
     """The test exists, and bash can read the block."""
     assert (ROOT / block.shown_by).is_file(), block.shown_by
     read = run("bash", "-n", "-c", block.text)

@@ -89,7 +89,7 @@ def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> No
 @example(("signature-input", f"sig=({'(' * 4000}"))
 @example(("signature-input", "sig=" + '"a" ' * 1000))
 @example(("signature", "sig=:" + "A" * 500))
-def test_a_header_that_was_right(header: tuple[str, str]) -> None:
+def test_a_valid_header_with_a_replaced_part(header: tuple[str, str]) -> None:
     """A valid header may have a part replaced."""
     outcome(SIGNED.but(*header))
 
@@ -102,7 +102,7 @@ COMPONENTS = st.tuples(SYNTAX | st.builds('"{}"{}'.format, SYNTAX, SYNTAX), SYNT
 @example([('"@path";name=a', "/mcp")], PARAMETERS)
 @example([('"@query-param";name="%"', "")], PARAMETERS)
 @example([(f'"host";key="{number}"', "") for number in range(100)], PARAMETERS)
-def test_a_right_signature_over_nonsense(components: list[tuple[str, str]], parameters: str) -> None:
+def test_a_valid_signature_of_invalid_components(components: list[tuple[str, str]], parameters: str) -> None:
     """A valid signature may cover invalid components, because the owner of a key can sign anything."""
     outcome(Call().signed_over(components, parameters))
 
@@ -118,7 +118,7 @@ def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
     outcome(whole.signed_over([(name, value) for name, value in components if value.isprintable()]))
 
 
-def test_a_secret_in_a_header_is_not_told() -> None:
+def test_no_error_shows_the_value_of_a_header() -> None:
     """An error message never contains the value of a header, which may be a secret."""
     call = SIGNED.plus(authorization="Bearer hunter2", x_digest="hunter2")
     for name in ("signature-input", "signature", "content-digest"):

@@ -131,7 +131,8 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
     print(
         f"Calls that the proxy may not repeat: {len(spans)} of {sum(run['requests'] for run in ran_once)} failed,",
         f"after {max((ended - begun for begun, ended in spans), default=0):.1f} s at most: {failures(ran_once)};",
-        f"calls that it may repeat: {sum(run['failed'] for run in read)} of {sum(run['requests'] for run in read)} failed: {failures(read)};",
+        f"calls that it may repeat: {sum(run['failed'] for run in read)} of",
+        f"{sum(run['requests'] for run in read)} failed: {failures(read)};",
         f"the longest call took {max(again.slower_than(0)):.1f} s",
     )
     assert failures(read) == []

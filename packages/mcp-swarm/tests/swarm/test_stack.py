@@ -46,7 +46,7 @@ def test_the_scripts_pass(stack: Stack) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
+def test_the_settings_of_stack_yml_are_in_force(stack: Stack) -> None:
     """The settings of stack.yml are in force.
 
     Swarm ignores unknown settings silently.
@@ -66,7 +66,7 @@ def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
         assert setting in spec
 
 
-def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its images and secrets
+def test_a_stack_that_never_starts_is_reported(stack: Stack) -> None:  # its images and secrets
     """`make deploy` stops waiting after DEPLOY_SECONDS for a stack that never starts, and prints the reason."""
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:

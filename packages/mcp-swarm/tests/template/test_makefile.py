@@ -82,7 +82,7 @@ def test_up_on_a_taken_port(local_url: str) -> None:
     assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
-def test_an_old_python_is_told_so(tmp_path: Path) -> None:
+def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
     """`make up` refuses an old Python with one line, before it makes an environment."""
     old = tmp_path / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')

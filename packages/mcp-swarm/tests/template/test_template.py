@@ -206,7 +206,7 @@ def pins(folder: Path) -> dict[str, str]:
     return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
 
 
-def test_the_chassis_as_a_requirement(template: Path, tmp_path: Path) -> None:
+def test_mcp_swarm_as_a_requirement(template: Path, tmp_path: Path) -> None:
     """A project can use mcp-swarm as a requirement instead of its source; here from a wheel."""
     wheels = tmp_path / "wheels"
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]

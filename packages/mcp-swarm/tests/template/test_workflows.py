@@ -95,7 +95,7 @@ def test_actions_are_pinned_to_a_full_version() -> None:
         assert re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action), action
 
 
-def test_permissions_are_the_least() -> None:
+def test_permissions_are_minimal() -> None:
     """A workflow can read the repository. Only jobs of a release may do more, and no checkout keeps the token."""
     for file in WORKFLOWS:
         workflow = load(file)

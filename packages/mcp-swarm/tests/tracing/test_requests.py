@@ -90,7 +90,7 @@ def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
         assert (edge["status"], edge["attributes"]["error.type"]) == ("UNSET", "tool_error")
 
 
-def test_what_is_refused_has_a_span(traced: Server, collector: Collector) -> None:
+def test_a_refused_request_has_a_span(traced: Server, collector: Collector) -> None:
     """A refused request has a span, even if no path handles it.
 
     The cases are invalid JSON, an unknown path, an unknown HTTP method and an unknown JSON-RPC method.
@@ -137,7 +137,7 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
         assert len(collector.trace(edge["trace"])) == 2
 
 
-def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
+def test_a_span_names_server_and_replica(traced: Server, collector: Collector) -> None:
     """A span names the server and the replica, and the collector's password is sent but not shown."""
     caller = Caller()
     legacy(traced.url, "ping", traceparent=caller.traceparent)
@@ -148,7 +148,7 @@ def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
         assert "hush" not in str(span["attributes"])
 
 
-def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collector) -> None:
+def test_spans_have_no_values_of_wrong_arguments(traced: Server, collector: Collector) -> None:
     """Spans contain the names of wrong arguments, as the log does, but not their values.
 
     FastMCP's own error quotes the values.
@@ -164,9 +164,7 @@ def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collect
 
 
 @pytest.mark.parametrize("meta", [{}, FULL])
-def test_what_utf_8_cannot_carry_costs_no_other_span(
-    traced: Server, collector: Collector, meta: dict[str, Any]
-) -> None:
+def test_a_lone_surrogate_costs_no_other_span(traced: Server, collector: Collector, meta: dict[str, Any]) -> None:
     """A text with a lone surrogate does not cost other spans."""
     caller = Caller()
     params = {"name": "name_oddly", "arguments": {}}

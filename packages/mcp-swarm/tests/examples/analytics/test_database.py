@@ -158,7 +158,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> N
         ("owner", "owner%27s-own", "nothing", "InvalidCatalogNameError"),
     ],
 )
-def test_nobody_is_let_in(
+def test_a_failed_login_is_explained_only_in_the_log(
     postgres: PostgresServer, caplog: pytest.LogCaptureFixture, user: str, password: str, database: str, logged: str
 ) -> None:
     """A failed login is explained in the log but not to the caller, and no password is shown."""

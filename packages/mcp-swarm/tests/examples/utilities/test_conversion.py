@@ -194,7 +194,7 @@ MOST = MOST_CHARACTERS
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> None:
+def test_large_and_deep_documents_are_refused(source: Any, document: str, why: str) -> None:
     """A document that is too large, too deep, or impossible in JSON is refused soon."""
     with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
         convert_format(document, source, "json")
@@ -224,7 +224,7 @@ def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> N
         ("csv", 'a\n"b"c', "line 2: "),
     ],
 )
-def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
+def test_an_invalid_document_gets_an_error(source: Any, document: str, why: str) -> None:
     """An invalid document gets an error with the place; `validate_format` gives the same reason."""
     with pytest.raises(ToolError, match=f"^this is no {source.upper()}: ") as error:
         convert_format(document, source, "json")
