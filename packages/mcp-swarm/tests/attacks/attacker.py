@@ -248,7 +248,7 @@ async def insist(connection: Connection, dice: Random) -> None:
 
 
 async def go(connection: Connection, dice: Random) -> None:
-    """Hang up at any moment."""
+    """Close the connection at a random moment."""
     await connection.open()
     data = dice.choice([ordinary, ordinary, odd])(dice)
     if dice.random() < 0.5:
@@ -343,7 +343,7 @@ async def act(port: int, name: str, report: Report, way: Way, *, shows: bool = F
     try:
         async with asyncio.timeout(_LONGEST_ROUND):
             await way.act(connection, dice)
-    except (OSError, TimeoutError):  # the replica may hang up, too
+    except (OSError, TimeoutError):  # the replica may close the connection, too
         report.rounds["cut"] += 1
     finally:
         connection.end(reset=dice.random() < 0.4)

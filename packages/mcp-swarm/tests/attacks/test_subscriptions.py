@@ -1,4 +1,4 @@
-"""Subscriptions, each of which holds a connection as long as its client likes."""
+"""Subscriptions. Each one uses a connection until its client ends it."""
 
 import contextlib
 import json

@@ -115,7 +115,7 @@ class TestKeyed:
     """Entries that are written with a key."""
 
     def test_the_digest_of_arguments_depends_on_the_key(self) -> None:
-        """The digest of arguments depends on the key, and its field has another name."""
+        """With a key, the digest of arguments depends on the key and stands in `arguments_hmac_sha256`."""
         line = said(line_of(a_call({"year": 1980}), key=KEY))
         other = said(line_of(a_call({"year": 1980}), key=KEY[::-1]))
         assert "arguments_sha256" not in line
@@ -140,5 +140,5 @@ class TestKeyed:
     @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
     def test_a_short_key_is_refused(self, key: bytes) -> None:
         """A short key is refused; the error says how to make a good key and does not contain the short one."""
-        with pytest.raises(ValueError, match="shorter than 32 characters; openssl rand -hex 32 makes one"):
+        with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
             Digests(key)

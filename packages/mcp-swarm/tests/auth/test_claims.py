@@ -135,7 +135,7 @@ HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u"
 def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, Any]) -> None:
     """Odd claims never cause an error: the token is refused or valid.
 
-    A valid token has a name, scopes that are text, and an end.
+    A valid token has a name, an end and text scopes.
     """
     caller = check(issuer.signed(json.dumps({**issuer.claims(), **claims}).encode()))
     if caller is None:

@@ -30,7 +30,7 @@ SEES: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module", params=["fast", "full"])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica with these keys, once on the fast path and once on the FastMCP path."""
+    """A replica with the keys of `MAY`, once on the fast path and once on the FastMCP path."""
     folder = tmp_path_factory.mktemp("scoped")
     entries = [{"id": name, "hash": hash_of(KEYS[name]), **may} for name, may in MAY.items()]
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))

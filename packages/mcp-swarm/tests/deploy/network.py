@@ -1,4 +1,4 @@
-"""Nodes in one network: network namespaces on a bridge, which can be cut off silently."""
+"""Nodes in one network: network namespaces on a bridge. A test can cut off a node without a reset."""
 
 import os
 import secrets

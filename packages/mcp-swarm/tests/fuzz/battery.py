@@ -111,8 +111,8 @@ class Battery:
             self._batch = []
             feed(self._send, self._replica.job, BATCH, seed * 1_000_003 + number)
             self._look()
-            self._await_words()
-        self._await_words()
+            self._check_left_open()
+        self._check_left_open()
         self._fuzzed.close()
         self._witness.close()
         self.report.files = before, self._replica.files()
@@ -149,11 +149,11 @@ class Battery:
             return replies
         return replies + self._fuzzed.finish()
 
-    def _await_words(self) -> None:
+    def _check_left_open(self) -> None:
         """Check that the replica has given up on the unfinished requests of the previous batch."""
         for connection, data in self._left_before:
             try:
-                connection.await_word()
+                connection.wait_for_reply_or_end()
             except NoReply as error:
                 self._note(f"No reply to an unfinished request: {error}", data)
                 break  # the others have had the same time
@@ -168,7 +168,7 @@ class Battery:
             self._note(f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')}", data)
         if b'"code":-32603' in reply.body:  # Internal error (JSON-RPC 2.0, section 5.1)
             self._note(f"-32603: {reply.body[:200].decode(errors='replace')}", data)
-        for word in self._replica.tells(reply.head + reply.body):
+        for word in self._replica.forbidden(reply.head + reply.body):
             self._note(f"A reply contains {word}: {reply.body[:200].decode(errors='replace')}", data)
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""A replica for fuzz tests, and what can be observed of it from outside."""
+"""A replica for fuzz tests, with methods that read its log, memory, open files and audit log."""
 
 import contextlib
 import re
@@ -90,8 +90,8 @@ class Replica:
             assert reply.json()["result"]["content"] == [{"type": "text", "text": "well"}], reply.text
         return max(seconds)
 
-    def tells(self, reply: bytes) -> list[str]:
-        """Return forbidden texts of a reply; texts of the lists of components are allowed."""
+    def forbidden(self, reply: bytes) -> list[str]:
+        """Return the forbidden texts in a reply. Texts that also occur in the lists of components are allowed."""
         return sorted({word.decode() for word in _TELLTALE.findall(reply)} - {word.decode() for word in self._usual})
 
     def mistakes(self) -> list[str]:

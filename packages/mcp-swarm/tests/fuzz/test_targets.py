@@ -1,4 +1,4 @@
-"""Tests with damaged bytes for each reader: it accepts or refuses them.
+"""Tests that each reader accepts or refuses damaged bytes.
 
 `python -m tests.fuzz.parser` searches for longer.
 """

@@ -16,7 +16,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 class NoReply(Exception):
-    """A reply is missing; the message says what came instead."""
+    """A reply is missing or incomplete; the message says how the connection ended or stayed silent."""
 
 
 class Cut(NoReply):
@@ -39,7 +39,7 @@ class Reply:
 
 
 class Asked:
-    """The requests that the server's kind of parser finds in some bytes."""
+    """The requests that httptools, the parser of the server, finds in some bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.methods: list[bytes] = []
@@ -130,7 +130,7 @@ class Connection:
         """Whether no unread bytes have come."""
         return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
 
-    def await_word(self) -> None:
+    def wait_for_reply_or_end(self) -> None:
         """Wait until the replica sends something or ends the connection.
 
         Raises:

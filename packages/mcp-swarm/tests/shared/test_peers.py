@@ -22,7 +22,7 @@ JOBS = {"submit_job", "generate_report", "export_data"}
 
 
 def offered(server: Server) -> set[str]:
-    """Return the features of the replica that several replicas would have to share."""
+    """Return the offered features that need shared storage if there are several replicas."""
     tools = {tool["name"] for tool in legacy(server.url, "tools/list").json()["result"]["tools"]}
     told = modern(server.url, "server/discover").json()["result"]["capabilities"]
     found = {

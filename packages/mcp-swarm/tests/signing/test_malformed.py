@@ -79,7 +79,7 @@ def outcome(call: Call) -> None:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), SYNTAX | TEXT), max_size=6), st.binary(max_size=20))
 def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> None:
-    """Headers may have any bytes and may be missing or repeated."""
+    """A request with any, missing or repeated headers is accepted or refused."""
     outcome(Call(headers=tuple(headers), body=body))
     outcome(replace(SIGNED, headers=SIGNED.headers + tuple(headers)))
 
@@ -90,7 +90,7 @@ def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> No
 @example(("signature-input", "sig=" + '"a" ' * 1000))
 @example(("signature", "sig=:" + "A" * 500))
 def test_a_valid_header_with_a_replaced_part(header: tuple[str, str]) -> None:
-    """A valid header may have a part replaced."""
+    """A request with a replaced part in a valid header is accepted or refused."""
     outcome(SIGNED.but(*header))
 
 
@@ -103,14 +103,14 @@ COMPONENTS = st.tuples(SYNTAX | st.builds('"{}"{}'.format, SYNTAX, SYNTAX), SYNT
 @example([('"@query-param";name="%"', "")], PARAMETERS)
 @example([(f'"host";key="{number}"', "") for number in range(100)], PARAMETERS)
 def test_a_valid_signature_of_invalid_components(components: list[tuple[str, str]], parameters: str) -> None:
-    """A valid signature may cover invalid components, because the owner of a key can sign anything."""
+    """A request with a valid signature of invalid components is accepted or refused; the owner of a key can sign these."""
     outcome(Call().signed_over(components, parameters))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SYNTAX | TEXT, SYNTAX | TEXT, SYNTAX | TEXT)
 def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
-    """The method, path and query may have any bytes, because some servers let them through."""
+    """A request with any bytes in method, path and query is accepted or refused; some servers let these bytes through."""
     components = [('"@method"', method), ('"@path"', path or "/"), ('"@query"', f"?{query}")]
     for line in ({"method": method}, {"path": path}, {"path": f"/{path}"}, {"query": query}):
         outcome(replace(SIGNED, **line))  # type: ignore[arg-type]

@@ -38,9 +38,9 @@ MESSAGE = Call(
 
 
 def verified(call: Call) -> list[Any]:
-    """Return the results of the signature itself.
+    """Return the results of verifying the signature without the other checks of `Signatures`.
 
-    `Signatures` requires more than the example has.
+    `Signatures` also requires a nonce, which the example does not have.
     """
 
     def check(_: object, parameters: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Measure what an operator's actions cost callers, over the mesh and through the proxy.
+"""Measure the failed and the slow calls during an operator's actions, over the mesh and through the proxy.
 
     python -m tests.swarm.measure
 
@@ -60,7 +60,7 @@ class Measure:
             self.stack.scale(3)
 
     def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
-        """Cause an event under load, and record what it cost."""
+        """Cause an event under load, and record the failed and the slow calls."""
         with ExitStack() as stack:
             loads: dict[str, Load] = {}
             for way, port in (("mesh", MESH), ("proxy", EDGE)):

@@ -46,7 +46,7 @@ def running(port: int, *overlays: str) -> Iterator[Stack]:
 
 @contextlib.contextmanager
 def deployed(port: int, *overlays: str) -> Iterator[str]:
-    """The URL of the first node's proxy of such a stack."""
+    """The URL of the first node's proxy, with a stack of two replicas behind it."""
     with running(port, *overlays):
         yield f"http://127.0.0.1:{port}"
 

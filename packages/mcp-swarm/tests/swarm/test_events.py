@@ -1,4 +1,4 @@
-"""Events in the life of a deployment under load: callers notice nothing of them, or only little."""
+"""Tests of updates and failures of a stack under load: callers notice little or nothing."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Several nodes get the image from a registry in the same Swarm, as README says."""
+"""Tests of several nodes that get the image from a registry in the same Swarm, as README says."""
 
 from collections.abc import Iterator
 

@@ -18,9 +18,9 @@ _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
 """The files after the update: deleted ones stay deleted, and the new file of the next version is added."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
 _EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
-"""Tools of the template, for an edit and a deletion by the user; the next version changes both.
+"""Two tools that the tests add to the template: the user edits one and deletes the other; the next version changes both.
 
-They stand for the samples, which a clone may have deleted.
+The tests do not use the sample tools, because a clone may have deleted the samples.
 """
 _TOOL = '''"""A sample tool."""
 

@@ -1,4 +1,4 @@
-"""`make lint` asks whether a pinned dependency has a known vulnerability."""
+"""Tests of the check of `make lint` for known vulnerabilities of pinned dependencies."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from conftest import ROOT, free_port, run
 
 
 class Database(BaseHTTPRequestHandler):
-    """A fake of the OSV interface, as far as it is used."""
+    """A fake OSV server with the two routes that the check uses."""
 
     bad = ""
     asked: set[str] = set()  # noqa: RUF012  # shared by all requests

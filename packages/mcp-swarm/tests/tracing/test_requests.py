@@ -1,4 +1,4 @@
-"""Spans of requests: their parents, their content, and the equality of both paths."""
+"""Tests of the spans of requests: their parents and content, equal on both paths."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from tests.tracing.collector import Collector, Span
 
 FAMILIES: tuple[Family, ...] = ("handshake", "stateless")
 UNLIKE = {"mcp.session.id"}
-"""Attributes that FastMCP makes up for each request on the FastMCP path."""
+"""Attributes with values that FastMCP generates for each request on the FastMCP path."""
 
 
 def about(span: Span) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A PostgreSQL for tests, on a private port of 127.0.0.1, which a user other than root runs."""
+"""A PostgreSQL for tests, on a private port of 127.0.0.1. A user other than root runs it."""
 
 import asyncio
 import os

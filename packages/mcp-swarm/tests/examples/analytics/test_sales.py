@@ -1,4 +1,4 @@
-"""Tests of the sales tools: both databases give the same answers, and no argument reveals more."""
+"""Tests of the sales tools: both databases give the same answers, and no argument reads other data."""
 
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Conversions between formats keep the data, or the caller gets the reason why not."""
+"""Conversions between formats keep the data, or the caller gets an error with the reason."""
 
 import json
 import math
