@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores SIGINT. Its child processes would ignore the Ctrl-C that the tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A generated input has no time limit, because a busy machine may be slow. Benchmarks measure time.
+    # Hypothesis sets no time limit for an input, because a busy machine may be slow. Benchmarks measure time.
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()

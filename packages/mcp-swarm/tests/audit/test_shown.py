@@ -69,5 +69,5 @@ def test_other_values_are_still_shown() -> None:
 @pytest.mark.parametrize("pattern", ["", "echo", ".message", "echo.", "echo. message", "echo.mess\nage", "."])
 def test_a_malformed_pattern_is_refused(pattern: str) -> None:
     """A malformed pattern is refused with an example of a good one."""
-    with pytest.raises(ValueError, match="is no pattern of arguments; one is tool"):
+    with pytest.raises(ValueError, match=r"is not a pattern; write tool\.argument"):
         Shown((pattern,))

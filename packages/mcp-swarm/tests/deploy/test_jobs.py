@@ -64,7 +64,7 @@ def test_the_overlay_changes_only_a_secret_of_mcp() -> None:
 def test_workers_are_replicas_of_another_command() -> None:
     """A worker has the image, name and components of a replica, but another command and no ports.
 
-    There are two workers, or WORKERS.
+    There are two workers by default; WORKERS sets another number.
     """
     services = merged("deploy/jobs.yml")["services"]
     mcp, worker = services["mcp"], services["worker"]

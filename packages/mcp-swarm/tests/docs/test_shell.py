@@ -57,7 +57,10 @@ def commands(tmp_path: Path) -> Path:
 def test_the_commands_of_a_block_succeed(
     block: Block, clone: Path, commands: Path, local_replicas: Server, one_replica: Server
 ) -> None:
-    """Three local replicas answer on the port that the page names; jobs need a single one."""
+    """Each command of a block succeeds.
+
+    Three local replicas answer on the page's port, or a single replica if the block uses jobs.
+    """
     server = one_replica if "/jobs" in block.text or "job" in block.page.name else local_replicas
     text = _PLACE.sub(f"127.0.0.1:{server.port}", block.text)
     done = subprocess.run(

@@ -107,7 +107,7 @@ class Connection:
         """Return the replies to the requests.
 
         Raises:
-            NoReply: a reply is missing or incomplete, and no reply was the last of its connection.
+            NoReply: a reply is missing or incomplete, and no earlier reply announced the end of the connection.
         """
         replies: list[Reply] = []
         while len(replies) < asked.replies:

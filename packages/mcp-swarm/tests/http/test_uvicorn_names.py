@@ -27,7 +27,7 @@ _IMPORTED = {
     "uvicorn.server": {"ServerState"},
     "uvicorn.supervisors": {"Multiprocess"},
 }
-"""Imported names by module. Only `mcp_swarm/http/uvicorn` uses them, except those of the last module."""
+"""Imported names by module. Only `mcp_swarm/http/uvicorn` imports them; any module may import `Multiprocess`."""
 
 
 def test_nothing_else_is_imported() -> None:

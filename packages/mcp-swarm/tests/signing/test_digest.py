@@ -14,7 +14,7 @@ BODY = b'{"hello": "world"}'
 
 
 def of(name: str, body: bytes = BODY) -> str:
-    """Return a member of the field."""
+    """Return a member of the Content-Digest field."""
     digest = hashlib.new(name.replace("-", ""), body).digest()
     return f"{name}=:{base64.b64encode(digest).decode()}:"
 

@@ -103,14 +103,20 @@ COMPONENTS = st.tuples(SYNTAX | st.builds('"{}"{}'.format, SYNTAX, SYNTAX), SYNT
 @example([('"@query-param";name="%"', "")], PARAMETERS)
 @example([(f'"host";key="{number}"', "") for number in range(100)], PARAMETERS)
 def test_a_valid_signature_of_invalid_components(components: list[tuple[str, str]], parameters: str) -> None:
-    """A request with a valid signature of invalid components is accepted or refused; the owner of a key can sign these."""
+    """A request with a valid signature of invalid components is accepted or refused.
+
+    The owner of a key can sign any components.
+    """
     outcome(Call().signed_over(components, parameters))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SYNTAX | TEXT, SYNTAX | TEXT, SYNTAX | TEXT)
 def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
-    """A request with any bytes in method, path and query is accepted or refused; some servers let these bytes through."""
+    """A request with any bytes in method, path and query is accepted or refused.
+
+    Some servers let these bytes through.
+    """
     components = [('"@method"', method), ('"@path"', path or "/"), ('"@query"', f"?{query}")]
     for line in ({"method": method}, {"path": path}, {"path": f"/{path}"}, {"query": query}):
         outcome(replace(SIGNED, **line))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests of what a signature must cover, and of changes to a covered request."""
+"""Tests of the parts that a signature must cover, and of changes to a signed request."""
 
 import base64
 import re

@@ -48,7 +48,7 @@ def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.Co
         (
             False,
             False,
-            "skipped, because docker reaches no engine and ../shared/kit is missing.",
+            "skipped, because docker cannot reach an engine and ../shared/kit is missing.",
             "skipped, because ../shared/kit is missing.",
         ),
     ],

@@ -18,7 +18,7 @@ _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
 """The files after the update: deleted ones stay deleted, and the new file of the next version is added."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
 _EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
-"""Two tools that the tests add to the template: the user edits one and deletes the other; the next version changes both.
+"""Two tools that the tests add to the template. The user edits one and deletes the other; the update changes both.
 
 The tests do not use the sample tools, because a clone may have deleted the samples.
 """
