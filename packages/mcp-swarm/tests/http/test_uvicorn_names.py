@@ -31,7 +31,7 @@ _IMPORTED = {
 
 
 def test_nothing_else_is_imported() -> None:
-    """Each name that the package imports from uvicorn is in the list, and only the one folder imports it."""
+    """Each name that the package imports from uvicorn is in the list, and only `mcp_swarm/http/uvicorn` imports it."""
     found: dict[str, set[str]] = {}
     for file in SOURCE.rglob("*.py"):
         for module, name in _imports(file):

@@ -3,8 +3,8 @@
     python -m tests.swarm.measure
 
 It needs a Swarm of three nodes and the variable SWARM_NODES (see tests/swarm/nodes.py). One run takes about a quarter
-of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. Of each
-half, one half uses kept connections and the other fresh ones.
+of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. In each
+half, half of the calls use kept connections, and the others use new connections.
 """
 
 import argparse

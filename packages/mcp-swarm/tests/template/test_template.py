@@ -83,7 +83,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def edit(file: Path, before: str, after: str) -> None:
     """Replace a text that occurs once."""
     text = file.read_text()
-    assert text.count(before) == 1, f"{file}: {text.count(before)} times {before!r}"
+    assert text.count(before) == 1, f"{file} contains {before!r} {text.count(before)} times instead of once"
     file.write_text(text.replace(before, after))
 
 
