@@ -37,17 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores SIGINT. Its child processes would ignore the Ctrl-C that the tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A generated input has no time limit, because a busy machine may be slow. Benchmarks measure time.
+    # Hypothesis sets no time limit for an input, because a busy machine may be slow. Benchmarks measure time.
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
-        raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: not among {', '.join(_LACKS)}")
-    config.addinivalue_line("markers", "long: tests of the stack in a Swarm; CI leaves them out")
-    config.addinivalue_line("markers", "slow: `make test` leaves the test out; `make test-all` and CI run it")
-    config.addinivalue_line("markers", "alone: the test measures time or needs the whole machine; no other test runs")
+        raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: unknown name; the names are {', '.join(_LACKS)}")
+    config.addinivalue_line("markers", "long: the test takes minutes in a Swarm; CI does not run it")
+    config.addinivalue_line("markers", "slow: `make test` does not run the test; `make test-all` and CI run it")
     config.addinivalue_line(
-        "markers", "needs(name): skipped if the machine lacks the named thing; REQUIRE=name fails the test instead"
+        "markers", "alone: the test measures time or needs the whole machine; no other test runs at the same time"
+    )
+    config.addinivalue_line(
+        "markers", "needs(name): the test is skipped if the machine lacks `name`; with REQUIRE=name it fails instead"
     )
 
 
@@ -85,7 +87,7 @@ def _lacks_docker() -> str:
     if shutil.which("docker") is None:
         return "docker is not installed"
     answer = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
-    return "" if answer.returncode == 0 else "docker reaches no engine"
+    return "" if answer.returncode == 0 else "docker cannot reach an engine"
 
 
 def _lacks_swarm() -> str:
@@ -93,16 +95,20 @@ def _lacks_swarm() -> str:
     if _lacks_docker():
         return _lacks_docker()
     answer = subprocess.run(state, capture_output=True, text=True, check=False).stdout.strip()
-    return "" if answer == "active true" else "docker reaches no Swarm manager"
+    return "" if answer == "active true" else "docker cannot reach a Swarm manager"
 
 
 def _lacks_nodes() -> str:
-    return _lacks_swarm() or ("" if os.environ.get("SWARM_NODES") else "SWARM_NODES names no command to unplug nodes")
+    return _lacks_swarm() or (
+        ""
+        if os.environ.get("SWARM_NODES")
+        else "SWARM_NODES is unset (the command that unplugs nodes, see tests/swarm/nodes.py)"
+    )
 
 
 def _lacks_node() -> str:
     suite = PACKAGE / "tests" / "conformance" / "node_modules"
-    return "" if (suite / ".ready").exists() else "the conformance suite is not installed (make conformance does it)"
+    return "" if (suite / ".ready").exists() else "the conformance suite is not installed (run make conformance)"
 
 
 def _lacks_redis() -> str:
@@ -122,7 +128,7 @@ def _lacks_h2load() -> str:
 
 
 def _lacks_actionlint() -> str:
-    return "" if shutil.which("actionlint") else "actionlint is not installed (.ci/install actionlint does it)"
+    return "" if shutil.which("actionlint") else "actionlint is not installed (run .ci/install actionlint)"
 
 
 def _lacks_haproxy() -> str:
@@ -168,7 +174,7 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise AssertionError("the numbers have no end")
+    raise AssertionError("no free port found")
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:

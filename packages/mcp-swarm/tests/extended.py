@@ -21,7 +21,7 @@ import mcp_swarm
 
 
 class Settings(mcp_swarm.Settings):
-    """Settings of the server's own: one with a check and one secret."""
+    """The settings of mcp-swarm and two settings of this server: one with a check, and one secret."""
 
     greeting: str = Field("Hello", max_length=20, description="The word of greeting.")
     greeting_key: SecretStr = Field(SecretStr("none"), description="A secret.")
@@ -49,7 +49,7 @@ async def greet(name: str) -> str:
 
 @mcp_swarm.job
 async def look() -> list[str]:
-    """Return the names of what is open."""
+    """Return the names of the open pools."""
     return opened
 
 

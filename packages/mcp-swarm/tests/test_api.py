@@ -30,9 +30,9 @@ _NAMES = [
 def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str, tmp_path: Path) -> None:
     """The docstring of each public name has a complete first line and an example in valid Python."""
     text = inspect.getdoc(getattr(module, name)) or ""
-    assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line is a sentence"
+    assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line must be a complete sentence"
     _, found, example = text.partition("Example:\n")
-    assert found, "no example"
+    assert found, "the docstring has no example"
     (tmp_path / "example.py").write_text(textwrap.dedent(re.split(r"\n(?=\S)", example.strip("\n"))[0]) + "\n")
     ast.parse((tmp_path / "example.py").read_text())
 

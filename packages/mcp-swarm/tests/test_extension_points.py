@@ -43,7 +43,7 @@ def test_routes_and_asgi_middleware(extended: Server) -> None:
 def test_log_and_metrics_name_the_tool_of_a_call_through_own_middleware(extended: Server) -> None:
     """The access log and the metrics name the tool of a call that passed the author's middleware."""
     call(extended.url, "greet", {"name": "Ada"})
-    until(lambda: "POST /mcp tools/call greet" in extended.output, "the call is logged")
+    until(lambda: "POST /mcp tools/call greet" in extended.output, "the access log names the tool")
     counted = httpx.get(f"{extended.url}/metrics").text
     assert 'outcome="ok",path="fast",protocol="handshake",tool="greet"} ' in counted
 
@@ -131,5 +131,5 @@ def test_an_invalid_lifespan_stops_the_start(tmp_path: Path, body: str) -> None:
 def _result(url: str) -> object:
     submitted = httpx.post(f"{url}/jobs", json={"job": "look"}).json()
     done: Callable[[], httpx.Response] = lambda: httpx.get(f"{url}/jobs/{submitted['id']}/result")  # noqa: E731
-    until(lambda: done().status_code == 200, "the job is done")
+    until(lambda: done().status_code == 200, "the job has a result")
     return done().json()["result"]

@@ -45,6 +45,6 @@ def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, con
     assert "20 requests in flight (MAX_IN_FLIGHT)" in flood["failures"][0]["example"]
     assert flood["throughput"] > 0.9 * peak["throughput"]
     assert flood["latency"]["p99"] < 10 * peak["latency"]["p50"]
-    assert flood["latency_failed"]["p50"] < peak["latency"]["p50"], "a refusal is quicker than a call"
+    assert flood["latency_failed"]["p50"] < peak["latency"]["p50"], "a refusal must be faster than a call"
     after = measured(server, file, "--concurrent", str(IN_FLIGHT // 2), "--duration", "2s", *how)
     assert after["failures"] == []

@@ -44,7 +44,7 @@ def test_a_wait_for_a_running_server_times_out(start_server: StartServer) -> Non
 def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: StartServer) -> None:
     """A forked server that cannot start prints the reason and has an exit code."""
     server = start_server(ready=False, MCP_COMPONENTS="no.such.package")
-    until(lambda: server.process.poll() == 3, "it has ended")
+    until(lambda: server.process.poll() == 3, "the server has ended with exit code 3")
     assert "no.such.package" in server.output
 
 

@@ -154,7 +154,7 @@ class Connection:
 
     def _blame(self, reply: bytes) -> None:
         if len(self._report.faults) < 20:
-            self._report.faults.append(f"{self.name}: {reply[:400]!r} to {self._sent!r}")
+            self._report.faults.append(f"{self.name}: reply {reply[:400]!r} to {self._sent!r}")
 
 
 async def behave(connection: Connection, dice: Random) -> None:
@@ -248,7 +248,7 @@ async def insist(connection: Connection, dice: Random) -> None:
 
 
 async def go(connection: Connection, dice: Random) -> None:
-    """Hang up at any moment."""
+    """Close the connection at a random moment."""
     await connection.open()
     data = dice.choice([ordinary, ordinary, odd])(dice)
     if dice.random() < 0.5:
@@ -258,7 +258,7 @@ async def go(connection: Connection, dice: Random) -> None:
 
 
 async def subscribe(connection: Connection, dice: Random) -> None:
-    """Listen to events for a while."""
+    """Subscribe to events, and end the connection after a random time."""
     await connection.open()
     await connection.send(listen())
     if dice.random() < 0.3:
@@ -343,7 +343,7 @@ async def act(port: int, name: str, report: Report, way: Way, *, shows: bool = F
     try:
         async with asyncio.timeout(_LONGEST_ROUND):
             await way.act(connection, dice)
-    except (OSError, TimeoutError):  # the replica may hang up, too
+    except (OSError, TimeoutError):  # the replica may close the connection, too
         report.rounds["cut"] += 1
     finally:
         connection.end(reset=dice.random() < 0.4)

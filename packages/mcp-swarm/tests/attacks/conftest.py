@@ -85,9 +85,9 @@ class Attacked:
                 said, _ = client.communicate("\n", timeout=90)
                 self.good.__init__(**json.loads(said))  # type: ignore[misc]
                 print(
-                    f"good client: {self.good.calls} calls, longest {self.good.longest * 1000:.0f} ms, "
-                    f"{len(self.good.failures)} failed; RSS {before:.0f} MB before, {self.rss:.0f} MB after, "
-                    f"{self.peak:.0f} MB at most"
+                    f"Well-behaved client: {self.good.calls} calls, longest {self.good.longest * 1000:.0f} ms, "
+                    f"{len(self.good.failures)} failed. Memory of the replica: {before:.0f} MB before, "
+                    f"{self.rss:.0f} MB after, {self.peak:.0f} MB at most."
                 )
         assert not self.good.failures
         assert self.good.calls > 0

@@ -2,9 +2,9 @@
 
 The client prints a line after its first call.
 
-It runs in its own process, so that it measures the replica and not the attacker. Every fifth call uses a new
-connection. If the replica has closed a kept connection, the client sends the call again, as HTTP clients do (RFC 9110,
-section 9.2.2, RFC 9112, section 9.3.1).
+The client runs in its own process, so that its figures describe the replica and not the attacker. Every fifth call uses
+a new connection. If the replica has closed a kept connection, the client sends the call again, as HTTP clients do
+(RFC 9110, section 9.2.2, RFC 9112, section 9.3.1).
 """
 
 import http.client

@@ -81,7 +81,7 @@ def test_wrong_values_within_one_argument(attack: Attack) -> None:
 @pytest.mark.alone
 @pytest.mark.parametrize("element", [b"[]", b"{}", b"1", b'{"a":1}', b'"x"', b'{"a":[{}]}'])
 @pytest.mark.parametrize("kind", ["request", "notification", "response"])
-def test_dense_documents(attack: Attack, element: bytes, kind: str) -> None:
+def test_bodies_with_very_many_values(attack: Attack, element: bytes, kind: str) -> None:
     """The replica refuses a body of 4 MB with very many values before it parses the values."""
     dense = b"[" + b",".join([element] * (4_000_000 // (len(element) + 1))) + b"]"
     around = {

@@ -12,7 +12,7 @@ _BODIES = 100
 _BYTES = 4 * 1024 * 1024
 """Size of a body in bytes, equal to MAX_BODY_BYTES."""
 _MOST_MB = 400
-"""Memory that all bodies would take together, in MB."""
+"""Maximum growth of memory, in MB; all bodies together would take slightly more."""
 _SENT = b" " * _BYTES
 
 

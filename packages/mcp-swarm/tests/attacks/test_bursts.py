@@ -12,7 +12,7 @@ _ROUNDS = 8
 
 
 @pytest.mark.alone
-def test_a_new_client_waits_for_few_others(attack: Attack) -> None:
+def test_a_new_client_does_not_wait_for_a_whole_burst(attack: Attack) -> None:
     """A new client does not wait for all connections of a burst.
 
     Each connection of a burst brings work, so that the next turn of the event loop comes late.

@@ -212,8 +212,8 @@ def test_failing_calls_leave_nothing(attack: Attack) -> None:
         before, done = asyncio.run(endure())
         after, seconds = replica.rss, time.monotonic() - begun
     print(
-        f"{done.total()} calls of {len(done)} kinds, {done.total() / seconds:.0f}/s; "
-        f"RSS {before:.1f} MB after {early}, {after:.1f} MB at the end"
+        f"{done.total()} calls of {len(done)} kinds, {done.total() / seconds:.0f} calls/s. "
+        f"Memory of the replica: {before:.1f} MB after {early} calls, {after:.1f} MB at the end."
     )
     assert len(done) == len(KINDS)
     assert after < before + 10

@@ -137,7 +137,7 @@ def test_heads_and_bodies_that_never_end(attack: Attack) -> None:
                     with contextlib.suppress(OSError):
                         connection.send(b"GET /" if number % 2 else b"y")
                 pause = time.monotonic() + 0.2
-                until(lambda: time.monotonic() > pause, "the next byte")  # noqa: B023
+                until(lambda: time.monotonic() > pause, "0.2 s have passed")  # noqa: B023
 
 
 _SEEN: ContextVar[str] = ContextVar("seen", default="")

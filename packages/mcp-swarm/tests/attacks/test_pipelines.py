@@ -74,7 +74,10 @@ def test_new_clients_find_room(attack: Attack) -> None:
         for _ in range(9):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
         with httpx.Client() as client:
-            until(lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text, "they wait")
+            until(
+                lambda: "\nmcp_requests_in_flight 9" in client.get(f"{replica.server.url}/metrics").text,
+                "nine requests are in flight",
+            )
         for _ in range(5):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
         with replica.connect() as connection:
@@ -82,14 +85,14 @@ def test_new_clients_find_room(attack: Attack) -> None:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_connection_ends_after_its_share(attack: Attack) -> None:
+def test_a_connection_ends_after_its_maximum_of_requests(attack: Attack) -> None:
     """The replica closes a connection after about MAX_REQUESTS_PER_CONNECTION requests, even if more were sent."""
     replica = attack(MAX_REQUESTS_PER_CONNECTION="1000")
     with replica.connect() as connection, contextlib.suppress(ConnectionError):
         assert 750 <= flood([connection], 10) <= 1250
 
 
-def test_requests_that_wait_are_bounded(attack: Attack) -> None:
+def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
     """A replica does not parse waiting requests while it answers one.
 
     Requests in the same 2 KB are the exception.

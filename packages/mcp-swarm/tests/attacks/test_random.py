@@ -60,14 +60,20 @@ def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
     before, files = replica.rss, sockets(replica)
     with replica.beside_good_client():
         report = attacked(replica)
-        print(f"{report.open} connections at once, {report.share:.0%} of a core; {report.rounds}; {report.statuses}")
+        print(
+            f"At most {report.open} open connections, {report.share:.0%} of a core; {report.rounds}; {report.statuses}"
+        )
     assert replica.server.process.poll() is None, replica.server.output[-3000:]
-    until(lambda: replica.connections == 0, "no connection is left", 15)
-    until(lambda: sockets(replica) <= files, "no socket is left", 2 * PING_SECONDS + 5)
-    print(f"RSS {before:.0f} MB before, {replica.rss:.0f} MB when all had gone")
+    until(lambda: replica.connections == 0, "the replica has no open connection", 15)
+    until(lambda: sockets(replica) <= files, "the replica has no more sockets than before", 2 * PING_SECONDS + 5)
+    print(f"Memory: {before:.0f} MB before, {replica.rss:.0f} MB after all connections had ended.")
     # The replica returns free memory to the system every half a minute.
-    until(lambda: replica.rss < before + GROWTH, f"memory is within {GROWTH} MB of before", 45)
-    print(f"RSS {replica.rss:.0f} MB in the end")
+    until(
+        lambda: replica.rss < before + GROWTH,
+        f"the replica uses at most {GROWTH} MB more memory than before the attack",
+        45,
+    )
+    print(f"Memory: {replica.rss:.0f} MB at the end.")
     assert report.faults == []
     assert report.statuses.keys() >= SEEN
     log = replica.server.output

@@ -1,4 +1,4 @@
-"""Subscriptions, each of which holds a connection as long as its client likes."""
+"""Subscriptions. Each one uses a connection until its client ends it."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ def test_some_connections_are_kept_for_others(attack: Attack) -> None:
         assert httpx.get(f"{replica.server.url}/healthz").status_code == 200
 
 
-def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
+def test_more_subscriptions_than_the_limit_of_the_sdk(attack: Attack) -> None:
     """A replica may have more subscriptions than the SDK's own limit of 1,024."""
     replica = attack(MAX_SUBSCRIPTIONS="1100", MAX_CONNECTIONS="2000")
     with contextlib.ExitStack() as stack:
@@ -53,7 +53,7 @@ def test_there_may_be_more_than_the_sdk_allows(attack: Attack) -> None:
             assert b"text/event-stream" in connection.recv(65536)
 
 
-def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
+def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
     """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, until one of the others ends."""
     replica = attack(MAX_SUBSCRIPTIONS="3")
     with contextlib.ExitStack() as stack:
@@ -63,10 +63,10 @@ def test_a_replica_has_a_bound_of_its_own(attack: Attack) -> None:
         with contextlib.ExitStack() as stack:
             return listen(replica, stack, 1) == [b"HTTP/1.1 200"]
 
-    until(opened, "there is room again")
+    until(opened, "the replica accepts another subscription")
 
 
-def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
+def test_subscriptions_count_against_the_limit_of_their_caller(attack: Attack, tmp_path: Path) -> None:
     """Subscriptions count against their caller's limit, and another caller is still served.
 
     The limit is a key's `concurrent`, or RATE_CONCURRENT for a key without it.
@@ -88,7 +88,7 @@ def test_a_callers_bound_counts_them(attack: Attack, tmp_path: Path) -> None:
             assert b'"result":{}' in connection.recv(65536)
 
 
-def test_the_bound_of_connections_holds(attack: Attack) -> None:
+def test_connections_beyond_the_limit_are_refused(attack: Attack) -> None:
     """A replica with MAX_CONNECTIONS busy connections refuses each further connection.
 
     The number of connections that it refused just before does not matter.
@@ -99,7 +99,7 @@ def test_the_bound_of_connections_holds(attack: Attack) -> None:
         busy = [stack.enter_context(replica.connect()) for _ in range(40)]
         for connection in busy:
             connection.sendall(call)
-        until(lambda: replica.connections == 40 and not replica.unread, "all calls have begun")
+        until(lambda: replica.connections == 40 and not replica.unread, "the replica has read all calls")
         more = [stack.enter_context(replica.connect()) for _ in range(20)]
         for connection in more:
             with contextlib.suppress(ConnectionError):

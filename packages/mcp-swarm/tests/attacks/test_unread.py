@@ -57,13 +57,13 @@ def test_new_clients_find_room(attack: Attack) -> None:
                 connection.setblocking(False)
                 with contextlib.suppress(OSError):
                     connection.send(_PIPELINE)
-            until(lambda: replica.connections <= 1, "who doesn't read is cut")
+            until(lambda: replica.connections <= 1, "the replica closes the connections that are not read")
             assert httpx.get(f"{replica.server.url}/healthz").status_code == 200
     assert replica.peak < before + 60
 
 
 @pytest.mark.alone
-def test_what_is_unsent_is_bounded(attack: Attack) -> None:
+def test_unsent_replies_have_a_limit(attack: Attack) -> None:
     """Unsent replies of all connections together have a limit.
 
     Beyond it, the replica disconnects the client that has read nothing for the longest time.
@@ -75,11 +75,11 @@ def test_what_is_unsent_is_bounded(attack: Attack) -> None:
             for connection in connections:
                 with contextlib.suppress(ConnectionError):
                     connection.sendall(_LARGE)
-            until(lambda: sum(has_ended(each) for each in connections) >= 5, "some are cut")
+            until(lambda: sum(has_ended(each) for each in connections) >= 5, "the replica has closed five connections")
         assert not all(has_ended(each) for each in connections)
 
 
-def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
+def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
     """A call counts as in flight until the client has read its reply.
 
     Therefore MAX_IN_FLIGHT limits unread replies, too.
@@ -94,8 +94,8 @@ def test_a_reply_is_in_flight_until_it_is_taken(attack: Attack) -> None:
         def call() -> httpx.Response:
             return legacy(replica.server.url, "tools/call", {"name": "echo", "arguments": {"message": "x"}})
 
-        until(lambda: call().status_code == 503, "three replies are in flight")
-        until(lambda: call().status_code == 200, "they are given up")
+        until(lambda: call().status_code == 503, "the replica refuses a fourth call")
+        until(lambda: call().status_code == 200, "the replica accepts calls again")
 
 
 @pytest.mark.alone
@@ -110,9 +110,9 @@ def test_a_slow_reader_is_not_cut(attack: Attack) -> None:
         size, begun = 0, time.monotonic()
         while size < 6_000_000:
             part = connection.recv(65536)
-            assert part, f"cut after {size} bytes"
+            assert part, f"the replica closed the connection after {size} bytes"
             size += len(part)
-            until(lambda: time.monotonic() - begun > 6 * size / 6_000_000, "its pace")  # noqa: B023
+            until(lambda: time.monotonic() - begun > 6 * size / 6_000_000, "the time for this part has passed")  # noqa: B023
 
 
 def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
@@ -120,4 +120,4 @@ def test_a_connection_that_is_closing_is_cut(attack: Attack) -> None:
     replica = attack(SEND_TIMEOUT_SECONDS="2")
     with deaf(replica) as connection:
         connection.sendall(_LARGE.replace(b"Host:", b"Connection: close\r\nHost:"))
-        until(lambda: replica.connections == 0, "it is cut")
+        until(lambda: replica.connections == 0, "the replica closes the connection")

@@ -36,12 +36,12 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
         said = [json.loads(line) for line in file.read_text().splitlines()]
         return [line for line in said if "event" not in line]
 
-    until(lambda: len(found()) >= count, f"{count} lines are written")
+    until(lambda: len(found()) >= count, f"{count} entries are written")
     return found()
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
-def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_a_call_from_a_web_page_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
     """A call from a page of another origin, which passes the CORS middleware, gets one entry."""
     file = tmp_path / "audit.jsonl"
     page = "https://app.example.com"
@@ -52,7 +52,7 @@ def test_a_call_of_a_page_is_a_line(tmp_path: Path, start_server: START, mode: s
 
 
 @pytest.mark.parametrize("mode", ["auto", "false"])
-def test_each_call_is_a_line(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_each_call_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
     """Each call gets one entry that names the caller, the call and its outcome.
 
     This holds on both paths, in both protocol families, over REST, and for refused calls. Probes get no entry.
@@ -125,7 +125,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     Probes still succeed, so that no orchestrator replaces the replica for a full disk.
     """
     server = start_server(AUDIT_LOG="/dev/full", AUDIT_ON_FAILURE=mode)
-    until(lambda: "Audit log: cannot write to /dev/full" in server.output, "it is told")
+    until(lambda: "Audit log: cannot write to /dev/full" in server.output, "the log reports the failed write")
     reply = legacy(server.url, "tools/list")
     assert reply.status_code == status
     if status == 503:
@@ -142,7 +142,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
         ({"AUDIT_LOG": "stdout", "AUDIT_ARGUMENTS": "echo"}, "AUDIT_ARGUMENTS: 'echo' is not a pattern"),
     ],
 )
-def test_what_is_wrong_stops_the_start(settings: dict[str, str], said: str) -> None:
+def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, str], said: str) -> None:
     """A wrong setting of the audit log stops the start with one line; `check` finds it, too."""
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)
     assert done.returncode == 3

@@ -52,7 +52,7 @@ for _ in range(100_000):
 
 
 @pytest.mark.parametrize("arguments", [{"a": object()}, {1: 2, "b": 2**64}, _circle, {"a": 10**5000}, _deep])
-def test_what_is_no_json_does_not_raise(arguments: Any) -> None:
+def test_a_value_that_is_not_json_does_not_raise(arguments: Any) -> None:
     """A value that is not valid JSON does not raise an error, so that the call continues.
 
     No caller can send such a value.

@@ -68,7 +68,7 @@ def failing(log: AuditLog) -> bool:
 class TestDrop:
     """AUDIT_ON_FAILURE=drop: calls continue."""
 
-    def test_those_that_fit_are_kept_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
+    def test_entries_up_to_the_limit_are_kept_and_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
         """The log keeps entries up to its limit, counts the others, and writes both facts when the disk is free."""
         for number in range(MOST_LINES + 250):
             dropping.note(a_call(request_id=str(number)))
@@ -78,7 +78,7 @@ class TestDrop:
         assert not dropping.refusing
         assert dropping._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
         disk.free()
-        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the line that counts them")
+        until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the file contains the number of lost entries")
         dropping.note(a_call(request_id="next"))
         dropping.stop()
         lines = lines_in(disk.path)
@@ -91,7 +91,7 @@ class TestDrop:
         (dropped,) = [line for line in lines if b'"dropped"' in line]
         assert said(dropped)["count"] == MOST_LINES + 500 - kept
 
-    def test_memory_is_bounded_whatever_a_call_weighs(self, disk: FullDisk) -> None:
+    def test_waiting_calls_take_limited_memory(self, disk: FullDisk) -> None:
         """Waiting calls take a limited amount of memory, even if the thread does not process them."""
         log = AuditLog(str(disk.path), "r1", "drop")
         big = b'"' + b"x" * 1_000_000 + b'"'
@@ -100,13 +100,13 @@ class TestDrop:
         assert log._waiting == MOST_BYTES // len(big)
         assert log._dropped == 1000 - log._waiting
 
-    def test_arguments_do_not_wait_with_the_lines(self, dropping: AuditLog) -> None:
+    def test_a_waiting_entry_has_only_the_digest_of_its_arguments(self, dropping: AuditLog) -> None:
         """An entry that waits holds only the digest of its arguments."""
         until(lambda: failing(dropping), "the first write fails")
         for _ in range(3):
             for _ in range(30):
                 dropping.note(a_call({"x": "x" * 1_000_000}))
-            until(lambda: not dropping._noted, "the thread has taken them")
+            until(lambda: not dropping._noted, "the thread has read all entries")
         assert dropping._dropped == 0
         assert sum(map(len, dropping._ready)) < 90 * 500
 
@@ -114,7 +114,7 @@ class TestDrop:
 class TestRefuse:
     """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call lacks an entry."""
 
-    def test_from_the_first_failure_until_it_is_over(self, refusing: AuditLog, disk: FullDisk) -> None:
+    def test_calls_are_refused_until_writing_works_again(self, refusing: AuditLog, disk: FullDisk) -> None:
         """The log refuses calls from the first failure until writing works again.
 
         It keeps and writes calls that are in flight, and counts the refused calls.
@@ -126,7 +126,7 @@ class TestRefuse:
         refusing.note(a_call(request_id="cancelled", status=503, failed=True))
         disk.free()
         until(lambda: not refusing.refusing, "calls are served again")
-        until(lambda: "refused" in events(lines_in(disk.path)), "the line that counts them")
+        until(lambda: "refused" in events(lines_in(disk.path)), "the file contains the number of refused calls")
         refusing.note(a_call(request_id="next"))
         refusing.note(a_call(request_id="busy", status=503))
         refusing.stop()
@@ -137,7 +137,7 @@ class TestRefuse:
         (refused,) = [line for line in lines if b'"event":"refused"' in line]
         assert said(refused)["count"] == 100
 
-    def test_it_works_again_without_another_call(self, refusing: AuditLog, disk: FullDisk) -> None:
+    def test_writing_is_retried_without_another_call(self, refusing: AuditLog, disk: FullDisk) -> None:
         """The log tries to write again without a further call.
 
         Otherwise it would refuse calls forever.
@@ -146,7 +146,7 @@ class TestRefuse:
         disk.free()
         until(lambda: not refusing.refusing, "calls are served again")
 
-    def test_also_when_the_thread_does_not_keep_up(self, disk: FullDisk) -> None:
+    def test_calls_are_refused_if_the_thread_is_too_slow(self, disk: FullDisk) -> None:
         """The log refuses calls before its buffer is full if the thread is too slow.
 
         The rest of the buffer is for calls in flight.
@@ -175,7 +175,7 @@ def test_a_failure_causes_two_warnings(disk: FullDisk, caplog: pytest.LogCapture
     assert ends.startswith(f"Audit log: writes to {disk.path} succeed again after ")
 
 
-def test_what_can_not_be_written_at_the_end_is_told(
+def test_lost_entries_are_counted_at_the_end(
     dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the end, the log reports the number of lost entries and does not wait for a full disk."""
@@ -192,12 +192,12 @@ def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
     path.parent.mkdir()
     log = AuditLog(str(path), "r1", "refuse")
     log.start()
-    until(lambda: events(lines_in(path)) == ["begun"], "the first line")
+    until(lambda: events(lines_in(path)) == ["begun"], "the file contains the entry of the start")
     away = path.parent.rename(tmp_path / "away")
     log.note(a_call(request_id="meanwhile"))
     until(lambda: log.refusing, "calls are refused")
     away.rename(path.parent)
-    until(lambda: ids(lines_in(path)) == ["meanwhile"], "the line")
+    until(lambda: ids(lines_in(path)) == ["meanwhile"], "the file contains the entry of the call")
     log.stop()
     assert verify(lines_in(path)).intact
     assert events(lines_in(path)) == ["begun", "ended"]
@@ -241,7 +241,7 @@ def limited(target: str, mode: str, stdout: Path) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["drop", "refuse"])
-def test_half_a_line_is_taken_back(tmp_path: Path, mode: str) -> None:
+def test_an_incomplete_entry_is_removed_from_a_file(tmp_path: Path, mode: str) -> None:
     """The log removes an incomplete entry from its file, and writes all entries later."""
     path = tmp_path / "audit.jsonl"
     full = limited(str(path), mode, tmp_path / "stdout")["full"]
@@ -252,7 +252,7 @@ def test_half_a_line_is_taken_back(tmp_path: Path, mode: str) -> None:
     assert path.read_bytes()[full - 1 : full] == b"\n"
 
 
-def test_on_stdout_half_a_line_stays(tmp_path: Path) -> None:
+def test_an_incomplete_entry_stays_on_stdout(tmp_path: Path) -> None:
     """On stdout an incomplete entry stays as its own line, which `verify` reports; no entry is lost."""
     path = tmp_path / "stdout"
     assert limited("stdout", "drop", path)["full"] == 10_000
@@ -297,7 +297,7 @@ def piped(stop_seconds: float) -> subprocess.Popen[str]:
     )
 
 
-def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
+def test_a_pipe_that_nobody_reads() -> None:
     """A replica refuses calls while nobody reads its pipe, and writes all entries when somebody reads again."""
     with piped(30) as process:
         assert process.stdin is not None
@@ -314,7 +314,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing() -> None:
     assert ids(lines) == [str(number) for number in range(1000)]
 
 
-def test_a_pipe_that_is_closed_ends_nothing() -> None:
+def test_a_closed_pipe() -> None:
     """A replica refuses calls after its pipe was closed, and stops in order."""
     with piped(0.1) as process:
         assert process.stdout is not None

@@ -20,7 +20,7 @@ _nasty = st.text(
 )
 
 
-def test_it_says_who_called_what() -> None:
+def test_an_entry_names_caller_and_call() -> None:
     """An entry names the caller and the call, and has the arguments' digest but none of their values."""
     line = line_of(a_call({"message": "hunter2"}, time=NOON))
     fields = said(line)
@@ -114,8 +114,8 @@ def test_endless_texts_are_cut(character: str) -> None:
 class TestKeyed:
     """Entries that are written with a key."""
 
-    def test_the_arguments_digest_can_not_be_guessed(self) -> None:
-        """The digest of arguments depends on the key, and its field has another name."""
+    def test_the_digest_of_arguments_depends_on_the_key(self) -> None:
+        """With a key, the digest of arguments depends on the key and stands in `arguments_hmac_sha256`."""
         line = said(line_of(a_call({"year": 1980}), key=KEY))
         other = said(line_of(a_call({"year": 1980}), key=KEY[::-1]))
         assert "arguments_sha256" not in line
@@ -132,7 +132,7 @@ class TestKeyed:
         assert entry is not None
         assert not entry.true
 
-    def test_it_is_the_hmac_of_a_key_made_of_the_key(self) -> None:
+    def test_the_digest_is_an_hmac_with_a_derived_key(self) -> None:
         """The digest is the HMAC with a key that is derived from AUDIT_KEY, so that others can check it (RFC 2104)."""
         made = hmac.digest(KEY, b"audit: arguments", "sha256")
         assert Digests(KEY).arguments(b"{}") == hmac.new(made, b"{}", "sha256").hexdigest()
@@ -140,5 +140,5 @@ class TestKeyed:
     @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
     def test_a_short_key_is_refused(self, key: bytes) -> None:
         """A short key is refused; the error says how to make a good key and does not contain the short one."""
-        with pytest.raises(ValueError, match="shorter than 32 characters; openssl rand -hex 32 makes one"):
+        with pytest.raises(ValueError, match="shorter than 32 bytes; run openssl rand -hex 32 to make one"):
             Digests(key)

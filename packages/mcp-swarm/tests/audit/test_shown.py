@@ -31,7 +31,7 @@ def shown(arguments: Any, *patterns: str, name: str = "echo") -> Any:
         (("[ef]cho.*",), "echo", {"message": "a", "number": 1, "password": "hunter2"}),
     ],
 )
-def test_what_a_pattern_lets_through(patterns: tuple[str, ...], name: str, expected: Any) -> None:
+def test_arguments_that_match_a_pattern_are_shown(patterns: tuple[str, ...], name: str, expected: Any) -> None:
     """An entry contains the arguments that match a pattern, and no others."""
     assert shown({"message": "a", "number": 1, "password": "hunter2"}, *patterns, name=name) == expected
 
@@ -43,7 +43,7 @@ def test_values_are_shown_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[1], "echo", 1])
-def test_what_is_no_object_shows_nothing(arguments: Any) -> None:
+def test_arguments_that_are_not_an_object_are_not_shown(arguments: Any) -> None:
     """Arguments that are not an object are not shown."""
     assert shown(arguments, "*.*") is None
 
@@ -52,7 +52,7 @@ def test_what_is_no_object_shows_nothing(arguments: Any) -> None:
     "arguments",
     [{"message": "x" * (MOST_SHOWN_BYTES + 1)}, {"message": "x", "other": "y" * 70_000}, {"message": "\ud800"}],
 )
-def test_what_is_too_long_is_left_out(arguments: Any) -> None:
+def test_values_that_are_too_long_are_left_out(arguments: Any) -> None:
     """An entry leaves out a value that is too long, and says so."""
     line = said(line_of(a_call(arguments), "echo.message"))
     assert "arguments" not in line
@@ -69,5 +69,5 @@ def test_other_values_are_still_shown() -> None:
 @pytest.mark.parametrize("pattern", ["", "echo", ".message", "echo.", "echo. message", "echo.mess\nage", "."])
 def test_a_malformed_pattern_is_refused(pattern: str) -> None:
     """A malformed pattern is refused with an example of a good one."""
-    with pytest.raises(ValueError, match="is no pattern of arguments; one is tool"):
+    with pytest.raises(ValueError, match=r"is not a pattern; write tool\.argument"):
         Shown((pattern,))

@@ -108,7 +108,7 @@ def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataOb
 
 
 @given(_calls, st.data())
-def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataObject) -> None:
+def test_with_a_key_a_replaced_line_shows_at_once(calls: list[Noted], data: st.DataObject) -> None:
     """With a key, a person without it cannot compute valid hashes; the first changed line shows."""
     lines = chained(calls, KEY)
     number = data.draw(st.integers(1, len(calls)))
@@ -119,7 +119,7 @@ def test_with_a_key_nobody_else_writes_lines(calls: list[Noted], data: st.DataOb
         assert found(forged, KEY)[0] == f"line {number + 1} was changed, or written with another key"
 
 
-def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
+def test_without_a_key_a_replaced_line_shows_at_the_next_line() -> None:
     """Without a key, a replaced line shows at the next line.
 
     If all following hashes are replaced too, nothing shows; only a key prevents that.
@@ -132,7 +132,7 @@ def test_without_a_key_hashes_made_anew_show_at_the_next_line() -> None:
     assert not found(forged)
 
 
-def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
+def test_a_changed_line_causes_no_problem_at_later_lines() -> None:
     """A changed line causes no problems at the lines after it.
 
     The exception is a changed sequence number, which leaves a gap.
@@ -157,12 +157,12 @@ def test_a_changed_line_raises_no_alarm_at_those_behind_it() -> None:
         (chained([a_call()], KEY[::-1]), KEY, "line 1 was changed, or written with another key"),
     ],
 )
-def test_the_wrong_key_is_told(lines: list[bytes], key: bytes | None, problem: str) -> None:
+def test_a_wrong_key_is_reported(lines: list[bytes], key: bytes | None, problem: str) -> None:
     """A log that is checked with the wrong key is not intact."""
     assert found(lines, key)[0].startswith(problem)
 
 
-def test_a_run_that_pretends_to_have_no_key_is_told() -> None:
+def test_a_run_that_denies_its_key_is_reported() -> None:
     """A changed first line that denies or claims a key does not skip the check of the other lines."""
     lines = chained([a_call()])
     forged = [lines[0].replace(b'"keyed":false', b'"keyed":true'), *lines[1:]]
@@ -175,7 +175,7 @@ class TestManyRuns:
     """Logs of several replicas and processes."""
 
     @given(st.data())
-    def test_each_is_checked_by_itself(self, data: st.DataObject) -> None:
+    def test_each_run_is_checked_separately(self, data: st.DataObject) -> None:
         """Each run is checked separately.
 
         The lines of several runs, of other logs, and Docker's prefixes may be mixed.
@@ -261,7 +261,7 @@ class TestForging:
         assert report.intact
         assert len(report.runs) == 1
 
-    def test_a_line_behind_a_print_without_a_line_break_counts(self) -> None:
+    def test_an_entry_after_a_text_without_a_line_break_counts(self) -> None:
         """An entry after a text without a line break counts if it is exactly the next one of its run.
 
         Text from a caller can never be that entry.
@@ -291,7 +291,7 @@ class TestForging:
             b'{"au',
         ],
     )
-    def test_nonsense_is_told(self, line: bytes) -> None:
+    def test_a_malformed_entry_is_reported(self, line: bytes) -> None:
         """A malformed entry causes a problem that names its line, and no exception."""
         lines = chained([a_call()])
         (problem, *_) = found([*lines[:1], line, *lines[1:]])
@@ -303,7 +303,7 @@ class TestForging:
         verify(lines)
         verify(lines, KEY, part=True)
 
-    def test_a_line_in_place_of_another_is_told(self) -> None:
+    def test_a_replaced_entry_is_reported(self) -> None:
         """A replaced entry with a matching sequence number, previous hash and hash shows at the next line."""
         lines = chained([a_call(name=name) for name in "abcd"])
         other = rechained([line.replace(b'"b"', b'"X"') for line in lines])
@@ -315,7 +315,7 @@ class TestForging:
             "line 5 does not follow the previous entry of its run: one of the two was replaced",
         ]
 
-    def test_a_moved_line_is_told_apart_from_a_repeated_one(self) -> None:
+    def test_a_moved_line_is_reported_differently_from_a_repeated_one(self) -> None:
         """A moved line is reported differently from a repeated one, because its old place is empty."""
         lines = chained([a_call(name=name) for name in "abcd"])
         assert found([*lines[:2], *lines[3:5], lines[2], *lines[5:]]) == [
@@ -327,7 +327,7 @@ class TestForging:
 class TestExpected:
     """A hash that was recorded elsewhere."""
 
-    def test_what_was_cut_off_shows(self) -> None:
+    def test_an_expected_hash_shows_a_cut_end(self) -> None:
         """An expected hash shows that the end of the log was cut off, although the rest is intact."""
         lines = chained([a_call()] * 3)[:-1]
         recorded = said(lines[-1])["hash"]
@@ -338,7 +338,7 @@ class TestExpected:
             f"no entry has the hash {recorded}: this entry or an earlier one was changed or removed"
         ]
 
-    def test_a_log_that_was_written_again_shows(self) -> None:
+    def test_an_expected_hash_shows_a_rewritten_log(self) -> None:
         """An expected hash shows that the whole log was written again, even without a key."""
         lines = chained([a_call()] * 3)
         recorded = said(lines[-2])["hash"]
@@ -346,7 +346,7 @@ class TestExpected:
         assert verify(forged).intact
         assert not verify(forged, expected=[recorded]).intact
 
-    def test_a_changed_line_does_not_count(self) -> None:
+    def test_a_changed_line_is_not_the_expected_one(self) -> None:
         """A changed line does not count as the expected one, although its hash field is the same."""
         lines = chained([a_call()] * 3)
         recorded = said(lines[2])["hash"]
@@ -360,7 +360,7 @@ def test_an_empty_log_is_not_intact() -> None:
     assert not verify([b"Ready\n"]).intact
 
 
-def test_problems_are_bounded() -> None:
+def test_the_number_of_problems_is_limited() -> None:
     """The number of reported problems is limited, for example when the key is wrong for every line."""
     lines = chained([a_call()] * (MOST_PROBLEMS + 10), KEY)
     report = verify(lines, KEY[::-1])

@@ -69,7 +69,7 @@ def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -
     assert Addresses([network]).of(scope(client, b"1.2.3.4")) == "1.2.3.4"
 
 
-def test_a_network_of_ipv6_holds_no_ipv4() -> None:
+def test_an_ipv6_network_contains_no_ipv4_address() -> None:
     """A trusted IPv6 network contains no IPv4 address, and the reverse, in any spelling."""
     assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
     assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
@@ -108,22 +108,22 @@ def test_a_long_header_is_not_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(ipaddress, "ip_address", counted)
     proxies = [b"10.1.%d.%d" % divmod(number, 256) for number in range(5000)]
     assert addresses.of(scope("10.0.0.7", b"6.6.6.6," + b",".join(proxies))) is None
-    assert len(parsed) == 33, "the peer and 32 entries"
+    assert len(parsed) == 33, "the replica reads the peer and 32 entries"
     assert addresses.of(scope("10.0.0.7", b",".join([b"6.6.6.6", *proxies[:31]]))) == "6.6.6.6"
 
 
-def test_nobody_is_trusted_by_default() -> None:
+def test_no_proxy_is_trusted_by_default() -> None:
     """By default the server trusts no proxy and ignores the header."""
     assert Addresses([]).of(scope("127.0.0.1", b"203.0.113.5")) is None
 
 
 @given(st.lists(st.binary(max_size=40), max_size=4), st.sampled_from(["10.1.2.3", "8.8.8.8", "unix", "", "::1"]))
-def test_no_header_is_more_than_ignored(forwarded: list[bytes], client: str) -> None:
+def test_no_header_causes_an_error(forwarded: list[bytes], client: str) -> None:
     """A header with any content is ignored or used, but never causes an error."""
     try:
         Addresses(["10.0.0.0/8", "::1"]).of(scope(client, *forwarded))
     except ValueError:
-        pytest.fail("it was not ignored")
+        pytest.fail("the header caused a ValueError")
 
 
 def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[..., Server]) -> None:
@@ -151,7 +151,7 @@ def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[.
 
 
 @pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
-def test_what_is_no_network_stops_the_start(proxies: str) -> None:
+def test_an_invalid_network_stops_the_start(proxies: str) -> None:
     """A value that is not a network stops the start, and the error names the setting."""
     done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
     assert done.returncode == 3

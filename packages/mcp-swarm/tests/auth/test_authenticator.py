@@ -23,7 +23,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER  {TOKEN}"])
-def test_the_token_opens(secured: Server, authorization: str) -> None:
+def test_the_token_is_accepted(secured: Server, authorization: str) -> None:
     """A request with the token is accepted; the case of the scheme does not matter (RFC 9110, 11.1)."""
     assert legacy(secured.url, "tools/list", Authorization=authorization).status_code == 200
 
@@ -32,7 +32,7 @@ def test_the_token_opens(secured: Server, authorization: str) -> None:
     "authorization",
     ["", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, f"Basic {TOKEN}"],
 )
-def test_anything_else_is_401(secured: Server, authorization: str) -> None:
+def test_any_other_authorization_gets_401(secured: Server, authorization: str) -> None:
     """Any other authorization gets 401 with a challenge, and the reply does not contain the token."""
     reply = legacy(secured.url, "tools/list", Authorization=authorization)
     assert reply.status_code == 401
@@ -75,14 +75,14 @@ def test_no_other_path_is_open(secured: Server, path: str) -> None:
         assert client.post(url, json=request("tools/list"), headers=HEADERS).status_code == 401
 
 
-def test_a_token_in_the_query_opens_nothing(secured: Server) -> None:
+def test_a_token_in_the_query_is_not_accepted(secured: Server) -> None:
     """A token in the query is not accepted, because queries appear in logs."""
     url = f"{secured.url}/mcp?access_token={TOKEN}"
     assert httpx.post(url, json=request("tools/list"), headers=HEADERS).status_code == 401
     assert TOKEN not in secured.output
 
 
-def test_the_page_keeps_the_catalogue_to_itself(secured: Server) -> None:
+def test_the_home_page_hides_the_components(secured: Server) -> None:
     """The home page explains how to connect with a token, and hides the components."""
     page = httpx.get(secured.url).text
     assert "Bearer &lt;token&gt;" in page
@@ -91,7 +91,7 @@ def test_the_page_keeps_the_catalogue_to_itself(secured: Server) -> None:
         assert hidden not in page
 
 
-def test_without_auth_no_token_is_asked_for(start_server: StartServer) -> None:
+def test_a_token_alone_does_not_enable_authentication(start_server: StartServer) -> None:
     """AUTH_TOKEN alone does not enable authentication, and a wrong Authorization header is ignored."""
     server = start_server(AUTH_TOKEN=TOKEN)
     assert legacy(server.url, "tools/list", Authorization="Bearer wrong").status_code == 200

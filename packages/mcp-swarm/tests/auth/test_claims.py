@@ -45,7 +45,7 @@ def with_claim(issuer: Issuer, name: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("sub", [{"sub": None}, {"sub": ""}, {"sub": None, "client_id": ""}, {"sub": None, "azp": 5}])
-def test_a_token_of_nobody_is_refused(issuer: Issuer, check: Check, sub: dict[str, Any]) -> None:
+def test_a_token_without_subject_and_client_is_refused(issuer: Issuer, check: Check, sub: dict[str, Any]) -> None:
     """A token that has neither a subject nor a client is refused."""
     assert check(issuer.token(**sub)) is None
 
@@ -63,7 +63,7 @@ def test_a_subject_and_a_client_of_one_name_are_two_callers(issuer: Issuer, chec
 @example(sub="client:x", client="x")
 @example(sub="-client:x", client="x")
 @example(sub="jwt-client:x", client="x")
-def test_no_subject_takes_a_clients_name(issuer: Issuer, check: Check, sub: str, client: str) -> None:
+def test_a_subject_never_has_the_name_of_a_client(issuer: Issuer, check: Check, sub: str, client: str) -> None:
     """A subject and a client never have the same caller name, whatever their texts are."""
     first, second = check(issuer.token(sub=sub)), check(issuer.token(sub=None, client_id=client))
     assert first is None or second is None or first.name != second.name
@@ -85,7 +85,7 @@ def test_which_claim_names_the_caller(issuer: Issuer, check: Check, claims: dict
 
 
 @pytest.mark.parametrize("empty", ['""', "null"])
-def test_an_empty_subject_is_no_client(issuer: Issuer, check: Check, empty: str) -> None:
+def test_an_empty_subject_is_refused(issuer: Issuer, check: Check, empty: str) -> None:
     """An empty or null subject is refused; no other claim replaces it."""
     claims = issuer.claims(sub=None, client_id="app")
     assert check(issuer.signed(f'{{"sub": {empty}, {json.dumps(claims)[1:]}'.encode())) is None
@@ -99,7 +99,7 @@ NO_DATES = (
 
 @pytest.mark.parametrize("value", NO_DATES)
 @pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
-def test_what_is_no_date_is_refused(issuer: Issuer, check: Check, claim: str, value: str) -> None:
+def test_an_invalid_date_is_refused(issuer: Issuer, check: Check, claim: str, value: str) -> None:
     """A claim that is not a valid date is refused, also an infinite number, so that no token lasts forever."""
     assert check(with_claim(issuer, claim, value)) is None
 
@@ -107,7 +107,7 @@ def test_what_is_no_date_is_refused(issuer: Issuer, check: Check, claim: str, va
 @pytest.mark.parametrize(
     ("claim", "value"), [("exp", "4000000000.5"), ("exp", "253402300799"), ("nbf", "0"), ("nbf", "1e9"), ("iat", "1.5")]
 )
-def test_other_dates_are_good(issuer: Issuer, check: Check, claim: str, value: str) -> None:
+def test_any_number_of_seconds_is_a_date(issuer: Issuer, check: Check, claim: str, value: str) -> None:
     """A date may be any number of seconds, also with a fraction (RFC 7519, section 2)."""
     assert check(with_claim(issuer, claim, value)) is not None
 
@@ -135,7 +135,7 @@ HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u"
 def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, Any]) -> None:
     """Odd claims never cause an error: the token is refused or valid.
 
-    A valid token has a name, scopes that are text, and an end.
+    A valid token has a name, an end and text scopes.
     """
     caller = check(issuer.signed(json.dumps({**issuer.claims(), **claims}).encode()))
     if caller is None:
@@ -170,6 +170,6 @@ def test_no_header_is_an_error(issuer: Issuer, check: Check, headers: dict[str, 
 @pytest.mark.parametrize(
     "payload", [b"[" * 8000, b'{"a":' * 2000, b"[]", b"5", b"null", b'""', b"NaN", b"\xff", b"\xff\xfe{\x00}\x00", b""]
 )
-def test_claims_that_are_no_object_are_refused(issuer: Issuer, check: Check, payload: bytes) -> None:
+def test_claims_that_are_not_an_object_are_refused(issuer: Issuer, check: Check, payload: bytes) -> None:
     """Claims that are not a JSON object are refused, however deep they are."""
     assert check(issuer.signed(payload)) is None

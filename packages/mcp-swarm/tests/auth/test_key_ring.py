@@ -52,32 +52,36 @@ def secured(start_server: StartServer, file: Path) -> Server:
     return start_server(AUTH_ENABLED="true", API_KEYS_FILE=str(file), AUTH_TOKEN="s3cret-token")
 
 
-def test_keys_and_the_token_open(secured: Server) -> None:
+def test_keys_and_the_token_are_accepted(secured: Server) -> None:
     """A replica accepts the keys and the token, and nothing else."""
     assert [status(secured.url, key) for key in (A, "s3cret-token", B, "x", hash_of(A))] == [200, 200, 401, 401, 401]
 
 
-def test_keys_come_and_go_while_it_serves(secured: Server, file: Path) -> None:
+def test_a_changed_key_file_is_reloaded(secured: Server, file: Path) -> None:
     """A replica reads a changed key file within about a second and logs the change; a bad file changes nothing."""
     replace(file, line("a", A) + line("b", B))
-    until(lambda: status(secured.url, B) == 200, "the new key is good", 2)
+    until(lambda: status(secured.url, B) == 200, "the replica accepts the new key", 2)
     assert status(secured.url, A) == 200
     replace(file, line("b", B))
-    until(lambda: status(secured.url, A) == 401, "the old key is not", 2)
+    until(lambda: status(secured.url, A) == 401, "the replica refuses the old key", 2)
     assert "added: none; removed: a" in secured.output
     replace(file, line("b", B) + "nonsense\n")
-    until(lambda: "API keys not reloaded; the previous keys stay valid" in secured.output, "it is told", 2)
+    until(
+        lambda: "API keys not reloaded; the previous keys stay valid" in secured.output,
+        "the log reports the invalid file",
+        2,
+    )
     assert f"{file}, line 2: not a JSON object" in secured.output
     file.unlink()
-    until(lambda: "cannot be read: No such file" in secured.output, "it is told", 2)
+    until(lambda: "cannot be read: No such file" in secured.output, "the log reports the missing file", 2)
     assert status(secured.url, B) == 200
     replace(file, line("c", C))
-    until(lambda: status(secured.url, C) == 200, "the file is good again", 2)
+    until(lambda: status(secured.url, C) == 200, "the replica accepts the key of the new file", 2)
     assert status(secured.url, B) == 401
     assert not any(secret in secured.output for secret in (A, B, C, "s3cret"))
 
 
-def test_a_file_that_is_just_being_written_is_waited_for(file: Path) -> None:
+def test_a_replica_waits_for_a_complete_key_file(file: Path) -> None:
     """A replica waits until a key file has been written completely.
 
     The first half of a file may be valid, but it lacks the keys of the second half.
@@ -100,7 +104,7 @@ def test_a_file_that_is_just_being_written_is_waited_for(file: Path) -> None:
     asyncio.run(look())
 
 
-def test_a_key_is_good_in_its_time(file: Path) -> None:
+def test_a_key_is_valid_in_its_period(file: Path) -> None:
     """A key is valid from `not_before` until `expires`."""
     text = line("past", A, expires="2026-01-01T00:00:00Z") + line("future", B, not_before="2999-01-01T00:00:00Z")
     file.write_text(text + line("now", C, not_before="2026-01-01T00:00:00Z", expires="2999-01-01T00:00:00Z"))
@@ -139,17 +143,17 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         for caller in callers:
             caller.start()
         replace(file, line("a", A) + line("b", B))
-        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas know the new key", 5)
+        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas have reloaded their keys", 5)
         good = B
         before = calls
-        until(lambda: calls > before + 100, "the callers have changed over")
+        until(lambda: calls > before + 100, "the callers have made 100 calls with the new key")
         replace(file, line("b", B))
         gone = time.monotonic()
         for _ in range(30):  # a new connection may reach any replica
-            until(lambda: status(replicas.url, A) == 401, "the old key is refused", 5)
+            until(lambda: status(replicas.url, A) == 401, "a replica refuses the old key", 5)
         told = time.monotonic() - gone
         before = calls
-        until(lambda: calls > before + 100, "calls go on")
+        until(lambda: calls > before + 100, "the callers have made 100 more calls")
         late.set()
         for caller in callers:
             caller.join()
@@ -160,7 +164,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         replicas.stop()
 
 
-def test_check_looks_at_the_file(file: Path) -> None:
+def test_check_finds_a_bad_key_file(file: Path) -> None:
     """`check` finds a bad key file before a deployment."""
     file.write_text("nonsense")
     done = run(sys.executable, "-m", "tests.sample", "check", AUTH_ENABLED="true", API_KEYS_FILE=str(file))

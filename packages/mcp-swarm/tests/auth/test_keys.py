@@ -51,7 +51,7 @@ def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> No
     assert keys("check", "--key", str(file), given="x" * 43).returncode == 1
 
 
-def test_a_caller_that_signs_has_a_key_pair(tmp_path: Path) -> None:
+def test_keys_new_makes_a_key_pair_for_signing(tmp_path: Path) -> None:
     """`keys new --signing` makes a key pair, and the entry has the public key."""
     made = keys("new", "robot", "--signing")
     assert "BEGIN PRIVATE KEY" in made.stderr
@@ -60,7 +60,7 @@ def test_a_caller_that_signs_has_a_key_pair(tmp_path: Path) -> None:
     assert str(entry.public_key).startswith("ed25519:")
 
 
-def test_check_lists_what_there_is(tmp_path: Path) -> None:
+def test_check_lists_the_keys(tmp_path: Path) -> None:
     """`keys check` prints one line per key, with the key's state."""
     file = written(
         tmp_path,
@@ -85,7 +85,7 @@ def test_check_lists_what_there_is(tmp_path: Path) -> None:
         (["hash"], "can be guessed"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str) -> None:
+def test_a_wrong_argument_gets_one_line(arguments: list[str], said: str) -> None:
     """A wrong argument gets one line on stderr and exit code 1."""
     done = keys(*arguments, given="short\n")
     assert done.returncode == 1
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str) -> Non
         ([{"id": "a", "hash": HASH, "concurrent": 0}], "line 1: concurrent: "),
     ],
 )
-def test_a_bad_file_is_told_by_its_line(tmp_path: Path, lines: list[str | dict[str, Any]], said: str) -> None:
+def test_a_bad_entry_is_reported_with_its_line(tmp_path: Path, lines: list[str | dict[str, Any]], said: str) -> None:
     """A bad entry is reported with its line but without its content, which may be a secret key."""
     with pytest.raises(KeyFileError) as caught:
         read(written(tmp_path, *lines))
@@ -127,7 +127,7 @@ def test_a_bad_file_is_told_by_its_line(tmp_path: Path, lines: list[str | dict[s
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.text(), lambda x: st.dictionaries(st.text(), x)))
-def test_no_line_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, line: Any) -> None:
+def test_no_line_causes_an_unexpected_error(tmp_path_factory: pytest.TempPathFactory, line: Any) -> None:
     """A line with any content is refused without an unexpected error."""
     file = tmp_path_factory.getbasetemp() / "keys"
     file.write_text(line if isinstance(line, str) else json.dumps(line), encoding="utf-8", errors="surrogatepass")
@@ -135,7 +135,7 @@ def test_no_line_is_more_than_refused(tmp_path_factory: pytest.TempPathFactory, 
         read(file)
 
 
-def test_what_an_entry_leaves_out_is_as_for_all() -> None:
+def test_the_general_setting_replaces_a_missing_value() -> None:
     """An entry without a rate, a burst or a limit of concurrent calls uses the general setting for that value."""
     others = Rate(50, 1, 20, concurrent=5)
     assert KeyEntry(id="a", hash=HASH).rated(others) == others

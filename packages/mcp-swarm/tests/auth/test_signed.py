@@ -60,7 +60,7 @@ def send(url: str, headers: dict[str, str], body: bytes = MESSAGE, path: str = "
 
 
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
-def test_a_signature_opens(mode: str, request: pytest.FixtureRequest) -> None:
+def test_a_signature_replaces_a_key(mode: str, request: pytest.FixtureRequest) -> None:
     """A signature replaces a key, and the tools that the caller sees are those of the signer."""
     server = request.getfixturevalue(mode)
     reply = send(server.url, signed(server.url))
@@ -70,7 +70,7 @@ def test_a_signature_opens(mode: str, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
-def test_what_was_changed_or_sent_before_is_refused(mode: str, request: pytest.FixtureRequest) -> None:
+def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.FixtureRequest) -> None:
     """A changed or repeated request gets 401 with the reason."""
     server = request.getfixturevalue(mode)
     headers = signed(server.url)
@@ -84,7 +84,7 @@ def test_what_was_changed_or_sent_before_is_refused(mode: str, request: pytest.F
     assert elsewhere.status_code == 401
 
 
-def test_keys_open_where_signatures_are_accepted(accepting: Server) -> None:
+def test_a_key_alone_is_accepted_with_signing_accept(accepting: Server) -> None:
     """With SIGNING=accept, a key alone is accepted; a key beside a signature must be of the same caller."""
     bearer = {"Authorization": f"Bearer {KEY}"}
     assert send(accepting.url, {**HEADERS, **bearer}).status_code == 200
@@ -93,7 +93,7 @@ def test_keys_open_where_signatures_are_accepted(accepting: Server) -> None:
     assert both.json()["message"] == "The signature and the Authorization header belong to different callers."
 
 
-def test_keys_alone_are_refused_where_signatures_are_required(requiring: Server) -> None:
+def test_a_key_alone_is_refused_with_signing_require(requiring: Server) -> None:
     """With SIGNING=require, a request without a signature gets 401 with the error `signature_required`."""
     for headers in ({**HEADERS, "Authorization": f"Bearer {KEY}"}, HEADERS):
         reply = send(requiring.url, headers)
@@ -101,7 +101,7 @@ def test_keys_alone_are_refused_where_signatures_are_required(requiring: Server)
     assert httpx.get(f"{requiring.url}/readyz").status_code == 200
 
 
-def test_jobs_are_signed_as_well(requiring: Server) -> None:
+def test_a_request_for_jobs_needs_a_signature(requiring: Server) -> None:
     """A request to `/jobs` needs a signature, too."""
     body = b'{"job": "export_data", "params": {"rows": 5}}'
     assert send(requiring.url, HEADERS, body, "/jobs").status_code == 401
@@ -117,7 +117,7 @@ def test_a_replay_is_refused_by_another_replica(tmp_path: Path, redis_server: Re
         assert statuses == [200, 401, 401]
 
 
-def test_a_body_is_bounded_before_it_is_checked(accepting: Server) -> None:
+def test_a_large_signed_body_is_refused(accepting: Server) -> None:
     """A signed request with a body that is too large gets 413."""
     body = b" " * (5 * 1024 * 1024)
     assert send(accepting.url, signed(accepting.url, body=body), body).status_code == 413

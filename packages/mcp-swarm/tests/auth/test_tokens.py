@@ -51,10 +51,10 @@ def bearer(url: str, token: str) -> Any:
     return legacy(url, "tools/list", Authorization=f"Bearer {token}")
 
 
-def test_a_token_opens(secured: Server, issuer: Issuer) -> None:
+def test_tokens_of_the_issuer_are_accepted(secured: Server, issuer: Issuer) -> None:
     """A replica accepts the issuer's tokens, and fetches the issuer's keys once for each algorithm."""
     assert [bearer(secured.url, issuer.token(sub=name)).status_code for name in ("ada", "bob", "eve")] == [200] * 3
-    assert issuer.asked <= 2, "once for each algorithm"
+    assert issuer.asked <= 2, "the replica fetches the keys once for each algorithm"
 
 
 def unsigned(issuer: Issuer) -> str:
@@ -117,7 +117,7 @@ def changed(issuer: Issuer) -> str:
         lambda _: "x." * 20_000,
     ],
 )
-def test_any_other_is_refused(secured: Server, issuer: Issuer, token: Any) -> None:
+def test_any_other_token_is_refused(secured: Server, issuer: Issuer, token: Any) -> None:
     """Any other token gets 401 with a challenge that says where to get one, but without the reason."""
     reply = bearer(secured.url, token(issuer))
     assert reply.status_code == 401
@@ -170,8 +170,11 @@ def test_a_new_key_of_the_issuers_is_found(start_server: StartServer) -> None:
         assert bearer(server.url, issuer.token(sub="bob")).status_code == 200
         issuer.away = False
         issuer.rotate("second")
-        until(lambda: bearer(server.url, issuer.token()).status_code == 200, "the new key is known")
-        assert issuer.asked <= 4, "no more than every five seconds"
+        until(
+            lambda: bearer(server.url, issuer.token()).status_code == 200,
+            "the replica accepts a token with the new key",
+        )
+        assert issuer.asked <= 4, "the replica fetches the keys at most every five seconds"
 
 
 def test_keys_from_a_file(tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_keys_from_a_file(tmp_path: Path) -> None:
     assert asyncio.run(look()) == [True, True, False]
 
 
-def test_a_token_ends_with_its_time(tmp_path: Path) -> None:
+def test_an_expired_token_is_refused(tmp_path: Path) -> None:
     """A token that was valid is refused after its end."""
     issuer = Issuer()
     file = tmp_path / "jwks.json"
@@ -230,7 +233,7 @@ def test_a_token_ends_with_its_time(tmp_path: Path) -> None:
         ({"AUTH_JWT_JWKS": __file__}, "is not a JWKS"),
     ],
 )
-def test_what_is_missing_stops_the_start(settings: dict[str, str], said: str) -> None:
+def test_a_missing_setting_stops_the_start(settings: dict[str, str], said: str) -> None:
     """A missing or wrong setting stops the start with one line."""
     done = run(sys.executable, "-m", "tests.sample", "check", **{**SETTINGS, "AUTH_JWT_JWKS": "http://x/", **settings})
     assert done.returncode == 3

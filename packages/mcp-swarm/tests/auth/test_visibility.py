@@ -30,7 +30,7 @@ SEES: dict[str, set[str]] = {
 
 @pytest.fixture(scope="module", params=["fast", "full"])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica with these keys, once on the fast path and once on the FastMCP path."""
+    """A replica with the keys of `MAY`, once on the fast path and once on the FastMCP path."""
     folder = tmp_path_factory.mktemp("scoped")
     entries = [{"id": name, "hash": hash_of(KEYS[name]), **may} for name, may in MAY.items()]
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
@@ -60,7 +60,7 @@ def asked(server: Server, who: str, method: str, family: str = "legacy", **param
 
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 @pytest.mark.parametrize("who", SEES)
-def test_lists_hold_what_a_caller_may_use(secured: Server, who: str, family: str) -> None:
+def test_a_list_contains_only_permitted_tools(secured: Server, who: str, family: str) -> None:
     """A caller's list has the tools that the caller may use, also when it comes from the cache."""
     for _ in range(2):
         names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
@@ -90,7 +90,7 @@ def test_a_hidden_tool_looks_like_an_unknown_one(secured: Server, who: str, tool
             assert json.dumps(hidden) == json.dumps(absent).replace("nope", tool)
 
 
-def test_what_it_may_use_works(secured: Server) -> None:
+def test_a_caller_may_use_permitted_tools(secured: Server) -> None:
     """A caller may use a tool by its key's list, by a pattern, or by a scope."""
     assert (
         asked(secured, "reader", "tools/call", name="echo", arguments={"message": "hi"})["result"]["isError"] is False
@@ -99,7 +99,7 @@ def test_what_it_may_use_works(secured: Server) -> None:
         assert asked(secured, who, "tools/call", name=tool, arguments={})["result"]["isError"] is False
 
 
-def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
+def test_a_hidden_job_cannot_be_reached_in_any_way(secured: Server) -> None:
     """A hidden job cannot be called as a tool, with `submit_job` or over REST, and no error names it."""
     submitted = asked(secured, "jobs", "tools/call", name="submit_job", arguments={"job": "generate_report"})
     told = submitted["result"]["content"][0]["text"]
@@ -112,7 +112,7 @@ def test_a_job_is_hidden_in_every_way_to_it(secured: Server) -> None:
     assert "generate_report" not in listed
 
 
-def test_the_home_page_and_version_tell_strangers_nothing(secured: Server) -> None:
+def test_the_home_page_and_version_hide_tools_without_a_key(secured: Server) -> None:
     """The home page and `/version` show no tool's name to a caller without a key."""
     for path in ("/", "/version"):
         assert "sales_of" not in get(secured.url + path).text

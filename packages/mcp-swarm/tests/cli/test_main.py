@@ -117,7 +117,7 @@ def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -
     assert f"One replica on http://localhost:{server.port}/mcp" in server.output
     assert text(call(server.url, "greet")) == "one"
     pack.write_text(tool.replace("one", "two"))
-    until(lambda: "Reloading" in server.output, "the change is seen")
+    until(lambda: "Reloading" in server.output, "the log contains 'Reloading'")
 
     def changed() -> bool:
         try:
@@ -125,4 +125,4 @@ def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -
         except httpx.HTTPError:  # The old replica may close the connection.
             return False
 
-    until(changed, "the new tool is served")
+    until(changed, "the replica serves the changed tool")

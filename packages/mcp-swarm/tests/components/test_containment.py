@@ -41,7 +41,7 @@ def test_the_exception_of_a_tool_affects_only_its_call(hostile: Server, tool: st
         result = reply.json()["result"]
         assert result["isError"]
         assert text(result) == f"Error calling tool '{tool}'"
-        until(lambda: "tools/call" in hostile.output[before:], "the access log's line")  # noqa: B023
+        until(lambda: "tools/call" in hostile.output[before:], "the access log contains the call")  # noqa: B023
         logged = hostile.output[before:]
         reports = [line for line in logged.splitlines() if "[find-me] Error calling tool" in line]
         assert len(reports) == 1, logged
@@ -153,7 +153,7 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
         assert "Error re" in reply.json()["error"]["message"]
         assert SECRET not in reply.text
     assert legacy(hostile.url, "resources/read", {"uri": "hostile://exits/3"}).json()["error"]
-    until(lambda: hostile.output[before:].count("mcp_swarm.access") == 3, "three lines of access log")
+    until(lambda: hostile.output[before:].count("mcp_swarm.access") == 3, "the access log contains three entries")
     assert hostile.output[before:].count(f"ValueError: the password is {SECRET}") == 2
     assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
 
@@ -174,7 +174,7 @@ def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -
         except httpx.HTTPError:  # The connection belonged to the replica that has ended.
             return False
 
-    until(served, "the other replica serves on", 5)
+    until(served, "the other replica answers", 5)
 
 
 def test_a_tool_that_holds_the_interpreter_ends_its_replica(start_server: StartServer) -> None:
@@ -192,7 +192,7 @@ def test_an_exit_in_the_background_ends_only_its_task(start_server: StartServer)
     """An exit in a background task ends only that task and is logged."""
     server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.hostile")
     assert text(call(server.url, "exits_in_the_background")) == "done"
-    until(lambda: "a task raised SystemExit" in server.output, "the task's exit is logged")
+    until(lambda: "a task raised SystemExit" in server.output, "the log reports the exit of the task")
     assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
 
 

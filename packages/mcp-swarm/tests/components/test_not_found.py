@@ -57,7 +57,9 @@ def test_a_missing_resource_is_not_logged_as_an_error(items: Server) -> None:
         for version in CODES:
             read(items.url, uri, version)
     assert read(items.url, "broken://x", "2025-11-25")["error"]["code"] == -32603
-    until(lambda: "ValueError: invalid literal for int()" in items.output, "the failure's traceback")
+    until(
+        lambda: "ValueError: invalid literal for int()" in items.output, "the log contains the traceback of the failure"
+    )
     before, _, after = items.output.partition("Error reading resource 'broken://x'")
     assert "Traceback" in after
     assert "Traceback" not in before

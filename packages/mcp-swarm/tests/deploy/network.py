@@ -1,4 +1,4 @@
-"""Nodes in one network: network namespaces on a bridge, which can be cut off silently."""
+"""Nodes in one network: network namespaces on a bridge. A test can cut off a node without a reset."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes networks")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create networks")
 
 
 def _ip(*arguments: str) -> None:

@@ -94,7 +94,7 @@ class Prometheus:
                 return len(self.query("up == 1")) == replicas
             return False
 
-        until(ready, f"{replicas} replicas are scraped")
+        until(ready, f"Prometheus has scraped {replicas} replicas")
 
     def query(self, expression: str) -> list[Series]:
         """Return the current results of an expression, without results that are not a number."""
@@ -109,7 +109,7 @@ class Prometheus:
 
     def wait(self, expression: str) -> list[Series]:
         """Wait until an expression has a result, and return the results."""
-        until(lambda: bool(self.query(expression)), f"a result of {expression}")
+        until(lambda: bool(self.query(expression)), f"{expression} has a result")
         return self.query(expression)
 
     def stop(self) -> None:

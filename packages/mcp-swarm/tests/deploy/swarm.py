@@ -75,7 +75,7 @@ def answer(arguments: list[str], state: dict[str, Any]) -> str:
             return os.environ.get("REPEATABLE", "")
         case ["context", "inspect", *_]:
             return "unix:///var/run/docker.sock"
-    sys.exit(f"no such thing: docker {' '.join(arguments)}")
+    sys.exit(f"this stand-in does not support: docker {' '.join(arguments)}")
 
 
 def of_stack(arguments: list[str], state: dict[str, Any]) -> str:

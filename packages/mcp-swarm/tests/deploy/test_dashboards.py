@@ -77,7 +77,7 @@ def chosen(fleet: Fleet) -> Fleet:
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("panel", PANELS)
-def test_no_panel_is_empty(chosen: Fleet, panel: dict[str, Any]) -> None:
+def test_every_query_of_a_panel_has_a_result(chosen: Fleet, panel: dict[str, Any]) -> None:
     """Each query of a panel has a result, and the result has the labels that the legend uses."""
     for target in panel["targets"]:
         expression = chosen.fill(target["expr"]).replace(" or vector(0)", "")
@@ -89,7 +89,7 @@ def test_no_panel_is_empty(chosen: Fleet, panel: dict[str, Any]) -> None:
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize("name", [*rules("alert"), *rules("record")])
-def test_every_rule_is_about_something(fleet: Fleet, name: str) -> None:
+def test_every_rule_has_data(fleet: Fleet, name: str) -> None:
     """Each rule has data: an alert's comparison can be evaluated, and a recorded expression has a value."""
     rule = {**rules("alert"), **rules("record")}[name]
     expression = uncompared(rule["expr"]).replace(" or vector(0)", "")
@@ -98,7 +98,7 @@ def test_every_rule_is_about_something(fleet: Fleet, name: str) -> None:
 
 @pytest.mark.needs("prometheus")
 @pytest.mark.needs("redis")
-def test_dashboards_tell_what_happens(fleet: Fleet) -> None:
+def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
     """The metrics show all outcomes and reasons that the callers caused, and the alert for many faults fires."""
     outcomes, reasons = ("ok", "tool_error", "rpc_error", "fault", "gone"), ("auth", "overload", "rate", "size")
     for selector in (

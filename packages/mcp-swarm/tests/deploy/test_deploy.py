@@ -21,13 +21,13 @@ def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
     assert "Changes" not in told
 
 
-def test_the_same_again_changes_nothing(swarm: Swarm) -> None:
+def test_a_second_deployment_changes_nothing(swarm: Swarm) -> None:
     """A second deployment with the same variables reports no changes."""
     swarm.deploy()
     assert "No changes" in swarm.deploy()
 
 
-def test_what_changes_is_shown_first(swarm: Swarm) -> None:
+def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
     """Before the deployment, `make deploy` prints each change with the old and the new value."""
     swarm.deploy(LOG_LEVEL="DEBUG")
     told = swarm.deploy(IMAGE="mcp-swarm:2")
@@ -119,7 +119,7 @@ def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
 
 
 @pytest.mark.parametrize("service", ["mcp", "worker"])
-def test_an_update_that_is_taken_back_is_a_failure(swarm: Swarm, service: str) -> None:
+def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
     """`make deploy` fails if Swarm rolls back the update of a service.
 
     The next deployment is compared with what runs.

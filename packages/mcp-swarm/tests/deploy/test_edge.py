@@ -73,7 +73,7 @@ class Edge:
 
     def wait_ready(self) -> None:
         """Wait until the proxy uses all replicas."""
-        until(lambda: self.ready() == {each.port for each in self.replicas}, "all replicas are up")
+        until(lambda: self.ready() == {each.port for each in self.replicas}, "the proxy uses all replicas")
 
     def stop(self) -> None:
         """Stop the proxy."""
@@ -135,7 +135,7 @@ def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> N
     """A replica that drains under load costs no request."""
     file = tmp_path / "run.json"
     load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
-    until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the load has begun")
+    until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the first replica has answered a call")
     edge.replicas[0].process.terminate()
     assert edge.replicas[0].process.wait(15) == 0
     output = load.communicate(timeout=60)[0]
@@ -147,7 +147,7 @@ def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path:
     """A killed replica costs at most the requests in flight; the proxy sends later ones to other replicas."""
     file = tmp_path / "run.json"
     load = edge.load(file, "--rate", "200", "--duration", "6s", "--concurrent", "20", "--expect-replicas", "3")
-    until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the load has begun")
+    until(lambda: edge.replicas[0].output.count("200 POST /mcp") > 50, "the first replica has answered 50 calls")
     os.kill(edge.replicas[0].process.pid, signal.SIGKILL)
     output = load.communicate(timeout=60)[0]
     run = figures(file)
@@ -171,12 +171,16 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}], indirect=True)
-def test_a_caller_that_goes_away_cancels_its_call(edge: Edge) -> None:
+def test_a_disconnect_cancels_the_call(edge: Edge) -> None:
     """When a caller goes away, its call is cancelled at once."""
     asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{edge.url}/mcp", json=asked, headers=HEADERS, timeout=0.5)
-    until(lambda: any("499 POST /mcp tools/call take" in each.output for each in edge.replicas), "it is cancelled", 5)
+    until(
+        lambda: any("499 POST /mcp tools/call take" in each.output for each in edge.replicas),
+        "a replica logs the call with status 499",
+        5,
+    )
 
 
 @pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
@@ -193,10 +197,10 @@ def test_a_session_stays_with_its_replica(edge: Edge) -> None:
             assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
     gone = next(session for session, replica in sessions.items() if replica == "replica-0")
     edge.replicas[0].stop()
-    until(lambda: in_session(edge.url, gone).status_code == 404, "another replica doesn't know the session")
+    until(lambda: in_session(edge.url, gone).status_code == 404, "another replica answers with 404 for the session")
 
 
-def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
+def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:
     """Without a replica, the proxy answers with 503 as JSON, with Retry-After."""
     for replica in edge.replicas:
         replica.process.kill()
@@ -209,7 +213,7 @@ def test_without_replicas_a_caller_is_told_to_come_again(edge: Edge) -> None:
             and reply.json()["error"]["message"].startswith("No replica")
         )
 
-    until(told, "503 from the proxy")
+    until(told, "the proxy answers with 503 as JSON")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +268,7 @@ def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None
                 return bool(httpx.get(f"{secure}/version", verify=trusting).headers.get("X-Served-By") == "replica-0")
             return False
 
-        until(served, "the replica is up")
+        until(served, "the proxy serves the replica over HTTPS")
         with httpx.Client(verify=trusting) as client:
             reply = client.post(f"{secure}/mcp", json=request("tools/list"), headers=HEADERS)
             assert reply.status_code == 200

@@ -109,7 +109,7 @@ def json_call(tool: str, seconds: float) -> dict[str, Any]:
     return {"json": request("tools/call", {"name": tool, "arguments": {"seconds": seconds}}), "headers": HEADERS}
 
 
-def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: Far, near: Server) -> None:
+def test_calls_on_a_lost_node_fail_soon_or_run_on_another_replica(edge: Edge, far: Far, near: Server) -> None:
     """A call on a lost node fails within 5 s, unless the proxy may repeat it on another replica.
 
     The error is a JSON-RPC error. Later calls do not fail.
@@ -120,7 +120,7 @@ def test_what_ran_on_a_lost_node_fails_soon_or_runs_elsewhere(edge: Edge, far: F
             repeated.begin(**sent("take", 8, family))
     for _ in range(8):
         calls.begin(**json_call("report_and_take", 8))
-    until(lambda: running(far.server) + running(near) == 16, "all calls run")
+    until(lambda: running(far.server) + running(near) == 16, "all 16 calls run")
     there = running(far.server)
     assert 4 <= there <= 12
     far.node.vanish()
@@ -157,7 +157,7 @@ def test_a_long_call_outlives_the_drain_of_its_replica(edge: Edge, near: Server)
         for family in ("legacy", "modern"):
             for _ in range(2):
                 calls.begin(**sent(tool, 8, family))
-    until(lambda: running(near) >= 3, "calls run")
+    until(lambda: running(near) >= 3, "three calls run on the near replica")
     near.process.send_signal(signal.SIGTERM)
     calls.end()
     assert [outcome.reply and outcome.reply.status_code for outcome in calls.outcomes] == [200] * 8

@@ -34,7 +34,7 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
 
 
 @needs_docker
-def test_one_secret_is_all_that_the_services_share() -> None:
+def test_the_services_share_only_one_secret() -> None:
     """The services share only the secret `jobs_url`; mcp keeps its other secrets.
 
     The file has no password, and no variable that would override the secret.
@@ -51,7 +51,7 @@ def test_one_secret_is_all_that_the_services_share() -> None:
 
 
 @needs_docker
-def test_replicas_without_jobs_are_left_as_they_are() -> None:
+def test_the_overlay_changes_only_a_secret_of_mcp() -> None:
     """The overlay adds a secret to mcp and changes nothing else there; it fits with the other overlays."""
     alone, with_jobs = merged()["services"]["mcp"], merged("deploy/jobs.yml")["services"]["mcp"]
     assert {name for name in with_jobs if with_jobs[name] != alone.get(name)} == {"secrets"}
@@ -64,7 +64,7 @@ def test_replicas_without_jobs_are_left_as_they_are() -> None:
 def test_workers_are_replicas_of_another_command() -> None:
     """A worker has the image, name and components of a replica, but another command and no ports.
 
-    There are two workers, or WORKERS.
+    There are two workers by default; WORKERS sets another number.
     """
     services = merged("deploy/jobs.yml")["services"]
     mcp, worker = services["mcp"], services["worker"]
@@ -84,7 +84,7 @@ def test_workers_are_replicas_of_another_command() -> None:
 
 
 @needs_docker
-def test_a_worker_has_time_to_give_its_jobs_back() -> None:
+def test_a_worker_has_time_to_stop() -> None:
     """A worker has enough time to stop before Docker kills it.
 
     It needs the drain, the grace period, and 5 s for jobs that were asked to stop.
@@ -96,7 +96,7 @@ def test_a_worker_has_time_to_give_its_jobs_back() -> None:
 
 
 @needs_docker
-def test_the_redis_of_the_stack_is_private_and_keeps_what_it_has() -> None:
+def test_the_redis_of_the_stack_is_private_and_keeps_its_data() -> None:
     """The stack's Redis is private and keeps its data.
 
     It has no published port, but a volume. An update stops the old task before it starts the new one. Redis may use
@@ -148,7 +148,10 @@ class Shipped:
     def wait_ready(self) -> None:
         """Wait until the script has started Redis and Redis is healthy."""
         program = Path(f"/proc/{self.process.pid}/comm")
-        until(lambda: program.read_text() == "redis-server\n" and self.healthy(), "Redis is healthy")
+        until(
+            lambda: program.read_text() == "redis-server\n" and self.healthy(),
+            "the script has started Redis and Redis is healthy",
+        )
 
     def stop(self) -> None:
         """Stop the process as Docker does; Redis then completes its file."""
@@ -191,7 +194,7 @@ def test_redis_has_the_secrets_password(start_redis: StartRedis) -> None:
 
 
 @needs_redis
-def test_redis_keeps_jobs_and_refuses_rather_than_drops(start_redis: StartRedis) -> None:
+def test_redis_keeps_jobs_and_refuses_writes_when_full(start_redis: StartRedis) -> None:
     """Redis keeps its data after a stop, and refuses writes when its memory is full."""
     redis = start_redis("redis://:c0ffee@redis:6379/0")
     redis.wait_ready()
@@ -235,7 +238,7 @@ def composed(*options: str) -> dict[str, Any]:
 
 
 @needs_docker
-def test_compose_has_jobs_by_a_profile() -> None:
+def test_compose_starts_a_worker_with_the_profile() -> None:
     """Without the profile there is one replica; with it there are also a worker and a Redis.
 
     The replica and the worker wait for this Redis.
@@ -250,7 +253,7 @@ def test_compose_has_jobs_by_a_profile() -> None:
 
 @needs_docker
 @pytest.mark.parametrize(("redis_is_there", "url"), [(False, "None"), (True, "redis://redis:6379/0")])
-def test_compose_chooses_where_jobs_wait(tmp_path: Path, redis_is_there: bool, url: str) -> None:
+def test_compose_sets_the_queue_of_jobs(tmp_path: Path, redis_is_there: bool, url: str) -> None:
     """JOBS_URL is set if the host name `redis` exists when the replica starts."""
     (shell, option, script) = composed()["services"]["mcp"]["command"]
     for program, content in {
@@ -280,7 +283,7 @@ def test_redis_is_healthy_while_it_waits_for_the_sentinels(tmp_path: Path) -> No
         tmp_path, f"redis+sentinel://:secret@{sentinels}/jobs", REDIS_SENTINELS=sentinels, REDIS_NAME="redis"
     )
     try:
-        until(waiting.healthy, "it is healthy")
+        until(waiting.healthy, "Redis is healthy")
         assert Path(f"/proc/{waiting.process.pid}/comm").read_text() == "sh\n"
     finally:
         waiting.stop()

@@ -31,7 +31,7 @@ def mounted(service: dict[str, Any]) -> set[str]:
 
 
 @needs_docker
-def test_replicas_get_a_secret_and_nothing_else() -> None:
+def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
     """The overlay adds only a secret to the replicas: METRICS_TOKEN, which Prometheus sends."""
     alone, with_metrics = merged()["services"]["mcp"], merged(OVERLAY)["services"]["mcp"]
     assert {name for name in with_metrics if with_metrics[name] != alone.get(name)} == {"secrets"}

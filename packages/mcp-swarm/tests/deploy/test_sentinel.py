@@ -117,7 +117,7 @@ class Trio:
 
     def wait_for_another(self, lost: int, node: int) -> None:
         """Wait until the Sentinel of a node reports a new master."""
-        until(lambda: self.master(node) not in (None, lost), "another master", 30)
+        until(lambda: self.master(node) not in (None, lost), f"node {node}'s Sentinel reports a new master", 30)
 
     def wait_whole(self, node: int) -> None:
         """Wait until a master has two copies and all Sentinels have found them."""
@@ -126,7 +126,7 @@ class Trio:
             master = self.master(node)
             return master is not None and self.copies(master) == 2 and all(map(self.knows_all, REDIS))
 
-        until(whole, "a master with two copies", 60)
+        until(whole, "a master has two copies and all Sentinels have found them", 60)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ class Caller:
     def _result(self, identity: str) -> Any:
         def finished() -> bool:
             reply = self.client.get(f"/jobs/{identity}/status")
-            assert reply.status_code in (200, 503), f"an accepted job: {reply.text}"
+            assert reply.status_code in (200, 503), f"status of an accepted job: {reply.text}"
             return reply.json().get("status") in FINISHED
 
         until(finished, f"the accepted job {identity} has finished", 60)
@@ -226,7 +226,7 @@ def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
             caller.wait_for_more()
             trio.wait_for_another(lost, survivor)
             caller.wait_for_more()
-            until(caller.finds_redis, "the replica has the Redis of REDIS_URL, too")
+            until(caller.finds_redis, "the replica is connected to the Redis of REDIS_URL")
             trio.network.nodes[lost].come_back()
             trio.start(lost)
             trio.wait_whole(survivor)
@@ -242,7 +242,7 @@ def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
         trio.network.nodes[1].vanish()
         caller.wait_for_more()
         trio.wait_for_another(1, 2)
-        assert trio.master(1) == 1, "it doesn't know"
+        assert trio.master(1) == 1, "the Sentinel of the cut-off node still reports the old master"
         trio.network.nodes[1].come_back()
         trio.wait_whole(2)
         assert trio.master(1) == trio.master(2) != 1
@@ -260,7 +260,7 @@ while True:
 """
 
 
-def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
+def test_a_cut_off_replica_accepts_no_job(trio: Trio) -> None:
     """A replica that is cut off together with the master accepts no job that would be lost.
 
     Its caller is cut off, too. While they are cut off, the replica refuses all jobs.
@@ -271,22 +271,26 @@ def test_what_a_cut_off_replica_accepts_is_not_lost(trio: Trio) -> None:
     with calling(url) as caller:
         answers = trio.folder / "inside.log"
         far.start(answers, sys.executable, "-c", INSIDE, inside)
-        until(lambda: len(lines(answers)) >= 10, "the caller inside submits")
+        until(lambda: len(lines(answers)) >= 10, "the caller on the cut-off node has submitted ten jobs")
         far.vanish()
-        until(lambda: lines(answers)[-2:] == ["503", "503"], "it is refused")
+        until(lambda: lines(answers)[-2:] == ["503", "503"], "the replica refuses the jobs of the caller on its node")
         trio.wait_for_another(1, 2)
         before = len(lines(answers))
-        until(lambda: len(lines(answers)) >= before + 5, "it goes on")
+        until(lambda: len(lines(answers)) >= before + 5, "the caller on the cut-off node has submitted five more jobs")
         assert set(lines(answers)[before:]) == {"503"}
         far.come_back()
         trio.wait_whole(2)
-        until(lambda: lines(answers)[-1] != "503", "the caller inside is served again", SERVED_AGAIN)
+        until(
+            lambda: lines(answers)[-1] != "503",
+            "the replica accepts the jobs of the caller on its node again",
+            SERVED_AGAIN,
+        )
         caller.stop()
         caller.accepted += [line for line in lines(answers) if line != "503"]
         assert set(caller.results()[-10:]) == {"x"}
 
 
-def test_another_secret_is_taken(trio: Trio) -> None:
+def test_a_new_password_is_used_after_a_restart(trio: Trio) -> None:
     """Redis servers and Sentinels use a new password after a restart with their old volumes."""
     for number in REDIS:
         trio.network.nodes[number].kill()
@@ -297,20 +301,23 @@ def test_another_secret_is_taken(trio: Trio) -> None:
     trio.wait_whole(1)
 
 
-def test_all_nodes_come_back_with_what_they_had(trio: Trio) -> None:
+def test_data_survive_the_loss_of_all_nodes(trio: Trio) -> None:
     """After all nodes were lost, the last master is the master again, whatever node starts first."""
     lose(trio.network.nodes[1])
     trio.wait_for_another(1, 2)
     last = trio.master(2)
     assert last
     assert trio.ask(last, "set", "kept", "yes") == "OK"
-    until(lambda: trio.copies(last) == 1, "its copy")
+    until(lambda: trio.copies(last) == 1, "the master has one copy")
     assert trio.ask(last, "wait", "1", "5000") == "1"
     for number in (2, 3):
         trio.network.nodes[number].kill()
     trio.network.nodes[1].come_back()
     trio.start(1)
-    until(lambda: "Waiting for 2" in (trio.folder / "REDIS-1.log").read_text(), "the first waits for the others")
+    until(
+        lambda: "at least 2 of the Sentinels" in (trio.folder / "REDIS-1.log").read_text(),
+        "the first Redis waits for two Sentinels",
+    )
     assert trio.ask(1, "ping") == ""
     for number in (2, 3):
         trio.start(number)

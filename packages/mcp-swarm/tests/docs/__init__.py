@@ -1,1 +1,1 @@
-"""Tests of README.md and of the pages in docs/: what they say holds."""
+"""Tests that README.md and the pages in docs/ are correct."""

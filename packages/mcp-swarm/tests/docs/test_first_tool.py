@@ -50,7 +50,7 @@ def test_three_replicas_answer_the_first_tool(pack: Path, start_server: StartSer
 
 
 def test_the_first_test_passes(pack: Path) -> None:
-    """The test that README shows passes, with the fixtures of the template's own tests."""
+    """README's test passes with the fixtures of the template's tests."""
     shutil.copy(ROOT / "tests" / "conftest.py", pack)
     (pack / "test_words.py").write_text(source("python", "def test_word_count"))
     done = subprocess.run(
@@ -66,7 +66,7 @@ def test_the_first_test_passes(pack: Path) -> None:
 
 
 def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
-    """A single replica runs it."""
+    """A single replica runs README's job."""
     (tmp_path / "first_job.py").write_text(source("python", "def count_words"))
     server = start_server(MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
     result = call(server.url, "count_words", {"texts": ["one two", "three"]})

@@ -1,4 +1,4 @@
-"""What README and the page about security name exists."""
+"""Tests that files and tests exist that README and the page about security name."""
 
 import re
 
@@ -14,12 +14,12 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_it_is_short() -> None:
-    """A newcomer reads at most 200 lines."""
+    """README has at most 200 lines."""
     assert len(README.splitlines()) <= 200
 
 
 def test_every_file_that_it_links_to_exists() -> None:
-    """Relative links lead to files of the repository."""
+    """Each relative link of README leads to a file of the repository."""
     links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", README)
     assert len(links) > 20
     for target in links:
@@ -27,7 +27,7 @@ def test_every_file_that_it_links_to_exists() -> None:
 
 
 def test_every_path_of_the_layout_exists() -> None:
-    """The section "Where things are" names only what is there."""
+    """The section "Where things are" names only existing paths."""
     (layout,) = re.findall(r"^```text\n(server/.*?)^```$", README, re.MULTILINE | re.DOTALL)
     for line in layout.splitlines():
         for name in re.split(r"  +", line)[0].split():
@@ -35,7 +35,7 @@ def test_every_path_of_the_layout_exists() -> None:
 
 
 def test_defaults_are_those_of_the_code() -> None:
-    """The table of settings has the defaults of mcp_swarm.settings."""
+    """README's table of settings has the defaults of mcp_swarm.settings."""
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| ([^|]*) \|", README, re.MULTILINE)
     known = {name.upper(): field.default for name, field in Settings.model_fields.items()}
     checked = 0
@@ -52,7 +52,7 @@ def test_defaults_are_those_of_the_code() -> None:
 
 
 def test_architecture_names_every_folder() -> None:
-    """The page about the architecture leaves no folder of the template and of the package out."""
+    """The page about the architecture names every folder of the template and of the package."""
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
     for folder in (ROOT / "server", SOURCE):
         for path in folder.iterdir():
@@ -61,7 +61,10 @@ def test_architecture_names_every_folder() -> None:
 
 
 def test_every_test_that_security_names_exists() -> None:
-    """File and function exist. A name without a folder is in the folder of the name before it."""
+    """Each file and each function in the tables of the page about security exists.
+
+    A name without a folder is in the folder of the name before it.
+    """
     file, named = ROOT, 0
     for line in (ROOT / "docs" / "explanation" / "security.md").read_text().splitlines():
         if not line.startswith("| "):

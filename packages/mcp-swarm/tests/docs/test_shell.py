@@ -57,7 +57,10 @@ def commands(tmp_path: Path) -> Path:
 def test_the_commands_of_a_block_succeed(
     block: Block, clone: Path, commands: Path, local_replicas: Server, one_replica: Server
 ) -> None:
-    """Three local replicas answer on the port that the page names; jobs need a single one."""
+    """Each command of a block succeeds.
+
+    Three local replicas answer on the page's port, or a single replica if the block uses jobs.
+    """
     server = one_replica if "/jobs" in block.text or "job" in block.page.name else local_replicas
     text = _PLACE.sub(f"127.0.0.1:{server.port}", block.text)
     done = subprocess.run(
@@ -75,7 +78,7 @@ def test_the_commands_of_a_block_succeed(
 
 
 @pytest.mark.parametrize("block", _ELSEWHERE, ids=str)
-def test_a_block_that_another_test_runs(block: Block) -> None:
+def test_the_test_that_a_block_names_exists(block: Block) -> None:
     """The test exists, and bash can read the block."""
     assert (ROOT / block.shown_by).is_file(), block.shown_by
     read = run("bash", "-n", "-c", block.text)

@@ -32,7 +32,7 @@ def test_the_site_is_built_without_a_warning() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """And the navigation names no page twice."""
+    """The navigation names every page once."""
 
     def pages(entry: Any) -> Iterator[str]:
         if isinstance(entry, str):
@@ -45,7 +45,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """Settings, command line and Python API are what the code says now."""
+    """The pages of settings, command line and Python API agree with the code."""
     checked = subprocess.run(
         [sys.executable, "-m", "reference", "--check"],
         cwd=PACKAGE,
@@ -58,7 +58,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 def test_the_settings_page_has_every_setting() -> None:
-    """One row for each."""
+    """The page of settings has one row for each setting."""
     rows = re.findall(r"^\| `([A-Z_]+)` ", (DOCS / "reference" / "settings.md").read_text(), re.MULTILINE)
     assert sorted(rows) == sorted(name.upper() for name in Settings.model_fields)
 

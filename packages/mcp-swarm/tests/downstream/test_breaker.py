@@ -18,7 +18,7 @@ def opened(clock: Clock) -> Breaker:
     return breaker
 
 
-def test_it_opens_after_failures_in_a_row() -> None:
+def test_a_breaker_opens_after_failures_in_a_row() -> None:
     """A breaker opens after failures in a row.
 
     A success resets the count. A call without an outcome does not change it.
@@ -54,7 +54,7 @@ def test_one_call_probes_the_host(good: bool, state: str) -> None:
     assert breaker.state == state
 
 
-def test_a_probe_that_tells_nothing_is_followed_by_another() -> None:
+def test_a_probe_without_an_outcome_is_followed_by_another() -> None:
     """If a probe ends without an outcome, another probe follows, so that the breaker never gets stuck.
 
     A probe has no outcome if, for example, its caller went away.
@@ -71,10 +71,10 @@ STEPS = st.lists(st.sampled_from(["enter", "good", "bad", "gone", "wait", "long"
 
 
 @given(STEPS)
-def test_whatever_happens(steps: list[str]) -> None:
+def test_a_half_open_breaker_always_has_one_probe(steps: list[str]) -> None:
     """A half-open breaker always has one probe in flight.
 
-    When all calls have ended, a caller that waits for the stated time can call.
+    When all calls have ended, the breaker lets a caller call after the time that it has stated.
     """
     clock = Clock()
     breaker = Breaker(3, 5, clock)

@@ -27,7 +27,7 @@ def test_retries_are_a_share_of_calls(steps: list[tuple[float, int, int]]) -> No
         assert spent <= 10 + calls * SHARE + (clock.now - begin) * PER_SECOND + 1e-6
 
 
-def test_time_gives_some_back() -> None:
+def test_the_budget_grows_with_time() -> None:
     """The budget gets some retries back with time."""
     clock = Clock()
     budget = Budget(clock)
@@ -37,7 +37,7 @@ def test_time_gives_some_back() -> None:
 
 
 @given(st.integers(1, 100))
-def test_pauses_grow_and_end(tried: int) -> None:
+def test_pauses_grow_up_to_two_seconds(tried: int) -> None:
     """Pauses between retries grow up to two seconds."""
     assert 0 <= pause(tried) <= min(2, 0.1 * 2**tried)
 
@@ -56,6 +56,6 @@ def test_an_invalid_retry_after_is_ignored(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_header_breaks_it(text: str) -> None:
+def test_no_header_causes_an_error_in_the_budget(text: str) -> None:
     """No Retry-After header causes an error."""
     assert pause(1, text) >= 0

@@ -9,7 +9,7 @@ from mcp_swarm.downstream import CircuitOpen, Downstream, DownstreamError, Timed
 from tests.downstream.conftest import Client, Misbehaving
 
 
-def test_a_host_that_is_down_costs_next_to_nothing(host: Misbehaving, other: Misbehaving, client: Client) -> None:
+def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Misbehaving, client: Client) -> None:
     """When a host is down, 200 calls to it fail within a second, and calls to other hosts continue."""
     host.stop()
 

@@ -50,7 +50,7 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
         ("/etc/passwd", "without a leading '/'"),
     ],
 )
-def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, why: str) -> None:
+def test_the_error_quotes_only_the_path_of_the_request(files: ModuleType, top: Path, path: str, why: str) -> None:
     """The error quotes the request's path, but does not show where the folder is on this machine."""
     said = refusal(files.read_config, path)
     assert why in said
@@ -59,7 +59,7 @@ def test_why_there_is_nothing_to_read(files: ModuleType, top: Path, path: str, w
         assert str(top) not in refusal(files.list_directory, path) + refusal(files.search_logs, "x", path)
 
 
-def test_what_the_server_may_not_read(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_permission(files: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A permission error names the path, without the system's error number."""
 
     def refuse(*_: Any, **named: Any) -> int:
@@ -132,7 +132,7 @@ def test_a_link_that_appears_during_a_read(files: ModuleType, top: Path, kind: s
     swapping = threading.Thread(target=swap)
     swapping.start()
     try:
-        until(read, "it is read both as a file and as a link")
+        until(read, "the path was read both as a file and as a link")
         assert files.search_logs("hunter2").found == []
     finally:
         stop.set()

@@ -19,7 +19,7 @@ from tests.calls import call, text
 from tests.examples.upstream import TOKEN, Gateway, response
 
 
-def test_the_api_is_asked_for_what_is_beneath_its_url(gateway: Gateway) -> None:
+def test_a_call_stays_beneath_the_url_of_its_api(gateway: Gateway) -> None:
     """A call asks for a URL beneath the API's URL, with only this API's token and without cookies."""
     for path, query, target in (
         ("users/42", None, "/v1/users/42"),
@@ -158,7 +158,9 @@ NO_URLS += ["http://a:b", "http://a/%2e%2e", "http://a, b"]
         ("GATEWAY_PRIVATE_NETWORKS", "10.0.0.1/8", "GATEWAY_PRIVATE_NETWORKS: 10.0.0.1/8 has host bits set"),
     ],
 )
-def test_no_start_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str) -> None:
+def test_a_wrong_setting_of_the_gateway_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str
+) -> None:
     """A wrong setting stops the start; the error names the variable and shows no password."""
     monkeypatch.setenv("GATEWAY_APIS", "http://a")
     monkeypatch.setenv("GATEWAY_TOKENS", "")

@@ -35,26 +35,26 @@ NOT_PUBLIC += ["64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_what_is_not_public(address: str) -> None:
+def test_addresses_that_are_not_public(address: str) -> None:
     """Addresses of this machine, of private networks and of cloud metadata are not public, in any IPv6 spelling."""
     assert not may_lead_to(ipaddress.ip_address(address), ())
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1"])
-def test_what_is_public(address: str) -> None:
+def test_public_addresses(address: str) -> None:
     """Other addresses are public."""
     assert may_lead_to(ipaddress.ip_address(address), ())
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_within_another_is_looked_at(address: ipaddress.IPv4Address) -> None:
+def test_an_ipv4_address_within_ipv6_is_checked(address: ipaddress.IPv4Address) -> None:
     """An IPv4 address within an IPv6 address is checked, whatever its spelling is."""
     assert may_lead_to(ipaddress.ip_address(f"::ffff:{address}"), ()) is is_public(address)
     for wrapped in (0x64FF9B << 96 | int(address), 0x2002 << 112 | int(address) << 80, int(address)):
         assert not may_lead_to(ipaddress.IPv6Address(wrapped), ())
 
 
-def test_what_an_operator_allows() -> None:
+def test_networks_that_an_operator_allows() -> None:
     """The operator's networks are allowed, and no others."""
     networks = (ipaddress.ip_network("10.1.0.0/16"),)
     assert may_lead_to(ipaddress.ip_address("10.1.2.3"), networks)
@@ -104,7 +104,7 @@ async def _asking(transport: Callable[[], CheckedTransport], *urls: str) -> list
     return found
 
 
-def test_a_name_that_leads_elsewhere_next_time(names: Names) -> None:
+def test_a_name_that_changes_its_address_after_the_check(names: Names) -> None:
     """The connection uses the address that was checked, even if the name's address changes.
 
     An answer that contains a forbidden address is refused.

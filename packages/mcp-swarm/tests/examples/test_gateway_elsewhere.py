@@ -17,7 +17,7 @@ REFUSED += ["a?b=c", "a#b", "a\0", "a\tb", "a\x7f", "a\u2028b", "\ud800", "a\r\n
 
 
 @pytest.mark.parametrize("path", REFUSED, ids=ascii)
-def test_what_is_no_path(gateway: Gateway, path: str) -> None:
+def test_an_invalid_path_is_refused(gateway: Gateway, path: str) -> None:
     """An invalid path is refused without a request."""
     assert "the path must be names" in gateway.refusal(path)
     assert gateway.upstream.asked == []
@@ -46,7 +46,7 @@ NO_APIS += ["http://HOST\t/v1/", "file:///etc/passwd", "http://127.0.0.1/v1/", "
 
 
 @pytest.mark.parametrize("url", NO_APIS, ids=ascii)
-def test_what_is_beneath_no_api(gateway: Gateway, url: str) -> None:
+def test_a_url_outside_all_apis_is_refused(gateway: Gateway, url: str) -> None:
     """A URL that is not beneath an API's URL is refused without a request."""
     for name, value in (("ELSEWHERE", gateway.elsewhere.host), ("BASE", gateway.base), ("HOST", gateway.upstream.host)):
         url = url.replace(name, value)

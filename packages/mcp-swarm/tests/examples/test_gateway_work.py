@@ -163,10 +163,10 @@ def children() -> Iterator[set[str]]:
 
     before = now()
     yield before
-    until(lambda: now() <= before, "what was started has ended")
+    until(lambda: now() <= before, "all processes and threads of the test have ended")
 
 
-def test_work_ends_when_its_caller_goes_away(children: set[str]) -> None:
+def test_work_ends_after_a_disconnect(children: set[str]) -> None:
     """When a caller goes away, its work ends, and other calls can run."""
 
     async def go() -> None:

@@ -43,25 +43,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / f"{number}.bin").write_bytes(found.data)
     for failure in report.failures:
         errors.print(f"✗ {failure}", markup=False)
-    errors.print(
-        f"The inputs are in {folder}, as 1.bin for the first of these and so on, beside the logs.", markup=False
-    )
+    errors.print(f"{folder} contains the input of each numbered failure (1.bin, 2.bin …) and the logs.", markup=False)
     return EXIT_FOUND
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.fuzz",
-        description="Start a replica, send it damaged requests of both protocol families, one after the other, and "
-        "look at each reply, at the log, at a valid call after each batch, at memory, open files and the audit log.",
-        epilog="Exit codes: 0 nothing was found; 1 something was, and the input that brought it about first is in a "
-        "file, to be sent again with nc 127.0.0.1 8000 < FILE; 2 wrong arguments.",
+        description="Start a replica and send it damaged requests of both protocol families, one after the other. "
+        "Check each reply and the log, make a valid call after each batch, and check the replica's memory, its open "
+        "files and the audit log.",
+        epilog="Exit codes: 0: no failure. 1: at least one failure; a file contains the first input that caused it, "
+        "and nc 127.0.0.1 8000 < FILE sends this input again. 2: invalid arguments.",
     )
     parser.add_argument(
-        "--inputs", type=positive, default=100_000, metavar="N", help="how many to send (default: %(default)s)"
+        "--inputs", type=positive, default=100_000, metavar="N", help="number of inputs (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="another one makes other inputs (default: %(default)s)"
+        "--seed", type=int, default=1, metavar="N", help="seed of the random inputs (default: %(default)s)"
     )
     return parser
 
@@ -69,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 def _told(report: Report) -> str:
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(report.statuses.items()))
     return (
-        f"{report.inputs} inputs: replies {statuses}; {report.silent} without a whole request, and so without a reply. "
+        f"{report.inputs} inputs: replies {statuses}; no reply to {report.silent} inputs without a complete request. "
         f"The slowest valid call after a batch took {1000 * report.slowest:.1f} ms. Memory: {report.memory[0]:.1f} MB "
         f"after the first batch, {report.memory[-1]:.1f} MB at the end, {report.growth_mb:+.1f} MB in the second half. "
         f"Open files: {report.files[0]} before, {report.files[1]} after. "

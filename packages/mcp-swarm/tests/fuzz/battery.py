@@ -62,13 +62,15 @@ class Report:
         """All faults, one or more lines each."""
         lines = [f"{each.what} ({each.times} times)" for each in self.found.values()]
         if self.growth_mb > GROWTH_MB:
-            lines.append(f"Memory grew by {self.growth_mb:.1f} MB in the second half, by more than {GROWTH_MB} MB.")
+            lines.append(f"Memory grew by {self.growth_mb:.1f} MB in the second half; the limit is {GROWTH_MB} MB.")
         if self.files[1] > self.files[0]:
-            lines.append(f"{self.files[1]} files are open at the end, {self.files[0]} were at the beginning.")
+            lines.append(
+                f"{self.files[1]} files are open at the end; {self.files[0]} files were open at the beginning."
+            )
         if self.stopped:
-            lines.append(f"The replica ended with {self.stopped}.")
+            lines.append(f"The replica ended with exit code {self.stopped}.")
         if self.audit:
-            lines.append(f"The audit log: {self.audit}")
+            lines.append(f"Audit log: {self.audit}")
         return lines
 
     @property
@@ -109,8 +111,8 @@ class Battery:
             self._batch = []
             feed(self._send, self._replica.job, BATCH, seed * 1_000_003 + number)
             self._look()
-            self._await_words()
-        self._await_words()
+            self._check_left_open()
+        self._check_left_open()
         self._fuzzed.close()
         self._witness.close()
         self.report.files = before, self._replica.files()
@@ -147,13 +149,13 @@ class Battery:
             return replies
         return replies + self._fuzzed.finish()
 
-    def _await_words(self) -> None:
+    def _check_left_open(self) -> None:
         """Check that the replica has given up on the unfinished requests of the previous batch."""
         for connection, data in self._left_before:
             try:
-                connection.await_word()
+                connection.wait_for_reply_or_end()
             except NoReply as error:
-                self._note(f"Waited for: {error}", data)
+                self._note(f"No reply to an unfinished request: {error}", data)
                 break  # the others have had the same time
         for connection, _ in self._left_before:
             connection.close()
@@ -166,14 +168,14 @@ class Battery:
             self._note(f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')}", data)
         if b'"code":-32603' in reply.body:  # Internal error (JSON-RPC 2.0, section 5.1)
             self._note(f"-32603: {reply.body[:200].decode(errors='replace')}", data)
-        for word in self._replica.tells(reply.head + reply.body):
-            self._note(f"A caller is told {word}: {reply.body[:200].decode(errors='replace')}", data)
+        for word in self._replica.forbidden(reply.head + reply.body):
+            self._note(f"A reply contains {word}: {reply.body[:200].decode(errors='replace')}", data)
 
     def _look(self) -> None:
         try:
             self.report.slowest = max(self.report.slowest, self._replica.call())
         except Exception as error:  # noqa: BLE001  # any exception means that a valid call failed
-            self._note(f"A valid call: {type(error).__name__}: {error}", b"".join(self._batch))
+            self._note(f"A valid call failed: {type(error).__name__}: {error}", b"".join(self._batch))
         self.report.memory.append(self._replica.memory_mb)
         self._progress(self.report.inputs)
 

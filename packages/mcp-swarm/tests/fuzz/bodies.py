@@ -57,7 +57,7 @@ _PUT_IN += [b"%", b'"', b"\\", b",", b"9", b"-"]
 
 
 def message(dice: Dice, version: str | None) -> Any:
-    """Return a message of a protocol version, usually a valid one; None: the request names no version."""
+    """Return a message, usually a valid one, of a protocol version. None stands for a request without a version."""
     kind = dice.below(16)
     if kind == 13:
         return {"jsonrpc": "2.0", "method": dice.one_of(NOTIFICATIONS), "params": {"requestId": 1}}

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         atheris = importlib.import_module("atheris")
     except ImportError:
-        sys.stderr.write("atheris is not installed; pip install atheris does it (it has wheels for Linux).\n")
+        sys.stderr.write("atheris is not installed; install it with: pip install atheris (it has wheels for Linux).\n")
         return EXIT_WRONG
     readers = options.reader or READERS
     if options.here:
@@ -73,13 +73,18 @@ def _fuzz(atheris: Any, reader: str, seconds: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.fuzz.parser",
-        description="Look for bytes that a reader stumbles over, guided by which lines they reach (atheris).",
-        epilog="Exit codes: 0 nothing was found; 1 something was, and atheris says in which file its bytes are; "
-        "2 wrong arguments, or no atheris.",
+        description="Search with atheris for bytes that cause an unexpected exception in a reader. atheris sees which "
+        "lines each input reaches.",
+        epilog="Exit codes: 0: no exception. 1: an exception; atheris prints the name of the file with the bytes. "
+        "2: invalid arguments, or atheris is not installed.",
     )
-    parser.add_argument("reader", nargs="*", choices=READERS, help="which (default: all in turn)")
+    parser.add_argument("reader", nargs="*", choices=READERS, help="reader to test (default: all, one after the other)")
     parser.add_argument(
-        "--seconds", type=positive, default=60, metavar="N", help="for all of them together (default: %(default)s)"
+        "--seconds",
+        type=positive,
+        default=60,
+        metavar="N",
+        help="total time for all readers, in seconds (default: %(default)s)",
     )
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     return parser

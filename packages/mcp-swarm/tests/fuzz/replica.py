@@ -1,4 +1,4 @@
-"""A replica for fuzz tests, and what can be observed of it from outside."""
+"""A replica for fuzz tests, with methods that read its log, memory, open files and audit log."""
 
 import contextlib
 import re
@@ -60,7 +60,9 @@ class Replica:
         with self._client() as client:
             submission = {"job": "counted", "params": {"rows": 5}}
             self.job = client.post("/jobs", json=submission, headers=_KEY).json()["id"]
-            until(lambda: client.get(f"/jobs/{self.job}/result", headers=_KEY).status_code == 200, "the job is done")
+            until(
+                lambda: client.get(f"/jobs/{self.job}/result", headers=_KEY).status_code == 200, "the job has a result"
+            )
             for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
                 told = client.post("/mcp", json=request(method), headers={**HEADERS, **_KEY})
                 self._usual |= set(_TELLTALE.findall(told.content))
@@ -88,8 +90,8 @@ class Replica:
             assert reply.json()["result"]["content"] == [{"type": "text", "text": "well"}], reply.text
         return max(seconds)
 
-    def tells(self, reply: bytes) -> list[str]:
-        """Return forbidden texts of a reply; texts of the lists of components are allowed."""
+    def forbidden(self, reply: bytes) -> list[str]:
+        """Return the forbidden texts in a reply. Texts that also occur in the lists of components are allowed."""
         return sorted({word.decode() for word in _TELLTALE.findall(reply)} - {word.decode() for word in self._usual})
 
     def mistakes(self) -> list[str]:
@@ -119,7 +121,7 @@ class Replica:
             looks.append(len(list(Path(f"/proc/{self.pid}/fd").iterdir())))
             return looks[-1] == looks[-2]
 
-        until(settled, "the number of open files is the same for a moment")
+        until(settled, "the number of open files no longer changes")
         return looks[-1]
 
     def stop(self) -> int:

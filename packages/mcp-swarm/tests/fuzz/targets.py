@@ -147,7 +147,7 @@ def _run(coroutine: Coroutine[Any, Any, object]) -> None:
         coroutine.send(None)
     except StopIteration:
         return
-    raise AssertionError("it waited")
+    raise AssertionError("the reader waited for more data")
 
 
 @functools.cache

@@ -28,13 +28,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return found
 
 
-def test_no_input_finds_a_mistake(report: Report) -> None:
+def test_no_input_causes_a_failure(report: Report) -> None:
     """No input causes a 5xx status, a traceback, a missing reply, or a failure of a valid call."""
     assert [f"{each.what}: {each.data[:2000]!r}" for each in report.found.values()] == []
     assert report.inputs >= INPUTS
 
 
-def test_inputs_get_as_far_as_they_should(report: Report) -> None:
+def test_enough_inputs_pass_the_first_checks(report: Report) -> None:
     """Enough inputs pass the parser, the authenticator and the checks of messages to test the whole server."""
     answered = report.statuses[200] + report.statuses[202]
     assert answered > 0.1 * report.inputs
@@ -54,6 +54,6 @@ def test_no_file_stays_open(report: Report) -> None:
     assert report.files[1] <= report.files[0]
 
 
-def test_all_of_it_is_in_the_audit_log(report: Report) -> None:
+def test_the_audit_log_is_intact(report: Report) -> None:
     """The audit log is intact after the run, and the replica stops in order."""
     assert (report.stopped, report.audit) == (0, "")

@@ -1,4 +1,4 @@
-"""Tests with damaged bytes for each reader: it accepts or refuses them.
+"""Tests that each reader accepts or refuses damaged bytes.
 
 `python -m tests.fuzz.parser` searches for longer.
 """
@@ -35,7 +35,7 @@ def test_a_seed_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_nothing_but_refusals_comes_out(name: str) -> None:
+def test_a_target_raises_only_documented_exceptions(name: str) -> None:
     """A target raises only its documented exceptions for random and for almost valid bytes."""
 
     @seed(SEED)

@@ -16,7 +16,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 
 
 class NoReply(Exception):
-    """A reply is missing; the message says what came instead."""
+    """A reply is missing or incomplete; the message says how the connection ended or stayed silent."""
 
 
 class Cut(NoReply):
@@ -39,7 +39,7 @@ class Reply:
 
 
 class Asked:
-    """The requests that the server's kind of parser finds in some bytes."""
+    """The requests that httptools, the parser of the server, finds in some bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.methods: list[bytes] = []
@@ -107,14 +107,14 @@ class Connection:
         """Return the replies to the requests.
 
         Raises:
-            NoReply: a reply is missing or incomplete, and no reply was the last of its connection.
+            NoReply: a reply is missing or incomplete, and no earlier reply announced the end of the connection.
         """
         replies: list[Reply] = []
         while len(replies) < asked.replies:
             method = asked.methods[len(replies)] if len(replies) < len(asked.methods) else b""
             reply = self._reply(method)
             if reply is None:
-                raise NoReply(f"{len(replies)} of {asked.replies} replies, then the end")
+                raise NoReply(f"the connection ended after {len(replies)} of {asked.replies} replies")
             if reply.status >= 200:
                 replies.append(reply)
             if reply.is_last or self._socket is None:
@@ -130,7 +130,7 @@ class Connection:
         """Whether no unread bytes have come."""
         return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
 
-    def await_word(self) -> None:
+    def wait_for_reply_or_end(self) -> None:
         """Wait until the replica sends something or ends the connection.
 
         Raises:
@@ -140,7 +140,7 @@ class Connection:
         try:
             self._stream.read(1)
         except TimeoutError:
-            raise NoReply(f"nothing within {SECONDS} s") from None
+            raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:
             pass
         self.close()
@@ -177,7 +177,7 @@ class Connection:
                 line = self._stream.readline()
                 if not line:
                     if head:
-                        raise Cut(f"half a head: {head[:200]!r}")
+                        raise Cut(f"the connection ended within a head: {head[:200]!r}")
                     return None
                 head += line
             status = int(head[9:12])
@@ -185,7 +185,7 @@ class Connection:
                 status, head, self._body(head, has_none=method == b"HEAD" or status in (204, 304) or status < 200)
             )
         except TimeoutError:
-            raise NoReply(f"nothing within {SECONDS} s") from None
+            raise NoReply(f"no bytes within {SECONDS} s") from None
         except ConnectionResetError:
             return None
 
@@ -198,7 +198,7 @@ class Connection:
         if length is not None:
             body = self._stream.read(int(length[1]))
             if len(body) < int(length[1]):
-                raise Cut(f"{len(body)} bytes of a body of {int(length[1])}")
+                raise Cut(f"the connection ended after {len(body)} of {int(length[1])} bytes of a body")
             return body
         if b"text/event-stream" in head:  # an event stream may have no end
             with suppress(OSError):
@@ -213,6 +213,6 @@ class Connection:
         try:
             return self._stream.read()
         except TimeoutError:
-            raise NoReply(f"no end of the connection within {SECONDS} s") from None
+            raise NoReply(f"the connection did not end within {SECONDS} s") from None
         except ConnectionResetError:
             return b""

@@ -34,7 +34,7 @@ def test_one_entry_per_request(start_server: StartServer) -> None:
         family(server.url, "resources/read", {"uri": "template://about"})
     for path in ("/healthz", "/health", "/readyz", "/version", "/nothing"):
         httpx.get(server.url + path)
-    until(lambda: "/nothing" in server.output, "the last line")
+    until(lambda: "/nothing" in server.output, "the log contains the last request")
     both = [
         "✓ 200 POST /mcp tools/call echo",
         "✗ 200 POST /mcp tools/call echo",
@@ -48,7 +48,7 @@ def test_one_entry_per_request(start_server: StartServer) -> None:
 def test_a_well_formed_id_is_kept(local_replicas: Server, given: str) -> None:
     """A valid request id from the client appears in the response and in the log."""
     assert httpx.get(f"{local_replicas.url}/version", headers={"X-Request-ID": given}).headers["X-Request-ID"] == given
-    until(lambda: f"[{given}]" in local_replicas.output, "the line with the id")
+    until(lambda: f"[{given}]" in local_replicas.output, "the log contains the request id")
 
 
 @pytest.mark.parametrize("given", ["", "a" * 65, "two words", "quote\"'", "[x] ✓ 200"])
@@ -63,7 +63,7 @@ def test_json_lines(start_server: StartServer) -> None:
     """With LOG_FORMAT=json each log entry is one JSON object on one line, tracebacks included."""
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
-    until(lambda: "mcp_swarm.access" in server.output, "the access log's line")
+    until(lambda: "mcp_swarm.access" in server.output, "the access log contains the call")
     (starts, *paths, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
     assert starts["message"].startswith("template-mcp 0.2.0, replica r1: ")
     assert all(line["message"].startswith("Path of ") for line in paths)
@@ -88,7 +88,7 @@ def test_no_caller_writes_lines_of_its_own(start_server: StartServer) -> None:
     httpx.get(f"{server.url}/a%0Ab%1b[31m")
     legacy(server.url, "tools/call", {"name": "x\n2026 - forged\x1b[31m\u2028", "arguments": {}})
     legacy(server.url, "y" * 1_000)
-    until(lambda: len(lines(server)) == 3, "three lines")
+    until(lambda: len(lines(server)) == 3, "the access log contains three entries")
     assert lines(server)[0] == "✗ 404 GET /a%0Ab%1b[31m"
     assert lines(server)[1] == r"✗ 200 POST /mcp tools/call x\n2026 - forged\x1b[31m\u2028"
     assert lines(server)[2].endswith(" " + "y" * 200)
@@ -101,7 +101,7 @@ def test_a_client_that_disconnects_is_logged_as_499(start_server: StartServer) -
         connection.sendall(
             b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
         )
-    until(lambda: "✗ 499 POST /mcp" in server.output, "the line")
+    until(lambda: "✗ 499 POST /mcp" in server.output, "the access log contains the request with status 499")
     assert "Traceback" not in server.output
 
 

@@ -100,7 +100,7 @@ def test_a_client_that_disconnects_early() -> None:
 def test_a_replay_is_followed_by_the_next_message() -> None:
     """`replay` returns the body first and then the next message.
 
-    The SDK waits for the message of a disconnect during a call.
+    During a call, the SDK waits for this next message, which reports a disconnect.
     """
 
     async def scenario() -> list[Message]:

@@ -98,7 +98,7 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
         connection.sendall(post(1, b"before"))
         assert CLOSE not in read(connection, 1)
         server.process.send_signal(signal.SIGTERM)
-        until(lambda: httpx.get(f"{server.url}/readyz").status_code == 503, "the drain shows")
+        until(lambda: httpx.get(f"{server.url}/readyz").status_code == 503, "/readyz answers with 503")
         connection.sendall(post(2, b"during"))
         answer = rest(connection)
         assert CLOSE in answer
@@ -161,7 +161,7 @@ def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartS
             connection.sendall(post(1, b"here"))
             read(connection, 1)
             later = time.monotonic() + 0.02
-            until(lambda: time.monotonic() > later, "the loop's clock shows another time")  # noqa: B023
+            until(lambda: time.monotonic() > later, "0.02 s have passed")  # noqa: B023
         fourth = stack.enter_context(connected(server))
         assert rest(second) == b""
         for connection in (first, third, fourth):
@@ -180,7 +180,7 @@ def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartS
                     )
             return False
 
-        until(refused, "a fifth connection is refused")
+        until(refused, "the replica refuses a fifth connection")
 
 
 @pytest.mark.parametrize("said", [b"P", b"POST /mcp HTTP/1.1\r\nHost: local"])

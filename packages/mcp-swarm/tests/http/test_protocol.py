@@ -185,7 +185,7 @@ def test_a_busy_connection_is_not_closed(start_server: StartServer) -> None:
     with httpx.Client(base_url=server.url, timeout=30) as client:
         reply = client.post("/mcp", json=request("tools/call", params), headers=HEADERS)
         assert "did not finish within 3 s" in reply.text
-        until(lambda: "did not finish" in server.output, "the log's line")
+        until(lambda: "did not finish" in server.output, "the log reports the time limit of the call")
 
 
 def test_the_head_of_a_stream_does_not_wait_for_its_first_event(start_server: StartServer) -> None:

@@ -36,7 +36,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     yield replica
     replica.process.send_signal(signal.SIGTERM)
     until(lambda: replica.process.poll() is not None, f"{request.param} has ended; it printed:\n{replica.output}")
-    until(lambda: "Stopped" in replica.output, "its lifespan has ended")
+    until(lambda: "Stopped" in replica.output, "the log contains 'Stopped'")
     assert "Traceback" not in replica.output
 
 

@@ -72,5 +72,5 @@ def test_an_upgrade_whose_body_has_no_known_end(start_server: StartServer) -> No
             while part := connection.recv(65536):
                 answer += part
         assert answer.startswith(b"HTTP/1.1 200 " if before else b"HTTP/1.1 400 ")
-    until(lambda: "Invalid HTTP request" in server.output, "the log tells of it")
+    until(lambda: "Invalid HTTP request" in server.output, "the log contains 'Invalid HTTP request'")
     assert "Traceback" not in server.output

@@ -125,7 +125,7 @@ def queue(folder: Path, redis: RedisServer, **settings: str) -> Iterator[Queue]:
 
 def wait_for_death(server: Server) -> None:
     """Wait until a process has ended."""
-    until(lambda: server.process.poll() is not None, "it is dead")
+    until(lambda: server.process.poll() is not None, "the process has ended")
 
 
 def lines(path: Path) -> list[str]:

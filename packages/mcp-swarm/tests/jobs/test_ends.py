@@ -29,7 +29,7 @@ def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path)
     identity = jobs.submit("nap", seconds=60, mark=str(mark))
     jobs.wait(identity, "running")
     assert other.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
-    until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
+    until(lambda: lines(mark) == ["begun", "cancelled"], "the job's code has been cancelled")
     assert jobs.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
     reply = jobs.client.get(f"/jobs/{identity}/result")
     assert (reply.status_code, reply.json()["status"]) == (409, "cancelled")
@@ -71,5 +71,5 @@ def test_a_finished_job_expires(replicas: tuple[Jobs, Jobs]) -> None:
     jobs, _ = replicas
     identity = jobs.submit("briefly_kept")
     jobs.wait(identity)
-    until(lambda: jobs.client.get(f"/jobs/{identity}/status").status_code == 404, "it is gone")
+    until(lambda: jobs.client.get(f"/jobs/{identity}/status").status_code == 404, "the job no longer exists")
     assert identity not in jobs.client.get("/jobs").text

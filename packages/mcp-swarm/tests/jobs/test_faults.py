@@ -39,7 +39,10 @@ def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queu
     jobs_queue.worker()
     done = jobs.wait(identity)
     first.process.send_signal(signal.SIGCONT)
-    until(lambda: lines(mark) == ["begun", "begun", "ended", "cancelled"], "the first has noticed")
+    until(
+        lambda: lines(mark) == ["begun", "begun", "ended", "cancelled"],
+        "the first worker has cancelled its run of the job",
+    )
     assert jobs.status(identity) == done
     assert (done["status"], done["attempts"]) == ("completed", 2)
 
@@ -87,7 +90,7 @@ def test_a_stopping_worker_finishes_its_running_jobs(jobs_queue: Queue, tmp_path
     running = jobs.submit("nap", seconds=3, mark=str(tmp_path / "mark"))
     jobs.wait(running, "running")
     worker.process.send_signal(signal.SIGTERM)
-    until(lambda: "SIGTERM" in worker.output, "it has heard")
+    until(lambda: "SIGTERM" in worker.output, "the worker logs SIGTERM")
     waiting = jobs.submit("text_of", length=3)
     assert worker.process.wait(30) == 0, worker.output
     assert jobs.status(running)["status"] == "completed"
@@ -131,7 +134,7 @@ def test_an_outage_of_redis(jobs_queue: Queue, tmp_path: Path) -> None:
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
     assert refused.json()["error"] == "unavailable"
     assert jobs.client.get(f"/jobs/{running}/status").status_code == 503
-    until(lambda: "ended" in lines(mark), "the body has ended, without Redis")
+    until(lambda: "ended" in lines(mark), "the running job ends without Redis")
     jobs_queue.redis.start()
     assert jobs.wait(running)["status"] == "completed"
     assert jobs.result(running) == "slept"
@@ -155,7 +158,7 @@ def test_a_short_outage_does_not_disturb_a_running_job(jobs_queue: Queue, tmp_pa
     jobs_queue.redis.start()
     for _ in range(10):
         assert jobs.wait(jobs.submit("text_of", length=1))["status"] == "completed"
-    assert jobs.status(running)["status"] == "running", "still, or the test shows nothing"
+    assert jobs.status(running)["status"] == "running", "the first job must still run, so that the test means something"
     status = jobs.wait(running)
     assert (status["status"], status["attempts"]) == ("completed", 1)
     assert lines(mark) == ["begun", "ended"]
@@ -172,7 +175,7 @@ def test_a_worker_notices_a_cancellation_without_a_message(jobs_queue: Queue, tm
     identity = jobs.submit("silent_nap", mark=str(mark))
     jobs.wait(identity, "running")
     jobs_queue.redis.ask("hset", f"template-mcp:jobs:job:{identity}", "state", "cancelled")
-    until(lambda: lines(mark) == ["begun", "cancelled"], "its code has stopped")
+    until(lambda: lines(mark) == ["begun", "cancelled"], "the job's code has been cancelled")
 
 
 def test_a_worker_stops_without_redis(jobs_queue: Queue) -> None:
@@ -192,7 +195,7 @@ def test_a_hanging_redis(jobs_queue: Queue) -> None:
         assert jobs.post("text_of", {"length": 1}).status_code == 503
     finally:
         jobs_queue.redis.process.send_signal(signal.SIGCONT)
-    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "jobs are taken again")
+    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "the replica accepts jobs again")
 
 
 def test_accepted_jobs_outlive_a_restart_of_redis(jobs_queue: Queue) -> None:
@@ -231,15 +234,18 @@ def test_nothing_piles_up_in_redis(jobs_queue: Queue) -> None:
     jobs_queue.worker()
     for number in range(30):
         jobs.post("briefly_kept", key=f"key-{number}")
-    until(lambda: jobs_queue.redis.ask("zcard", "template-mcp:jobs:unfinished") == "0", "all are done")
-    until(lambda: jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:job:*") == "", "all are gone")
+    until(lambda: jobs_queue.redis.ask("zcard", "template-mcp:jobs:unfinished") == "0", "all jobs have finished")
+    until(
+        lambda: jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:job:*") == "",
+        "Redis has no key of a job",
+    )
     assert jobs_queue.redis.ask("--scan", "--pattern", "template-mcp:jobs:idempotency:*") == ""
     before = int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody"))
     for _ in range(4):
         jobs.submit("briefly_kept")
     assert int(jobs_queue.redis.ask("zcard", "template-mcp:jobs:jobs-of:anybody")) <= max(4, before - 30)
     first = jobs.post("briefly_kept", key="key-0")
-    assert first.status_code == 202, "the key is free again"
+    assert first.status_code == 202, "the idempotency key can be used again"
 
 
 def test_a_full_queue_refuses_jobs(jobs_queue: Queue) -> None:
@@ -250,7 +256,7 @@ def test_a_full_queue_refuses_jobs(jobs_queue: Queue) -> None:
     assert replies[4].headers["Retry-After"] == "5"
     assert jobs.post("text_of", {"length": 1}, key="key-0").json() == replies[0].json()
     jobs_queue.worker()
-    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "there is room again")
+    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "the replica accepts jobs again")
 
 
 QUEUE_KEYS = ("stream", "queue", "workers", "task-workers:", "strikes")

@@ -47,12 +47,12 @@ def test_a_client_that_disconnects_causes_no_error(
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(asked + more)
         if way == "tool":  # The call waits for the job's end.
-            until(mark.exists, "the job has begun")
+            until(mark.exists, "the job runs")
         if reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    until(lambda: "POST /mcp" in server.output or "POST /jobs" in server.output, "the request's line in the log")
+    until(lambda: "POST /mcp" in server.output or "POST /jobs" in server.output, "the access log contains the request")
     if way == "tool":
-        until(lambda: mark.read_text().split() == ["begun", "ended"], "the job goes on to its end")
+        until(lambda: mark.read_text().split() == ["begun", "ended"], "the job runs to its end")
     assert get(f"{server.url}/jobs").status_code == 200
     server.stop()
     assert "Unhandled error" not in server.output

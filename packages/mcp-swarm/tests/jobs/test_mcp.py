@@ -76,7 +76,9 @@ def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs]
     assert got["ttlMs"] == 3_600_000
     assert tasked(there, "tasks/update", {"taskId": identity, "inputResponses": {}})["result"]["resultType"]
     assert tasked(there, "tasks/cancel", {"taskId": identity})["result"]["resultType"] == "complete"
-    assert there.status(identity)["status"] == "completed", "what has finished stays so"
+    assert there.status(identity)["status"] == "completed", (
+        "a cancellation does not change the state of a finished task"
+    )
 
 
 def test_unknown_tasks_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:

@@ -27,14 +27,14 @@ def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
     one, other = jobs_queue.replicas(2)
     assert Scrape(_url(one)).series(DEPTH) == [0]
     done, failing = one.submit("text_of", length=3), other.submit("tells", why="no")
-    until(lambda: Scrape(_url(other)).value(DEPTH) == 2, "two wait")
-    until(lambda: Scrape(_url(one)).value(AGE) > 0, "for some time")
+    until(lambda: Scrape(_url(other)).value(DEPTH) == 2, "two jobs wait in the queue")
+    until(lambda: Scrape(_url(one)).value(AGE) > 0, "the age of the oldest waiting job is more than 0 s")
     jobs_queue.start([("worker",)])
     one.wait(done)
     one.wait(failing)
-    until(lambda: Scrape(_url(one)).series(DEPTH) == [0], "none waits")
+    until(lambda: Scrape(_url(one)).series(DEPTH) == [0], "no job waits in the queue")
     for jobs in (one, other):
-        until(partial(_has_ended, _url(jobs)), "one ended")
+        until(partial(_has_ended, _url(jobs)), "the metrics count the finished jobs")
         assert Scrape(_url(jobs)).value("mcp_jobs_total", job="tells", state="failed") == 1
         assert Scrape(_url(jobs)).value(RUNNING) == 0
 
@@ -44,7 +44,7 @@ def test_metrics_without_redis(jobs_queue: Queue) -> None:
     (one,) = jobs_queue.replicas(1)
     assert Scrape(_url(one)).series(DEPTH) == [0]
     jobs_queue.redis.kill()
-    until(lambda: not Scrape(_url(one)).series(DEPTH), "no old number is told")
+    until(lambda: not Scrape(_url(one)).series(DEPTH), "the metrics no longer contain the length of the queue")
     assert Scrape(_url(one)).series("mcp_requests_in_flight")
 
 
@@ -54,4 +54,4 @@ def test_a_scrape_does_not_start_the_queue(start_server: StartServer) -> None:
     assert not Scrape(server.url).series(DEPTH)
     reply = get(f"{server.url}/jobs")
     assert reply.status_code == 200
-    until(lambda: Scrape(server.url).series(DEPTH) == [0], "it has been asked for")
+    until(lambda: Scrape(server.url).series(DEPTH) == [0], "the metrics contain the length of the queue")

@@ -16,7 +16,7 @@ def test_a_new_versions_job_waits_for_a_new_worker(jobs_queue: Queue) -> None:
     """An old worker returns a new version's job to the queue. This does not count as an attempt."""
     jobs, old = jobs_queue.replica(MCP_COMPONENTS=NEXT), jobs_queue.worker()
     identity = jobs.submit("brand_new")
-    until(lambda: not is_queued(jobs_queue, identity), "the old worker has seen it")
+    until(lambda: not is_queued(jobs_queue, identity), "the old worker has taken the job from the queue")
     jobs_queue.worker(MCP_COMPONENTS=NEXT)
     status = jobs.wait(identity)
     assert (status["status"], status["attempts"]) == ("completed", 1)
@@ -28,7 +28,7 @@ def test_an_old_versions_job_is_run_by_an_old_worker(jobs_queue: Queue) -> None:
     old, new = jobs_queue.replica(), jobs_queue.replica(MCP_COMPONENTS=NEXT)
     jobs_queue.worker(MCP_COMPONENTS=NEXT)
     identity = old.submit("text_of", length=2)
-    until(lambda: not is_queued(jobs_queue, identity), "the new worker has seen it")
+    until(lambda: not is_queued(jobs_queue, identity), "the new worker has taken the job from the queue")
     jobs_queue.worker()
     assert new.wait(identity)["status"] == "completed"
     assert new.result(identity) == "xx"
@@ -75,7 +75,7 @@ def test_messages_that_cannot_be_read_are_dropped(jobs_queue: Queue) -> None:
             text = "No worker can read the job's message in the queue; submit the job again."
             assert (status["status"], status["error"]) == ("failed", text), poison
     with Redis(port=jobs_queue.redis.port) as redis:
-        until(lambda: redis.xlen(STREAM) == 0, "nothing is left of them")
+        until(lambda: redis.xlen(STREAM) == 0, "the queue is empty")
     assert worker.output.count("its message in the queue cannot be read and was dropped") == len(POISON)
     assert jobs.wait(jobs.submit("text_of", length=3))["status"] == "completed"
 

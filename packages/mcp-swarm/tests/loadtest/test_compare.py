@@ -29,13 +29,13 @@ def verdicts(before: Any, after: Any) -> dict[str, str]:
     return {change.name: change.verdict for change in compare(before, after)}
 
 
-def test_the_same_again_is_noise() -> None:
+def test_two_equal_runs_differ_only_by_noise() -> None:
     """Two runs of the same kind differ only by noise, for a hundred seeds."""
     for seed in range(100):
         assert set(verdicts(run(1000, 20, seed=seed), run(1000, 20, seed=seed + 1000)).values()) == {"noise"}
 
 
-def test_what_differs_is_told() -> None:
+def test_a_real_difference_is_reported() -> None:
     """A real difference is reported; a higher throughput is better, and a higher latency is worse."""
     assert verdicts(run(1000, 20), run(1300, 30, seed=2)) == {
         "throughput": "better",
@@ -50,7 +50,7 @@ def test_a_difference_within_the_unsteadiness_is_noise() -> None:
     assert verdicts(run(1000, 20, spread=0.5), run(1100, 20, seed=2, spread=0.5))["throughput"] == "noise"
 
 
-def test_a_certain_difference_of_nothing_is_noise() -> None:
+def test_a_difference_of_one_percent_is_noise() -> None:
     """A difference of one percent is noise, even if it is certain."""
     assert verdicts(run(1000, 20, spread=0.001), run(1010, 20, seed=2, spread=0.001))["throughput"] == "noise"
 
@@ -61,7 +61,7 @@ def test_failures(before: int, after: int, verdict: str) -> None:
     assert verdicts(run(1000, 20, failed=before), run(1000, 20, failed=after))["failed"] == verdict
 
 
-def test_short_runs_prove_nothing() -> None:
+def test_short_runs_give_no_verdict() -> None:
     """Runs that are too short give no verdict."""
     assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too little data"
 

@@ -19,7 +19,7 @@ def test_jains_index(counts: list[int], index: float) -> None:
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1).filter(any))
-def test_its_bounds(counts: list[int]) -> None:
+def test_the_index_is_between_its_limits(counts: list[int]) -> None:
     """The index is between 1/n and 1."""
     assert 1 / len(counts) - 1e-9 <= evenness(counts) <= 1 + 1e-9
 

@@ -35,7 +35,7 @@ def test_random_fields() -> None:
 
 
 @pytest.mark.parametrize("text", ["{random:5}", "{random:9-1}", "{random:a-b}"])
-def test_nonsense_is_refused(text: str) -> None:
+def test_an_invalid_field_is_refused(text: str) -> None:
     """An invalid field is refused with a valid example."""
     with pytest.raises(ValueError, match=r"\{random:1-100\}"):
         maker({"a": text})

@@ -1,4 +1,4 @@
-"""Tests of the judgement whether a call succeeded."""
+"""Tests of the check whether a call succeeded."""
 
 import json
 from typing import Any

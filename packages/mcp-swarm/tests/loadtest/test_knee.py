@@ -26,7 +26,7 @@ def server(limit: float) -> Callable[[float], Summary]:
 
 
 @pytest.mark.parametrize("limit", [3, 49, 50, 333, 1000, 12_345])
-def test_it_is_found(limit: float) -> None:
+def test_the_knee_is_found(limit: float) -> None:
     """The search finds the knee within ten percent, in at most 16 stages, from below or from above."""
     knee = find(50, GATES, server(limit))
     assert knee.best
@@ -36,14 +36,14 @@ def test_it_is_found(limit: float) -> None:
     assert knee.worst.broken == ["p99<200ms: p99 is 900.0 ms"]
 
 
-def test_a_server_that_takes_nothing_ends_the_search() -> None:
+def test_a_server_that_holds_no_rate_ends_the_search() -> None:
     """Without any rate that holds, the search ends without a knee."""
     knee = find(50, GATES, server(0))
     assert knee.best is None
     assert len(knee.stages) <= 8
 
 
-def test_what_cannot_be_begun_is_not_taken() -> None:
+def test_requests_that_cannot_begin_break_a_rate() -> None:
     """A rate does not hold if the generator could not begin its requests because all clients were busy."""
 
     def attempt(rate: float) -> Summary:

@@ -20,7 +20,7 @@ def test_percentiles_of_a_thousand(percent: float, expected: int) -> None:
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0.1, 100))
-def test_a_percentile_is_a_value_that_so_many_do_not_exceed(values: list[float], percent: float) -> None:
+def test_a_percentile_is_not_exceeded_by_its_share_of_values(values: list[float], percent: float) -> None:
     """A percentile is a value that the given share of the values does not exceed."""
     found = percentile(sorted(values), percent)
     assert found in values

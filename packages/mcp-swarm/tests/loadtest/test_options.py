@@ -71,7 +71,7 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         (["--compare", str(SOURCE / "loadtest/report/schema.json")], "is not a report that --json wrote"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_option_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong option ends the program with exit code 2 and a hint."""
     with pytest.raises(SystemExit) as ended:
         read(arguments)

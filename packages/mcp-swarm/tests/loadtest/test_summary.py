@@ -76,13 +76,13 @@ def test_slices_hold_everything() -> None:
     assert sum(sum(each.replicas.values()) for each in SUMMARY.slices) == 9
 
 
-def test_problems_are_told() -> None:
+def test_each_problem_is_one_sentence() -> None:
     """Each problem is one sentence."""
     assert SUMMARY.problems == ["2 of 10 requests failed", "2 of 3 expected replicas took part"]
     assert summary(Samples()).problems[0] == "no request was sent"
 
 
-def test_shares_that_chance_does_not_make_are_a_problem() -> None:
+def test_unlikely_shares_are_a_problem() -> None:
     """Shares that differ more than chance explains are a problem.
 
     Here one replica got 200 of 300 connections.
@@ -99,14 +99,14 @@ def test_shares_that_chance_does_not_make_are_a_problem() -> None:
     ("cpu", "lag", "words"),
     [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")],
 )
-def test_a_generator_at_its_limit_says_so(cpu: float, lag: float, words: str) -> None:
+def test_a_generator_at_its_limit_is_a_problem(cpu: float, lag: float, words: str) -> None:
     """A generator at its limit is reported, because the figures then describe the generator."""
     limit = Generator(processes=1, cpu=cpu, lag_p99_ms=lag, late_p99_ms=0).limit
     assert words in limit
     assert bool(limit) == bool(words)
 
 
-def test_what_two_processes_measured_is_one() -> None:
+def test_samples_of_two_processes_are_merged() -> None:
     """Samples of two processes are merged in the order of their ends, with unique connection numbers."""
     whole = merged([samples(), samples()])
     ends = [each.ended for each in whole]

@@ -180,7 +180,7 @@ async def flood(server: Server, count: int) -> None:
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
             writer.close()
             await writer.wait_closed()
-        until(lambda: load(server)["waiting"] == 0, "they are cancelled")
+        until(lambda: load(server)["waiting"] == 0, "all calls are cancelled")
 
 
 def test_ten_thousand_disconnects_leave_nothing(server: Server) -> None:
@@ -188,7 +188,7 @@ def test_ten_thousand_disconnects_leave_nothing(server: Server) -> None:
     asyncio.run(flood(server, 2 * AT_ONCE))  # The first flood lets pools and caches grow to their size.
     before = load(server)
     asyncio.run(flood(server, MANY))
-    until(lambda: load(server)["tasks"] <= before["tasks"], f"no more than {before['tasks']} tasks")
+    until(lambda: load(server)["tasks"] <= before["tasks"], f"the replica has no more than {before['tasks']} tasks")
     after = load(server)
     assert after["cancelled"] - before["cancelled"] == MANY
     assert after["kib"] - before["kib"] < ALLOWED_GROWTH_KIB
@@ -206,7 +206,7 @@ def test_a_client_that_disconnects_before_its_call_begins(server: Server) -> Non
             with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
                 connection.sendall(whole[:cut])
     until(lambda: load(server)["waiting"] == 0, "no call waits")
-    until(lambda: load(server)["tasks"] <= before["tasks"], "no task is left")
+    until(lambda: load(server)["tasks"] <= before["tasks"], "the replica has no more tasks than before")
     assert "Traceback" not in server.output
 
 
@@ -227,4 +227,4 @@ def test_listeners_that_disconnect_leave_nothing(server: Server) -> None:
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
             connection.sendall(whole)
             assert b"text/event-stream" in connection.recv(65536)
-    until(lambda: load(server)["tasks"] <= before["tasks"], "no task is left")
+    until(lambda: load(server)["tasks"] <= before["tasks"], "the replica has no more tasks than before")

@@ -160,7 +160,7 @@ def test_a_prompt_argument_of_a_wrong_type_is_named(local_url: str, local_replic
     forged = "x\n2026-01-02 06:33:03,969 - mcp_swarm.access - INFO - [c565931a] forged"
     reply = legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"text": "x", "sentences": forged}})
     assert error(reply) == {"code": -32602, "message": "Arguments of a wrong type: sentences"}
-    until(lambda: "prompts/get summarize" in local_replicas.output, "the access log's line")
+    until(lambda: "prompts/get summarize" in local_replicas.output, "the access log contains the request")
     assert not any(line.startswith("2026-01-02 06:33:03") for line in local_replicas.output.splitlines())
 
 

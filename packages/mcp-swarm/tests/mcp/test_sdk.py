@@ -82,8 +82,8 @@ def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() ->
     provider = FastMCP("test").local_provider
     assert type(provider._components) is dict
     source = inspect.getsource(type(provider))
-    assert "self._components[component.key] = component" in source, "components are added in another way"
-    assert "del self._components[key]" in source, "components are removed in another way"
+    assert "self._components[component.key] = component" in source, "FastMCP adds components in another way"
+    assert "del self._components[key]" in source, "FastMCP removes components in another way"
     assert not any(f"_components.{way}(" in source for way in ("pop", "update", "clear", "setdefault", "popitem"))
 
 

@@ -1,4 +1,4 @@
-"""Test of the end of a wait for a call when the client disconnects."""
+"""Test that the wait for a call ends when the client disconnects."""
 
 import asyncio
 

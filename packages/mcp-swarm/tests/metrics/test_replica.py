@@ -27,10 +27,15 @@ def test_connections_and_their_requests(start_server: StartServer) -> None:
     server = start_server(MAX_REQUESTS_PER_CONNECTION="0")
     before = Scrape(server.url)
     idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(3)]
-    until(lambda: Scrape(server.url).value("mcp_connections") == 4, "three besides the scrape's")
+    until(
+        lambda: Scrape(server.url).value("mcp_connections") == 4,
+        "the metrics count four connections, one of them for the scrape",
+    )
     for connection in idle:
         connection.close()
-    until(lambda: Scrape(server.url).value("mcp_connections") == 1, "they are closed")
+    until(
+        lambda: Scrape(server.url).value("mcp_connections") == 1, "the metrics count only the connection of the scrape"
+    )
     after = Scrape(server.url)
     opened = after.value("mcp_connections_opened_total") - before.value("mcp_connections_opened_total")
     ended = after.value("mcp_connection_requests_count") - before.value("mcp_connection_requests_count")
@@ -48,10 +53,13 @@ def test_a_blocked_event_loop(start_server: StartServer) -> None:
         name = "mcp_event_loop_lag_seconds_bucket"
         return found.value(name, le="+Inf") - found.value(name, le="0.25")
 
-    until(lambda: Scrape(server.url).value("mcp_event_loop_lag_seconds_count") > 2, "it looks")
+    until(
+        lambda: Scrape(server.url).value("mcp_event_loop_lag_seconds_count") > 2,
+        "the replica has measured its event loop three times",
+    )
     assert late() == 0
     legacy(server.url, "tools/call", {"name": "blocks_the_loop", "arguments": {"seconds": 1}})
-    until(lambda: late() >= 1, "a timer ran late")
+    until(lambda: late() >= 1, "a measurement shows a delay of more than 0.25 s")
 
 
 def test_a_drain(start_server: StartServer) -> None:
@@ -59,7 +67,7 @@ def test_a_drain(start_server: StartServer) -> None:
     server = start_server(DRAIN_SECONDS="20")
     assert Scrape(server.url).value("mcp_replica_draining") == 0
     server.process.send_signal(signal.SIGTERM)
-    until(lambda: Scrape(server.url).value("mcp_replica_draining") == 1, "it says so")
+    until(lambda: Scrape(server.url).value("mcp_replica_draining") == 1, "mcp_replica_draining is 1")
 
 
 @pytest.mark.needs("redis")
@@ -74,5 +82,5 @@ def test_rates_without_redis(start_server: StartServer, redis_server: RedisServe
     found = Scrape(server.url)
     assert (found.value("mcp_rates_alone"), found.value("mcp_rates_outages_total")) == (1, 1)
     redis_server.start()
-    until(lambda: Scrape(server.url).value("mcp_rates_alone") == 0, "Redis is back")
+    until(lambda: Scrape(server.url).value("mcp_rates_alone") == 0, "mcp_rates_alone is 0")
     assert Scrape(server.url).value("mcp_rates_outages_total") == 1

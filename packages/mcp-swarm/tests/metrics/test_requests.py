@@ -68,7 +68,7 @@ def test_requests_to_the_sdk_are_counted(start_server: StartServer) -> None:
     def counted() -> float:
         return Scrape(server.url).value(TOTAL, tool="echo", protocol="handshake", path="sdk", outcome="ok")
 
-    until(lambda: counted() == 1, "it is counted, a moment after the end of its stream")
+    until(lambda: counted() == 1, "the request is counted")
 
 
 def test_refused_requests_are_counted(start_server: StartServer) -> None:
@@ -91,8 +91,8 @@ def test_a_client_that_disconnects_has_its_own_outcome(start_server: StartServer
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall((head + "".join(f"{k}: {v}\r\n" for k, v in HEADERS.items()) + "\r\n").encode() + body)
-        until(lambda: Scrape(server.url).value("mcp_requests_in_flight") == 1, "the call runs")
-    until(lambda: Scrape(server.url).value(TOTAL, outcome="gone") == 1, "it was given up")
+        until(lambda: Scrape(server.url).value("mcp_requests_in_flight") == 1, "the call is in flight")
+    until(lambda: Scrape(server.url).value(TOTAL, outcome="gone") == 1, "the call is counted as gone")
     assert Scrape(server.url).value("mcp_requests_in_flight") == 0
 
 

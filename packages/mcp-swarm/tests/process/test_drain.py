@@ -127,7 +127,7 @@ def test_a_second_signal_stops_at_once(start_server: StartServer) -> None:
             assert time.monotonic() - began < 5
 
     asyncio.run(conversation())
-    until(lambda: "received again: stopping at once" in server.output, "the log says so")
+    until(lambda: "received again: stopping at once" in server.output, "the log reports the second signal")
 
 
 def test_the_stream_of_a_session_ends(start_server: StartServer) -> None:

@@ -38,7 +38,7 @@ print("kept" if before - kept < 5 else "returned")
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test needs the memory allocator of glibc")
 def test_gaps_go_back_to_the_system() -> None:
     """The process returns 45 MB in gaps between used blocks to the system. glibc alone keeps these gaps."""
     done = run(sys.executable, "-c", _GAPS)

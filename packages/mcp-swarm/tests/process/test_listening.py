@@ -31,7 +31,7 @@ def _start(*arguments: str, **settings: str) -> tuple[int, str]:
 def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Path) -> None:
     """A replica on a Unix socket serves as over TCP, and the container's health check reaches it."""
     server = start_server(ready=False, MCP_UDS=str(path))
-    until(lambda: alive(0, str(path)), "it serves")
+    until(lambda: alive(0, str(path)), "the replica serves")
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as client:
         answer = client.post("/mcp", json=CALL, headers=HEADERS)
         assert answer.json()["result"]["content"][0]["text"] == "hi"
@@ -48,7 +48,7 @@ def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Pa
 def test_a_socket_in_use_is_not_replaced(start_server: StartServer, path: Path) -> None:
     """A replica refuses to start on a Unix socket in use, and the other replica continues to serve."""
     start_server(ready=False, MCP_UDS=str(path))
-    until(lambda: alive(0, str(path)), "it serves")
+    until(lambda: alive(0, str(path)), "the replica serves")
     second = start_server(ready=False, MCP_UDS=str(path))
     assert second.process.wait(30) == 3
     assert second.output == f"MCP_UDS={path}: another server listens on this socket; choose another path.\n"
@@ -63,7 +63,7 @@ def test_a_stale_socket_is_replaced(start_server: StartServer, path: Path) -> No
         left.bind(str(path))
     replica = start_server(ready=False, MCP_UDS=str(path))
 
-    until(lambda: alive(0, str(path)), "it serves")
+    until(lambda: alive(0, str(path)), "the replica serves")
     assert replica.stop() == 0
     assert not path.exists()
 
@@ -96,7 +96,9 @@ def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
     port = str(free_port())
     servers = [Server(tmp_path / f"{number}.log", MCP_PORT=port) for number in range(2)]
     try:
-        until(lambda: any(server.process.poll() is not None for server in servers), "one has ended", 30)
+        until(
+            lambda: any(server.process.poll() is not None for server in servers), "one of the two servers has ended", 30
+        )
         codes = [server.process.poll() for server in servers]
         assert sorted(codes, key=str) == [3, None]
         servers[codes.index(None)].wait_ready()

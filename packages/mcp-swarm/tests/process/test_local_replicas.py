@@ -104,18 +104,22 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
     for thread in callers:
         thread.start()
     try:
-        until(lambda: successes.total() > 100, "load")
+        until(lambda: successes.total() > 100, "the replicas have answered 100 calls")
         victim = pids(server)[0]
         before = successes.total()
         os.kill(victim, signal.SIGKILL)
-        until(lambda: len(pids(server)) == 3 and victim not in pids(server), "a new process in its place", 60)
-        until(lambda: successes.total() > before + 200, "load after the kill", 60)
+        until(
+            lambda: len(pids(server)) == 3 and victim not in pids(server),
+            "a new process replaces the killed replica",
+            60,
+        )
+        until(lambda: successes.total() > before + 200, "the replicas have answered 200 calls after the kill", 60)
     finally:
         stop.set()
         for thread in callers:
             thread.join()
     assert failures.total() <= 8, failures  # At most one call in flight per client failed.
-    until(lambda: served_by(server.url).endswith("-4"), "the new replica serves")
+    until(lambda: served_by(server.url).endswith("-4"), "the new replica answers")
     assert "ended with exit code -9; started a new replica" in server.output
 
 
@@ -127,7 +131,7 @@ def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
     assert len(replicas) == 3
     os.killpg(server.process.pid, signal.SIGINT)
     assert server.process.wait(15) == 0
-    until(lambda: not any(map(alive, replicas)), "all replicas are gone", 5)
+    until(lambda: not any(map(alive, replicas)), "all processes of the replicas have ended", 5)
     assert "Traceback" not in server.output
     start_server("--replicas", "1", MCP_PORT=str(server.port))
 
@@ -138,7 +142,7 @@ def test_replicas_end_with_their_supervisor(start_server: StartServer) -> None:
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     replicas = pids(server)
     server.process.kill()
-    until(lambda: not any(map(alive, replicas)), "all replicas are gone", 10)
+    until(lambda: not any(map(alive, replicas)), "all processes of the replicas have ended", 10)
 
 
 def test_a_restart_does_not_wait_for_old_connections(start_server: StartServer) -> None:

@@ -144,7 +144,7 @@ def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) 
     """`check` does not affect a running replica with the same settings, port and audit log."""
     file = tmp_path / "audit.jsonl"
     server = start_server(AUDIT_LOG=str(file))
-    until(lambda: '"begun"' in file.read_text(), "the audit log has begun")
+    until(lambda: '"begun"' in file.read_text(), "the audit log contains its first entry")
     before = file.read_text()
     done = serve("check", AUDIT_LOG=str(file), MCP_PORT=str(server.port))
     assert (done.returncode, done.stderr) == (0, "")

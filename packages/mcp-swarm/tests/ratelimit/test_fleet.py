@@ -232,7 +232,11 @@ def test_a_refusal_says_when_to_retry(start_server: Callable[..., Server], redis
 def test_an_outage_is_logged_and_calls_continue(start_server: Callable[..., Server], redis_server: RedisServer) -> None:
     """Without Redis each of three replicas serves a third of the rate and logs the outage."""
     server, *_ = [start_server(REDIS_URL=redis_server.url, RATE_LIMIT="1/h", RATE_BURST="9") for _ in range(3)]
-    until(lambda: "mcp_replicas_seen 3.0" in httpx.get(f"{server.url}/metrics").text, "it knows of all three", 10)
+    until(
+        lambda: "mcp_replicas_seen 3.0" in httpx.get(f"{server.url}/metrics").text,
+        "the replica has found all three replicas",
+        10,
+    )
     redis_server.kill()
     statuses = [legacy(server.url, "tools/list").status_code for _ in range(5)]
     assert statuses == [200] * 3 + [429] * 2

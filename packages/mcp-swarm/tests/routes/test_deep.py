@@ -59,7 +59,10 @@ def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Pat
     }
     assert all(each["ms"] >= 0 for each in told["checks"].values())
     assert "hunter2" not in reply.text
-    until(lambda: "Check 'secret' failed: OSError: password hunter2 is wrong" in server.output, "the log tells")
+    until(
+        lambda: "Check 'secret' failed: OSError: password hunter2 is wrong" in server.output,
+        "the log contains the reason of the failed check",
+    )
     assert get(f"{server.url}/readyz").status_code == 200
 
 
@@ -67,10 +70,10 @@ def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Pat
 def test_redis(start_server: StartServer, redis_server: RedisServer) -> None:
     """`/health/deep` checks Redis and the job queue if they are configured."""
     server = start_server(REDIS_URL=redis_server.url, JOBS_URL=redis_server.url)
-    until(lambda: get(f"{server.url}/health/deep").status_code == 200, "both are there")
+    until(lambda: get(f"{server.url}/health/deep").status_code == 200, "/health/deep answers with 200")
     assert get(f"{server.url}/health/deep").json()["checks"].keys() == {"redis", "jobs"}
     redis_server.kill()
-    until(lambda: get(f"{server.url}/health/deep").status_code == 503, "both are gone")
+    until(lambda: get(f"{server.url}/health/deep").status_code == 503, "/health/deep answers with 503")
     for path in ("/healthz", "/readyz"):
         assert get(server.url + path).status_code == 200
 

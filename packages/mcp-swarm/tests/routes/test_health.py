@@ -40,7 +40,7 @@ def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -
     """After SIGTERM a replica is not ready, still answers new connections, and then exits with 0."""
     server = start_server(DRAIN_SECONDS="2")
     server.process.terminate()
-    until(lambda: status(server) == 503, "the drain shows")
+    until(lambda: status(server) == 503, "/readyz answers with 503")
     assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
     assert httpx.get(f"{server.url}/healthz").status_code == 200
     assert server.process.wait(10) == 0
@@ -52,5 +52,5 @@ def test_a_second_signal_ends_the_drain(start_server: StartServer) -> None:
     """A second signal ends the drain at once."""
     server = start_server(DRAIN_SECONDS="600")
     server.process.terminate()
-    until(lambda: status(server) == 503, "the drain shows")
+    until(lambda: status(server) == 503, "/readyz answers with 503")
     assert server.stop(seconds=10) == 0

@@ -35,7 +35,7 @@ def test_paths_are_shown_with_their_reason(start_server: StartServer) -> None:
     assert paths["depends_on_an_exit"] == "fast, with Context or dependencies"
     assert paths["made_by_hand"] == "fastmcp: not a plain function"
     line = re.compile(r"Path of .*made_by_hand.*: fastmcp: not a plain function")
-    until(lambda: line.search(server.output) is not None, "the log has it")
+    until(lambda: line.search(server.output) is not None, "the log contains the path of the tool and its reason")
 
 
 def test_version_shows_that_the_sdk_answers(start_server: StartServer) -> None:

@@ -96,9 +96,12 @@ def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisSer
             events: list[ServerEvent] = [*LISTS, *(event(number) for number in range(100))]
             for each in events:
                 await one.publish(each)
-            await eventually(lambda: len(heard["other"]) == len(heard["one"]) == len(events), "all events")
+            await eventually(
+                lambda: len(heard["other"]) == len(heard["one"]) == len(events),
+                "both replicas have received all events",
+            )
             await stranger.publish(event(-1))
-            await eventually(lambda: bool(heard["stranger"]), "the other channel's own")
+            await eventually(lambda: bool(heard["stranger"]), "the replica on the other channel has received its event")
             assert heard == {"one": events, "other": events, "stranger": [event(-1)]}
 
     asyncio.run(scenario())
@@ -120,11 +123,11 @@ def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> No
             one.subscribe(fail)
             one.subscribe(heard_too.append)
             await one.publish(event(1))
-            await eventually(lambda: bool(heard_too), "the first event")
+            await eventually(lambda: bool(heard_too), "the listener has received the first event")
             end()
             end()
             await one.publish(event(2))
-            await eventually(lambda: len(heard_too) == 2, "the second event")
+            await eventually(lambda: len(heard_too) == 2, "the listener has received the second event")
             assert heard == [event(1)]
 
     asyncio.run(scenario())
@@ -141,7 +144,7 @@ def test_junk_on_the_channel_is_logged_and_skipped(redis_server: RedisServer, ca
             for junk in (b"", b"\xff", b"[]", b"{}", b'{"kind": "weather"}', b'"tools"', b"[" * 10_000):
                 await stranger.publish("test:events", junk)
             await one.publish(event(1))
-            await eventually(lambda: bool(heard), "the event after the junk")
+            await eventually(lambda: bool(heard), "the listener has received the event after the invalid data")
             assert heard == [event(1)]
 
     asyncio.run(scenario())
@@ -160,13 +163,15 @@ def test_silence_on_the_channel_keeps_the_connection(
         async with bus(redis_server, seconds=0.05) as one:
             (before,) = redis_server.ask("client", "list", "type", "pubsub").splitlines()
             quiet_until = time.monotonic() + 0.5
-            await eventually(lambda: time.monotonic() > quiet_until, "ten times as long as an answer may take")
+            await eventually(
+                lambda: time.monotonic() > quiet_until, "0.5 s have passed, ten times the limit for an answer"
+            )
             (after,) = redis_server.ask("client", "list", "type", "pubsub").splitlines()
             assert after.split()[0] == before.split()[0]
             heard: list[ServerEvent] = []
             one.subscribe(heard.append)
             await one.publish(event(1))
-            await eventually(lambda: bool(heard), "the event after the silence")
+            await eventually(lambda: bool(heard), "the listener has received the event after the silence")
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
@@ -199,11 +204,15 @@ def test_without_redis_a_replica_notifies_its_own_listeners(
                 number = 1
                 await one.publish(event(2))
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(eventually(lambda: bool(heard and heard_too), "both hear"), 0.2)
+                    await asyncio.wait_for(
+                        eventually(lambda: bool(heard and heard_too), "both listeners have received an event"), 0.2
+                    )
             heard.clear()
             heard_too.clear()
             await one.publish(event(3))
-            await eventually(lambda: bool(heard_too) and event(3) in heard, "both hear")
+            await eventually(
+                lambda: bool(heard_too) and event(3) in heard, "both listeners have received the third event"
+            )
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(asyncio.wait_for(scenario(), 60))

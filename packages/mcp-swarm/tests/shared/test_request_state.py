@@ -138,7 +138,7 @@ def test_local_replicas_share_a_generated_key(start_server: StartServer) -> None
         pairs.add(begun.headers["x-served-by"] != ended.headers["x-served-by"])
         return pairs == {True, False}
 
-    until(crossed, "a call begins on one replica and ends on another, and one doesn't")
+    until(crossed, "one call moves to another replica and one call stays on its replica")
 
 
 def test_a_generated_key_ends_with_its_replica(start_server: StartServer) -> None:
@@ -257,7 +257,7 @@ def test_the_redis_key_of_a_used_state_expires(start_server: StartServer, redis_
     assert accepted(ask(server.url).answer(server.url))
     (key,) = remembered()
     assert redis_server.ask("ttl", key) in ("2", "3")
-    until(lambda: not remembered(), "the key is gone", 10)
+    until(lambda: not remembered(), "Redis has no key of the used state", 10)
 
 
 def test_without_redis_a_state_is_valid_until_it_expires(fleet: Fleet) -> None:
@@ -278,11 +278,14 @@ def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer
     redis_server.kill()
     assert accepted(asked.answer(server.url))
     assert accepted(asked.answer(server.url))
-    until(lambda: "a requestState was accepted without the check for a second use" in server.output, "a warning")
+    until(
+        lambda: "a requestState was accepted without the check for a second use" in server.output,
+        "the log contains the warning",
+    )
     redis_server.start()
     asked = ask(server.url)
     assert accepted(asked.answer(server.url))
-    until(lambda: not accepted(asked.answer(server.url)), "protection is back", 10)
+    until(lambda: not accepted(asked.answer(server.url)), "the replica refuses the second use of a state again", 10)
 
 
 # --- Invalid settings ------------------------------------------------------------------------------------------------
@@ -316,7 +319,7 @@ def test_invalid_settings_are_refused_at_the_start(
         return server.process.poll() is not None or "Ready" in server.output
 
     for server in servers:
-        until(lambda server=server: decided(server), "it refuses, or is ready")  # type: ignore[misc]
+        until(lambda server=server: decided(server), "the server has ended or is ready")  # type: ignore[misc]
         assert "hunter2" not in server.output
         assert "Traceback" not in server.output
         assert server.process.poll() == 3, server.output

@@ -64,7 +64,7 @@ def serving(app: Asking) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        until(lambda: server.started, "it serves")
+        until(lambda: server.started, "the app serves")
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True

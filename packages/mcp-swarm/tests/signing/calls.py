@@ -1,4 +1,4 @@
-"""Requests as a server receives them, and any kind of signatures over them."""
+"""Requests as a server receives them, with signatures of any kind."""
 
 import asyncio
 import base64

@@ -14,7 +14,7 @@ BODY = b'{"hello": "world"}'
 
 
 def of(name: str, body: bytes = BODY) -> str:
-    """Return a member of the field."""
+    """Return a member of the Content-Digest field."""
     digest = hashlib.new(name.replace("-", ""), body).digest()
     return f"{name}=:{base64.b64encode(digest).decode()}:"
 
@@ -31,7 +31,7 @@ def of(name: str, body: bytes = BODY) -> str:
         "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
     ],
 )
-def test_what_fits(value: str) -> None:
+def test_one_matching_digest_is_enough(value: str) -> None:
     """One known digest is enough, and unknown algorithms do not count."""
     check_digest(value, BODY)
 
@@ -53,7 +53,7 @@ def test_what_fits(value: str) -> None:
         ("sha-256=:é:", "Content-Digest is not valid"),
     ],
 )
-def test_what_does_not(value: str, said: str) -> None:
+def test_all_known_digests_must_match(value: str, said: str) -> None:
     """All known digests must match the body."""
     with pytest.raises(BadSignature, match=said):
         check_digest(value, BODY)

@@ -51,14 +51,14 @@ def text_of(raw: bytes) -> str:
 
 
 @given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
-def test_what_is_no_public_key(text: str) -> None:
+def test_an_invalid_public_key_is_refused(text: str) -> None:
     """An invalid public key is refused with one sentence."""
-    with pytest.raises(ValueError, match=r"^A public key is ed25519: and the base64 of its 32 bytes\.$"):
+    with pytest.raises(ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"):
         public_key(text)
 
 
 @given(st.binary(min_size=32, max_size=32))
-def test_any_32_bytes_are_one(raw: bytes) -> None:
+def test_any_32_bytes_are_a_public_key(raw: bytes) -> None:
     """Any 32 bytes are a valid public key, and its text is stable."""
     assert public_text(public_key(text_of(raw))) == text_of(raw)
 
@@ -71,7 +71,7 @@ def test_a_public_key_in_another_form(change: tuple[str, str]) -> None:
         public_key(public.replace(*change))
 
 
-def test_what_is_no_private_key() -> None:
+def test_an_invalid_private_key_is_refused() -> None:
     """Invalid data, a key of another kind, a key with a password, and a public key are not valid private keys."""
     curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     secret = BestAvailableEncryption(b"hunter2")

@@ -72,14 +72,14 @@ def outcome(call: Call) -> None:
         except BadSignature as refused:
             said = str(refused)
             if not (said.isascii() and said.isprintable() and said.endswith((".", "?")) and len(said) < 5000):
-                pytest.fail(f"it is told {said!r}")
+                pytest.fail(f"improper error message: {said!r}")
             raise
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), SYNTAX | TEXT), max_size=6), st.binary(max_size=20))
 def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> None:
-    """Headers may have any bytes and may be missing or repeated."""
+    """A request with any, missing or repeated headers is accepted or refused."""
     outcome(Call(headers=tuple(headers), body=body))
     outcome(replace(SIGNED, headers=SIGNED.headers + tuple(headers)))
 
@@ -89,8 +89,8 @@ def test_headers_of_any_bytes(headers: list[tuple[str, str]], body: bytes) -> No
 @example(("signature-input", f"sig=({'(' * 4000}"))
 @example(("signature-input", "sig=" + '"a" ' * 1000))
 @example(("signature", "sig=:" + "A" * 500))
-def test_a_header_that_was_right(header: tuple[str, str]) -> None:
-    """A valid header may have a part replaced."""
+def test_a_valid_header_with_a_replaced_part(header: tuple[str, str]) -> None:
+    """A request with a replaced part in a valid header is accepted or refused."""
     outcome(SIGNED.but(*header))
 
 
@@ -102,15 +102,21 @@ COMPONENTS = st.tuples(SYNTAX | st.builds('"{}"{}'.format, SYNTAX, SYNTAX), SYNT
 @example([('"@path";name=a', "/mcp")], PARAMETERS)
 @example([('"@query-param";name="%"', "")], PARAMETERS)
 @example([(f'"host";key="{number}"', "") for number in range(100)], PARAMETERS)
-def test_a_right_signature_over_nonsense(components: list[tuple[str, str]], parameters: str) -> None:
-    """A valid signature may cover invalid components, because the owner of a key can sign anything."""
+def test_a_valid_signature_of_invalid_components(components: list[tuple[str, str]], parameters: str) -> None:
+    """A request with a valid signature of invalid components is accepted or refused.
+
+    The owner of a key can sign any components.
+    """
     outcome(Call().signed_over(components, parameters))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(SYNTAX | TEXT, SYNTAX | TEXT, SYNTAX | TEXT)
 def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
-    """The method, path and query may have any bytes, because some servers let them through."""
+    """A request with any bytes in method, path and query is accepted or refused.
+
+    Some servers let these bytes through.
+    """
     components = [('"@method"', method), ('"@path"', path or "/"), ('"@query"', f"?{query}")]
     for line in ({"method": method}, {"path": path}, {"path": f"/{path}"}, {"query": query}):
         outcome(replace(SIGNED, **line))  # type: ignore[arg-type]
@@ -118,7 +124,7 @@ def test_first_lines_of_any_bytes(method: str, path: str, query: str) -> None:
     outcome(whole.signed_over([(name, value) for name, value in components if value.isprintable()]))
 
 
-def test_a_secret_in_a_header_is_not_told() -> None:
+def test_no_error_shows_the_value_of_a_header() -> None:
     """An error message never contains the value of a header, which may be a secret."""
     call = SIGNED.plus(authorization="Bearer hunter2", x_digest="hunter2")
     for name in ("signature-input", "signature", "content-digest"):

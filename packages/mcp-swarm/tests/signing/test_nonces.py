@@ -31,13 +31,13 @@ def taken(nonces: Nonces, *names: str) -> list[bool]:
     return asyncio.run(take())
 
 
-def test_once() -> None:
+def test_a_nonce_is_accepted_once() -> None:
     """A nonce is accepted once, independent of other nonces."""
     assert taken(Nonces(None, "test", 65), *NONCES, *NONCES, "a third") == [True, True, False, False, True]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "a\0", "ab"]), st.sampled_from(["", "b", "\0b", "bb"]))))
-def test_a_nonce_is_its_keys(pairs: list[tuple[str, str]]) -> None:
+def test_each_key_has_its_own_nonces(pairs: list[tuple[str, str]]) -> None:
     """Each key has its own nonces, so that two clients can use the same one."""
 
     async def take() -> list[bool]:
@@ -48,11 +48,11 @@ def test_a_nonce_is_its_keys(pairs: list[tuple[str, str]]) -> None:
 
 
 def seen(pairs: list[tuple[str, str]]) -> set[str]:
-    """Return the pairs as texts; the id of a real key has no NUL."""
+    """Return each pair as one text with a NUL between key and nonce. The id of a real key has no NUL."""
     return {f"{key}\0{nonce}" for key, nonce in pairs}
 
 
-def test_it_is_forgotten_when_nobody_could_use_it_again() -> None:
+def test_a_nonce_is_removed_after_its_last_valid_moment() -> None:
     """A nonce is removed when no signature with it can be valid any more, and not earlier."""
     clock = Clock(0)
     nonces = Nonces(None, "test", 64.5, clock=clock)
@@ -118,13 +118,13 @@ async def accepted(call: Call, each: list[Nonces]) -> int:
     return answers.count("ci")
 
 
-def test_of_many_at_the_same_time_one_passes() -> None:
+def test_a_replica_accepts_one_of_many_equal_requests() -> None:
     """If a request comes many times at once, a replica accepts it once."""
     assert asyncio.run(accepted(CALL, [Nonces(None, "test", 65)] * 50)) == 1
 
 
 @pytest.mark.needs("redis")
-def test_of_many_at_the_same_time_one_passes_of_all_replicas(redis_server: RedisServer) -> None:
+def test_all_replicas_accept_one_of_many_equal_requests(redis_server: RedisServer) -> None:
     """If a request comes many times at once, all replicas together accept it once."""
 
     async def scenario() -> None:
@@ -160,7 +160,7 @@ def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> No
 
 
 @pytest.mark.needs("redis")
-def test_while_redis_is_gone_a_replica_knows_its_own(
+def test_without_redis_a_replica_refuses_its_own_nonces(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While Redis is down, a replica refuses what it accepted itself before, during and after that time.
@@ -195,7 +195,7 @@ async def _shared_again(one: Nonces, other: Nonces) -> None:
     deadline = time.monotonic() + 20
     while await accepted(Call().signed(), [one, other]) != 1:
         if time.monotonic() > deadline:
-            pytest.fail("Redis is not asked again")
+            pytest.fail("the replicas do not share nonces in Redis again within 20 s")
         await asyncio.sleep(0.05)
 
 

@@ -28,7 +28,7 @@ VERIFIER = HTTPMessageVerifier(
 
 
 @given(st.sampled_from(["GET", "POST"]), PATHS, QUERIES, st.binary())
-def test_the_library_takes_it(method: str, path: str, query: str, body: bytes) -> None:
+def test_the_signature_library_accepts_our_signatures(method: str, path: str, query: str, body: bytes) -> None:
     """The signature library accepts our signatures and digests by its own rules."""
     url = f"https://swarm.example{path}" + (f"?{query}" if query else "")
     headers = signed_headers(method, url, body, "ci", KEY)
@@ -56,21 +56,21 @@ def test_the_target_of_a_url(url: str, path: str, query: str) -> None:
     assert check(replace(call, query=query)) == "ci"
 
 
-def test_each_is_signed_anew() -> None:
+def test_each_request_has_another_signature() -> None:
     """Each request gets a different signature, even at the same time."""
     made = [signed_headers("POST", "http://h/", b"", "ci", KEY, now=NOW)["Signature"] for _ in range(100)]
     assert len(set(made)) == 100
 
 
 @pytest.mark.parametrize("key_id", ["", 'a"b', "a\\b", "a\r\nX: y", "é"])
-def test_key_ids_that_can_not_be(key_id: str) -> None:
+def test_an_invalid_key_id_is_refused(key_id: str) -> None:
     """An invalid key id is refused; otherwise it could add headers."""
-    with pytest.raises(ValueError, match=r"^A key id has printable ASCII"):
+    with pytest.raises(ValueError, match=r"^The key id must be printable ASCII"):
         signed_headers("POST", "http://h/", b"", key_id, KEY)
 
 
 @pytest.mark.parametrize("url", ["http://h/é", "http://h/a\nb", "http://h/?a\r\nX: y"])
-def test_urls_that_can_not_be(url: str) -> None:
+def test_an_ambiguous_url_is_refused(url: str) -> None:
     """A URL that would be sent in another form is refused."""
     with pytest.raises(ValueError, match="must be percent-encoded"):
         signed_headers("POST", url, b"", "ci", KEY)
@@ -95,7 +95,7 @@ def test_clients_of_both_libraries(library: Any) -> None:
         assert "nonce was used before" in replayed.json()["refused"]
 
 
-def test_a_body_that_is_not_there_as_a_whole_is_told() -> None:
+def test_a_streamed_body_causes_an_error() -> None:
     """A body that is not available as a whole causes an error instead of an unsigned request."""
     with (
         serving(Asking()) as url,

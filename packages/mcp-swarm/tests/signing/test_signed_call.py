@@ -72,7 +72,7 @@ def test_a_refusal_is_shown(url: str, pem: str) -> None:
     assert "does not match" in done.stdout
 
 
-def test_nobody_there(pem: str) -> None:
+def test_no_server_answers(pem: str) -> None:
     """If no server answers, curl prints the error."""
     done = run(f"http://127.0.0.1:{free_port()}/mcp", "ci", pem, MESSAGE)
     assert done.returncode == 7

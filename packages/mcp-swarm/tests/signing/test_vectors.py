@@ -38,9 +38,9 @@ MESSAGE = Call(
 
 
 def verified(call: Call) -> list[Any]:
-    """Return the results of the signature itself.
+    """Return the results of verifying the signature without the other checks of `Signatures`.
 
-    `Signatures` requires more than the example has.
+    `Signatures` also requires a nonce, which the example does not have.
     """
 
     def check(_: object, parameters: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ def verified(call: Call) -> list[Any]:
     return verifier.verify(Received(call.scope), max_age=None)
 
 
-def test_it_is_right() -> None:
+def test_the_example_is_valid() -> None:
     """The example is valid, read from ASGI and from the public key's text."""
     (result,) = verified(MESSAGE)
     assert result.covered_components['"@path"'] == "/foo"
@@ -78,6 +78,6 @@ def test_a_change_makes_it_wrong(changed: Call) -> None:
         verified(changed)
 
 
-def test_it_is_not_enough_here() -> None:
+def test_the_server_refuses_the_example_without_a_nonce() -> None:
     """The server refuses the example, because it has no nonce and could be repeated."""
-    assert refusal(MESSAGE) == "The signature lacks the parameter nonce."
+    assert refusal(MESSAGE) == "The signature must have the parameter nonce."

@@ -1,4 +1,4 @@
-"""Tests of what a signature must cover, and of changes to a covered request."""
+"""Tests of the parts that a signature must cover, and of changes to a signed request."""
 
 import base64
 import re
@@ -34,7 +34,7 @@ CALLS = st.builds(
 
 
 @given(CALLS)
-def test_what_is_signed_rightly_passes(call: Call) -> None:
+def test_a_validly_signed_request_is_accepted(call: Call) -> None:
     """A validly signed request with any method, target and body is accepted, and the key's id is returned."""
     assert check(call.signed()) == "ci"
     assert check(call.signed(OTHER_KEY, "nightly")) == "nightly"
@@ -112,7 +112,7 @@ def test_a_change_of_a_parameter_is_refused(change: tuple[str, str]) -> None:
     assert refusal(call.but("signature-input", value.replace(*change))) == WRONG
 
 
-def test_a_key_that_nobody_has_is_told_from_a_wrong_signature_by_nothing() -> None:
+def test_an_unknown_key_gets_the_error_of_a_wrong_signature() -> None:
     """An unknown key gets the same error as a wrong signature, so that nobody can find out ids."""
     assert refusal(CALL.signed(KEY, "unknown")) == refusal(CALL.signed(OTHER_KEY, "ci")) == WRONG
 
@@ -146,7 +146,7 @@ def test_the_target_is_covered_in_several_ways(target: list[tuple[str, str]]) ->
         ([METHOD, ('"@target-uri"', "http://swarm.example:8150/mcp?a=1")], "content-digest"),
     ],
 )
-def test_what_is_not_covered_is_named(components: list[tuple[str, str]], lacks: str) -> None:
+def test_an_uncovered_part_is_named(components: list[tuple[str, str]], lacks: str) -> None:
     """The error names what a valid signature does not cover."""
     call = replace(DIGESTED, query="a=1").signed_over(components)
     assert refusal(call) == f"The signature must cover {lacks}."
@@ -165,7 +165,7 @@ HASH = DIGEST[1].removeprefix("sha-256=")
         ('"content-type";bs', ":YXBwbGljYXRpb24vanNvbg==:"),
     ],
 )
-def test_parts_of_components_are_not_taken(part: tuple[str, str]) -> None:
+def test_parts_of_components_are_refused(part: tuple[str, str]) -> None:
     """Parts of components are refused, instead of a whole component or beside it.
 
     All of these are valid by the RFC.
@@ -219,7 +219,7 @@ def test_a_body_that_was_added_or_taken_away() -> None:
     assert "not found" in refusal(replace(signed, body=b"").but("content-digest", None))
 
 
-def test_a_host_can_not_move_the_path() -> None:
+def test_a_changed_host_cannot_change_the_path() -> None:
     """A changed Host header cannot change the signed path.
 
     Together with the path, such a host would give another URL.
@@ -297,7 +297,7 @@ def test_half_a_signature(name: str) -> None:
     assert is_signed(half.scope["headers"])
 
 
-def test_what_is_signed() -> None:
+def test_one_of_two_headers_makes_a_request_signed() -> None:
     """A request counts as signed if it has one of the two headers."""
     assert is_signed(CALL.signed().scope["headers"])
     assert not is_signed(CALL.plus(content_digest="sha-256=::", x_signature="1").scope["headers"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images that tests/swarm deploys from IMAGE (default mcp-swarm:latest), and prints their names. Each image
-# has its own tag, and the tag of its content, which make deploy uses.
+# Builds from IMAGE (default mcp-swarm:latest) the images that tests/swarm deploys, and prints their names. Each image
+# has two tags: the name of its target, and a tag made from its content. make deploy uses the second tag.
 set -euo pipefail
 cd "$(dirname "$0")/../../../.."
 for target in good next sick crashing services; do

@@ -1,10 +1,10 @@
-"""Measure what an operator's actions cost callers, over the mesh and through the proxy.
+"""Measure the failed and the slow calls during an operator's actions, over the mesh and through the proxy.
 
     python -m tests.swarm.measure
 
 It needs a Swarm of three nodes and the variable SWARM_NODES (see tests/swarm/nodes.py). One run takes about a quarter
-of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. Of each
-half, one half uses kept connections and the other fresh ones.
+of an hour. Each event happens under a load of 30 calls a second: half over the mesh and half through the proxy. In each
+half, half of the calls use kept connections, and the others use new connections.
 """
 
 import argparse
@@ -60,7 +60,7 @@ class Measure:
             self.stack.scale(3)
 
     def measure(self, name: str, event: Event, *call: str, callers: int = 12) -> None:
-        """Cause an event under load, and record what it cost."""
+        """Cause an event under load, and record the failed and the slow calls."""
         with ExitStack() as stack:
             loads: dict[str, Load] = {}
             for way, port in (("mesh", MESH), ("proxy", EDGE)):
@@ -117,7 +117,7 @@ class Measure:
         took = time.monotonic() - began
         for each in calls:
             each.join()
-        return f"{took:.0f} s; {answers.count(200)} of {len(calls)} long calls finished"
+        return f"{took:.0f} s; {answers.count(200)} of {len(calls)} long calls succeeded"
 
     def bad(self, tag: str) -> str:
         """Deploy a bad image."""
@@ -126,7 +126,7 @@ class Measure:
         told = time.monotonic() - began
         until(lambda: self.stack.update_state() == "rollback_completed", "the rollback is complete", 120)
         self.stack.wait("3/3", 120)
-        return f"told after {told:.0f} s, all as before after {time.monotonic() - began:.0f} s"
+        return f"make deploy failed after {told:.0f} s, 3/3 again after {time.monotonic() - began:.0f} s"
 
     def scale(self) -> str:
         """Scale to five replicas, then to two, and then to three."""
@@ -141,7 +141,7 @@ class Measure:
         """Stop one replica, as SIGKILL does."""
         began = time.monotonic()
         end(f"http://127.0.0.{self.entrance}:{MESH}", 137)
-        until(lambda: self.stack.replicas() != "3/3", "it is missed", 60)
+        until(lambda: self.stack.replicas() != "3/3", "Swarm reports a missing replica", 60)
         self.stack.wait("3/3", 120)
         return f"3/3 after {time.monotonic() - began:.1f} s"
 
@@ -149,12 +149,12 @@ class Measure:
         """Lose a node."""
         began = time.monotonic()
         how(lost)
-        until(lambda: nodes.is_down(lost), "Swarm has given it up", 90)
+        until(lambda: nodes.is_down(lost), "Swarm reports that the node is down", 90)
         missed = time.monotonic() - began
         if not has_replica:
-            return f"given up after {missed:.1f} s"
-        until(lambda: self.stack.serving() == 3, "three replicas", 90)
-        return f"given up after {missed:.1f} s, 3/3 after {time.monotonic() - began:.1f} s"
+            return f"node down after {missed:.1f} s"
+        until(lambda: self.stack.serving() == 3, "three replicas serve", 90)
+        return f"node down after {missed:.1f} s, 3/3 after {time.monotonic() - began:.1f} s"
 
     def lost_node(self, name: str, how: Callable[[int], None], *, leads: bool = False, drained: bool = False) -> None:
         """Measure the loss of a node, as clients of another node see it; then start the node again."""
@@ -163,7 +163,7 @@ class Measure:
         lost = next(node for node in engines if (node == nodes.leader()) is leads)
         if drained:
             docker("node", "update", "--availability", "drain", f"node{lost}")
-            until(lambda: len(self.stack.nodes()) == 2, "two nodes have all replicas", 120)
+            until(lambda: len(self.stack.nodes()) == 2, "all replicas are on two nodes", 120)
             self.stack.wait("3/3", 120)
         self.entrance = next(node for node in engines if node != lost)
         os.environ["DOCKER_HOST"] = engines[self.entrance]
@@ -171,7 +171,7 @@ class Measure:
             self.measure(name, lambda: self.lose(lost, how, not drained))
         finally:
             nodes.plug_in(lost)
-            until(lambda: not nodes.is_down(lost), "it is back", 120)
+            until(lambda: not nodes.is_down(lost), "Swarm reports that the node is up again", 120)
             if drained:
                 docker("node", "update", "--availability", "active", f"node{lost}")
 
@@ -191,8 +191,10 @@ class Measure:
 def main() -> None:
     """Measure, and print a line of JSON for each event and each of the two ways."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3, help="how often each event happens (default 3)")
-    parser.add_argument("--file", type=Path, default=Path("measured.jsonl"), help="gets the lines, too")
+    parser.add_argument("--runs", type=int, default=3, help="number of runs (default: 3)")
+    parser.add_argument(
+        "--file", type=Path, default=Path("measured.jsonl"), help="file to which the lines are appended"
+    )
     options = parser.parse_args()
     measure = Measure(options.file)
     try:

@@ -1,4 +1,4 @@
-"""The Swarm's nodes as machines that can be unplugged by a command, which `SWARM_NODES` names.
+"""The Swarm's nodes as machines. The command that `SWARM_NODES` names starts and stops them.
 
 The command accepts `kill N`, `start N` (returns when the Swarm has settled), `ssh N COMMAND…` and `env`. `env` prints
 the address of each node as `# nodeN: ADDRESS`; the node's engine listens on port 2375. The mesh of node N is reachable

@@ -95,7 +95,7 @@ class Stack:
     def wait(self, replicas: str = "3/3", seconds: float = 60) -> float:
         """Wait until this number of replicas runs, and return the duration in seconds."""
         began = time.monotonic()
-        until(lambda: self.replicas() == replicas, f"{replicas} replicas run", seconds)
+        until(lambda: self.replicas() == replicas, f"Swarm reports {replicas} replicas", seconds)
         return time.monotonic() - began
 
 
@@ -137,7 +137,7 @@ class Load:
     def wait_for(self, requests: int) -> None:
         """Wait until this number of requests was due by the schedule."""
         end = self.began + 2 + requests / self.rate
-        until(lambda: time.monotonic() > end, "the load has been sent", requests / self.rate + 30)
+        until(lambda: time.monotonic() > end, f"{requests} requests were due", requests / self.rate + 30)
 
     def stop(self) -> list[dict[str, Any]]:
         """Stop the load, and return the figures of kept and of fresh connections."""

@@ -97,7 +97,11 @@ def with_jobs() -> Iterator[Stack]:
     stack = Stack(f"{NAME}-jobs", PORT="8152")
     try:
         stack.deploy("good", "REPLICAS=1", "OVERLAYS=deploy/jobs.yml")
-        until(lambda: "2/2" in docker("service", "ls", "--filter", f"name={stack.name}_worker"), "workers run", 240)
+        until(
+            lambda: "2/2" in docker("service", "ls", "--filter", f"name={stack.name}_worker"),
+            "Swarm reports 2/2 workers",
+            240,
+        )
         yield stack
     finally:
         stack.make("undeploy")

@@ -66,17 +66,17 @@ def test_an_edit_is_deployed_under_the_same_tag(single: Stack) -> None:
 
 
 @pytest.mark.long
-def test_progress_and_the_address_are_told(stack: Stack) -> None:
+def test_progress_and_the_address_are_printed(stack: Stack) -> None:
     """`make deploy` prints its progress as lines, and how to add the server to a client."""
     said = stack.deploy("next" if stack.images() == {f"{IMAGE}:good"} else "good", "OVERLAYS=")
     assert "mcp: 1 of 3 new tasks running" in said
     assert "mcp: 3 of 3 new tasks running" in said
-    assert f":{stack.port}/mcp\nAdd it to a client" in said
+    assert f":{stack.port}/mcp\nTo add it to a client" in said
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
-def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> None:
+def test_the_reason_of_a_failed_update_is_printed(stack: Stack, tag: str, reason: str) -> None:
     """After a failed update, `make deploy` prints the reason and the last log lines of the failed task."""
     said = stack.deploy(tag, "OVERLAYS=", ok=False)
     assert "The update of mcp failed, and Swarm rolled it back" in said
@@ -87,7 +87,7 @@ def test_why_an_update_failed_is_told(stack: Stack, tag: str, reason: str) -> No
     stack.wait("3/3", 120)
 
 
-def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
+def test_scaled_replicas_hide_jobs(single: Stack) -> None:
     """After scaling, replicas hide jobs that need the memory of a single replica.
 
     `make deploy` keeps the number of replicas.
@@ -99,7 +99,7 @@ def test_a_scaled_replica_offers_what_several_can(single: Stack) -> None:
             return "submit_job" in {tool["name"] for tool in tools}
         return None
 
-    until(lambda: jobs_are_offered() is True, "one replica offers jobs", 60)
+    until(lambda: jobs_are_offered() is True, "the single replica offers jobs", 60)
     single.scale(3)
     until(lambda: [jobs_are_offered() for _ in range(9)] == [False] * 9, "none of three replicas offers jobs", 60)
     said = single.deploy("good")
@@ -117,10 +117,10 @@ def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path)
         assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
         assert legacy(single.url, "tools/list").status_code == 401
         said = single.deploy("good", "OVERLAYS=", ok=False)
-        assert f"This deployment would drop {PROTECTION}" in said
+        assert f"this deployment would drop {PROTECTION}" in said
         assert f'ALLOW_DROP="{PROTECTION}" make deploy' in said
         assert legacy(single.url, "tools/list").status_code == 401
         single.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
-        until(lambda: legacy(single.url, "tools/list").status_code == 200, "nobody is asked for a key", 60)
+        until(lambda: legacy(single.url, "tools/list").status_code == 200, "the stack answers without a key", 60)
     finally:
         docker("secret", "rm", *names, check=False)

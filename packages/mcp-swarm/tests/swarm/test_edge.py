@@ -46,7 +46,7 @@ def running(port: int, *overlays: str) -> Iterator[Stack]:
 
 @contextlib.contextmanager
 def deployed(port: int, *overlays: str) -> Iterator[str]:
-    """The URL of the first node's proxy of such a stack."""
+    """The URL of the first node's proxy, with a stack of two replicas behind it."""
     with running(port, *overlays):
         yield f"http://127.0.0.1:{port}"
 
@@ -76,7 +76,7 @@ def test_each_request_of_a_connection_goes_to_another_replica() -> None:
     The proxy uses Swarm's names of the replicas and checks the health of each.
     """
     with deployed(EDGE, "deploy/edge.yml") as url:
-        until(lambda: evenly(url), "an even spread", 60)
+        until(lambda: evenly(url), "the replicas get the same number of requests", 60)
 
 
 @pytest.mark.long
@@ -84,14 +84,14 @@ def test_each_request_of_a_connection_goes_to_another_replica() -> None:
 def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path) -> None:
     """When a replica dies, only calls fail that began before its death."""
     with deployed(EDGE, "deploy/edge.yml") as url:
-        until(lambda: evenly(url), "an even spread", 60)
+        until(lambda: evenly(url), "the replicas get the same number of requests", 60)
         with load(url, tmp_path, 30, callers=30, call=HALF_A_SECOND) as running:
             running.wait_for(240)
             end(url, 137)
-            until(lambda: evenly(url), "a new replica has its half", 120)
+            until(lambda: evenly(url), "the new replica gets half of the requests", 120)
             running.stop()
     spans = running.spans_of_failed()
-    assert any(spans), "what was in flight"
+    assert any(spans), "at least one call that was in flight failed"
     for failed in filter(None, spans):
         assert max(begun for begun, _ in failed) < min(ended for _, ended in failed)
 
@@ -115,7 +115,7 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
         survivor = next(node for node in engines if node != lost)
         monkeypatch.setenv("DOCKER_HOST", engines[survivor])
         url = f"http://127.0.0.{survivor}:{EDGE}"
-        until(lambda: evenly(url), "an even spread", 60)
+        until(lambda: evenly(url), "the replicas get the same number of requests", 60)
         with (
             load(url, folder("once"), RATE, callers=30, call=HALF_A_SECOND) as once,
             load(url, folder("again"), RATE, call=READS) as again,
@@ -125,14 +125,15 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
             at = once.seconds
             once.wait_for(int(RATE * (at + CUT_OFF_SECONDS)))
             ran_once, read = once.stop(), again.stop()
-        until(lambda: once.seconds > at + CUT_OFF_SECONDS + 2, "its network is back", 60)
+        until(lambda: once.seconds > at + CUT_OFF_SECONDS + 2, "the node is connected again", 60)
         nodes.plug_in(lost)
     spans = [(begun, ended) for kind in once.spans_of_failed() for begun, ended in kind]
     print(
-        f"may not be repeated: {len(spans)} of {sum(run['requests'] for run in ran_once)} failed,",
+        f"Calls that the proxy may not repeat: {len(spans)} of {sum(run['requests'] for run in ran_once)} failed,",
         f"after {max((ended - begun for begun, ended in spans), default=0):.1f} s at most: {failures(ran_once)};",
-        f"may be repeated: {failures(read)} of {sum(run['requests'] for run in read)},",
-        f"the slowest took {max(again.slower_than(0)):.1f} s",
+        f"calls that it may repeat: {sum(run['failed'] for run in read)} of",
+        f"{sum(run['requests'] for run in read)} failed: {failures(read)};",
+        f"the longest call took {max(again.slower_than(0)):.1f} s",
     )
     assert failures(read) == []
     assert all(ended - begun < WITHIN_SECONDS for begun, ended in spans)
@@ -144,7 +145,7 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
 def test_a_session_stays_with_its_replica() -> None:
     """With deploy/sticky.yml, a session stays with its replica, whatever connection it uses."""
     with deployed(STICKY, "deploy/edge.yml", "deploy/sticky.yml") as url:
-        until(lambda: len(set(opened(url).values())) == 2, "sessions on both replicas", 60)
+        until(lambda: len(set(opened(url).values())) == 2, "both replicas have sessions", 60)
         sessions = opened(url)
         for _ in range(3):
             for session, replica in sessions.items():

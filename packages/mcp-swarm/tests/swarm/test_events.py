@@ -1,4 +1,4 @@
-"""Events in the life of a deployment under load: callers notice nothing of them, or only little."""
+"""Tests of updates and failures of a stack under load: callers notice little or nothing."""
 
 import contextlib
 import threading
@@ -38,7 +38,9 @@ def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
         runs = running.stop()
     assert stack.images() == {f"{IMAGE}:next"}
     assert failures(runs) == [], said
-    assert len({replica["name"] for run in runs for replica in run["replicas"]}) >= 6, "old ones and new ones"
+    assert len({replica["name"] for run in runs for replica in run["replicas"]}) >= 6, (
+        "at least three old and three new replicas took part"
+    )
 
 
 @pytest.mark.parametrize("tag", ["crashing", pytest.param("sick", marks=pytest.mark.long)])
@@ -102,11 +104,11 @@ def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Pa
     with load(stack.url, tmp_path, RATE, callers=30, call=HALF_A_SECOND) as running:
         running.wait_for(8 * RATE)
         end(stack.url, 137)
-        until(lambda: stack.replicas() != "3/3", "it is missed", 60)
+        until(lambda: stack.replicas() != "3/3", "Swarm reports a missing replica", 60)
         stack.wait("3/3", 120)
         running.stop()
     spans = running.spans_of_failed()
-    assert any(spans), "what was in flight"
+    assert any(spans), "at least one call that was in flight failed"
     for failed in filter(None, spans):
         died = min(ended for _, ended in failed)
         assert max(begun for begun, _ in failed) < died + NOTICED_SECONDS
@@ -115,7 +117,7 @@ def test_a_replica_that_dies_costs_what_was_in_flight(stack: Stack, tmp_path: Pa
 def test_whatever_ends_a_replica_another_takes_its_place(stack: Stack) -> None:
     """Swarm replaces a replica after any exit, also after exit code 0 and after the tenth crash in a row."""
     for code in (0, *[1] * 10):
-        until(lambda: serves(stack), "somebody serves", 120)
+        until(lambda: serves(stack), "a replica answers", 120)
         end(stack.url, code)
     stack.wait("3/3", 240)
 

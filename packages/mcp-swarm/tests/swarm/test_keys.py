@@ -64,4 +64,4 @@ def test_keys_are_changed_without_a_lost_request(stack: Stack, tmp_path: Path, n
     finally:
         del stack.settings["API_KEYS_SECRET"]
         stack.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
-        until(lambda: legacy(stack.url, "tools/list").status_code == 200, "nobody is asked for a key")
+        until(lambda: legacy(stack.url, "tools/list").status_code == 200, "the stack answers without a key")

@@ -79,7 +79,7 @@ class Caller:
         """Return the state of a job, or an empty text while no replica answers."""
         with contextlib.suppress(httpx.HTTPError):
             reply = httpx.get(f"{self.url}/jobs/{identity}/status", timeout=5)
-            assert reply.status_code in (200, 503), f"an accepted job: {reply.text}"
+            assert reply.status_code in (200, 503), f"status of an accepted job: {reply.text}"
             return str(reply.json().get("status", ""))
         return ""
 
@@ -92,7 +92,7 @@ def test_accepted_jobs_survive_the_loss_of_the_masters_node(stack: Stack) -> Non
         nodes.unplug(LOST)
         before = len(caller.accepted)
         caller.wait_for_more()
-        until(lambda: nodes.is_down(LOST), "Swarm has given it up", 120)
+        until(lambda: nodes.is_down(LOST), "Swarm reports that the node is down", 120)
         caller.wait_for_more()
     finally:
         caller.stop()
@@ -100,5 +100,5 @@ def test_accepted_jobs_survive_the_loss_of_the_masters_node(stack: Stack) -> Non
         caller.wait_for(identity)
     print(
         f"{before} jobs accepted before, {len(caller.accepted) - before} after the loss, all completed;",
-        f"{caller.refused} refused and {caller.without_answer} without an answer meanwhile",
+        f"{caller.refused} refused and {caller.without_answer} without an answer",
     )

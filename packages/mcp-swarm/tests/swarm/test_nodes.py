@@ -58,15 +58,15 @@ def test_a_node_is_lost(
         running.wait_for(5 * RATE)
         lose(lost)
         at = running.seconds
-        until(lambda: nodes.is_down(lost), "Swarm has given it up", 90)
+        until(lambda: nodes.is_down(lost), "Swarm reports that the node is down", 90)
         missed = running.seconds
-        until(lambda: stack.serving() == 3, "three replicas", 90)
+        until(lambda: stack.serving() == 3, "three replicas serve", 90)
         again = running.seconds
         running.wait_for(int((again + 10) * RATE))
         runs = running.stop()
     slow = running.slower_than(1)
     print(
-        f"missed after {missed - at:.1f} s, 3/3 after {again - at:.1f} s;",
+        f"node down after {missed - at:.1f} s, 3/3 after {again - at:.1f} s;",
         f"{sum(run['failed'] for run in runs)} of {sum(run['requests'] for run in runs)} failed: {failures(runs)};",
         f"{len(slow)} took over 1 s, {max(slow, default=0):.1f} s at most",
     )
@@ -87,9 +87,9 @@ def test_connections_that_are_idle_for_long(stack: Stack, engines: dict[int, str
         good, bad = ([clients.enter_context(kept_client(stack, node)) for _ in range(12)] for node in (1, 2))
         assert [outcome(client) for client in (*good, *bad)] == ["200"] * 24
         assert all(len(nodes.connections(node) - old[node]) == 12 for node in (1, 2))
-        until(lambda: not nodes.connections(2) - old[2], "the second node's mesh has forgotten", 60)
+        until(lambda: not nodes.connections(2) - old[2], "the second node's mesh has dropped the connections", 60)
         assert [outcome(client) for client in bad] == ["reset"] * 12
-        until(lambda: not nodes.connections(1) - old[1], "the first node's mesh has forgotten", 300)
+        until(lambda: not nodes.connections(1) - old[1], "the first node's mesh has dropped the connections", 300)
         assert [outcome(client) for client in good] == ["200"] * 12
 
 

@@ -1,4 +1,4 @@
-"""Several nodes get the image from a registry in the same Swarm, as README says."""
+"""Tests of several nodes that get the image from a registry in the same Swarm, as README says."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def test_each_node_pulls_what_was_pushed_once() -> None:
     """Each node pulls by its digest an image that was pushed once; the other nodes had no image of this name."""
     first, *others = nodes.engines().values()
     docker("--host", first, "image", "tag", f"{IMAGE}:good", NAMED)
-    until(lambda: push(first), "it is pushed", 60)
+    until(lambda: push(first), "the registry has accepted the image", 60)
     for host in others:
         assert docker("--host", host, "images", "--quiet", NAMED) == ""
     stack = Stack(f"{NAME}-single", PORT="8153")
@@ -56,7 +56,7 @@ def test_each_node_pulls_what_was_pushed_once() -> None:
         image = "{{.Spec.TaskTemplate.ContainerSpec.Image}}"
         assert f"{NAMED}@sha256:" in docker("service", "inspect", "--format", image, stack.service)
         assert len(stack.nodes()) == 3
-        until(lambda: serves(stack), "it serves")
+        until(lambda: serves(stack), "the stack answers")
     finally:
         stack.make("undeploy")
 

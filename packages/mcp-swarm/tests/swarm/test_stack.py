@@ -25,7 +25,9 @@ def spread(url: str) -> Counter[str]:
 
 def test_the_mesh_spreads_new_connections_evenly(stack: Stack) -> None:
     """The mesh spreads new connections in turn: of thirty, each replica gets ten."""
-    until(lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "an even spread")
+    until(
+        lambda: sorted(spread(stack.url).values()) == [10, 10, 10], "each of three replicas gets ten of thirty requests"
+    )
 
 
 def test_any_replica_answers_any_request(stack: Stack) -> None:
@@ -44,7 +46,7 @@ def test_the_scripts_pass(stack: Stack) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
+def test_the_settings_of_stack_yml_are_in_force(stack: Stack) -> None:
     """The settings of stack.yml are in force.
 
     Swarm ignores unknown settings silently.
@@ -64,7 +66,7 @@ def test_what_stack_yml_asks_for_is_in_force(stack: Stack) -> None:
         assert setting in spec
 
 
-def test_a_stack_that_never_comes_up_is_told_of(stack: Stack) -> None:  # its images and secrets
+def test_a_stack_that_never_starts_is_reported(stack: Stack) -> None:  # its images and secrets
     """`make deploy` stops waiting after DEPLOY_SECONDS for a stack that never starts, and prints the reason."""
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:

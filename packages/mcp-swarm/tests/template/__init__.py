@@ -1,1 +1,1 @@
-"""Tests of what a user gets: make, the image, README, a project and its updates."""
+"""Tests of the template: make, the image, the scripts, a project and its updates."""

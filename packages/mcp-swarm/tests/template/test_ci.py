@@ -48,7 +48,7 @@ def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.Co
         (
             False,
             False,
-            "skipped, because docker reaches no engine and ../shared/kit is missing.",
+            "skipped, because docker cannot reach an engine and ../shared/kit is missing.",
             "skipped, because ../shared/kit is missing.",
         ),
     ],
@@ -66,7 +66,7 @@ def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: s
 
 
 def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
-    """A failure in `.ci/run` keeps its exit code where the kit is missing: nothing of the kit is stopped."""
+    """Without the kit, a failure in `.ci/run` keeps its exit code, because there is no kit to stop."""
     program(tmp_path / "project" / ".ci" / "install", "exit 42")
     done = run_ci(tmp_path)
     assert (done.returncode, done.stderr) == (42, "")
@@ -93,7 +93,7 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
 @pytest.mark.needs("docker")
 @pytest.mark.alone
 def test_swarm_makes_a_manager_of_the_engine() -> None:
-    """A second run changes nothing."""
+    """`.ci/swarm` makes the engine a manager of a Swarm, and a second run changes nothing."""
     managed = docker("info", "--format", "{{.Swarm.ControlAvailable}}") == "true"
     try:
         subprocess.run([CI / "swarm"], check=True, capture_output=True, timeout=60)
@@ -114,7 +114,7 @@ def test_a_commit_runs_what_make_lint_runs() -> None:
 
 
 def test_the_devcontainer_fits_the_project() -> None:
-    """The container has the Python of the image, a Docker engine, and the environment that make makes."""
+    """The development container has the Python of the image, a Docker engine, and the environment of `make`."""
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
     version = container["image"].partition("-")[0]
     assert f"PYTHON_IMAGE ?= {version}-slim\n" in (ROOT / "Makefile").read_text()

@@ -69,7 +69,7 @@ def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
     docker("rmi", "mcp-swarm:no-jobs")
 
 
-def test_it_gets_healthy_and_serves(container: tuple[str, str]) -> None:
+def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) -> None:
     """A read-only container without capabilities becomes healthy and serves; its host name is the container's id."""
     name, url = container
     until(lambda: health(name) == "healthy", "the container is healthy")
@@ -87,7 +87,7 @@ def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_holds_only_what_it_needs(image: str) -> None:
+def test_the_image_has_no_pip_and_no_compiler(image: str) -> None:
     """The image has a user other than root, no pip beside the server and no compiler.
 
     Its command and its health check run without a shell.
@@ -142,7 +142,7 @@ print(json.dumps({
 """
 
 
-def test_it_was_scanned_for_what_need_not_be_there(image: str) -> None:
+def test_the_image_has_no_leftovers(image: str) -> None:
     """The image has only packages of the lock file, and no leftovers.
 
     The server cannot change any of its own files, and no file is privileged.
@@ -167,7 +167,7 @@ def test_it_needs_no_shell(image: str) -> None:
 
 def test_it_checks_itself(image: str) -> None:
     """`check` in the image checks the settings and components, as a start does."""
-    assert "settings and components are fine" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
     refused = subprocess.run(
         ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
     )
@@ -175,7 +175,7 @@ def test_it_checks_itself(image: str) -> None:
     assert refused.stderr == "LOG_FORMAT=xml: input should be 'text' or 'json'\n"
 
 
-def test_docker_stop_is_a_clean_end(image: str) -> None:
+def test_docker_stop_ends_the_server_with_0(image: str) -> None:
     """After `docker stop`, the server drains and exits with 0, before Docker would kill it."""
     name = f"mcp-swarm-test-{uuid.uuid4().hex[:8]}"
     docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
@@ -211,7 +211,7 @@ def test_compose_serves_and_reloads() -> None:
         run_compose("up", "--build", "--detach", "--wait")
         assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         edited.write_text("")
-        until(lambda: "Reloading" in run_compose("logs", "mcp"), "a reload")
+        until(lambda: "Reloading" in run_compose("logs", "mcp"), "the log contains 'Reloading'")
     finally:
         edited.unlink(missing_ok=True)
         run_compose("down", "--volumes", "--timeout", "5")

@@ -22,7 +22,7 @@ HERE = (f"VENV={sys.prefix}", f"--old-file={READY}")
 Without them, make would build the environment again for a newer lock file while tests run in it.
 """
 
-made_by_make = pytest.mark.skipif(not READY.exists(), reason="this Python is not of an environment that make made")
+made_by_make = pytest.mark.skipif(not READY.exists(), reason="make did not create the environment of this Python")
 
 
 make = partial(run, "make")
@@ -70,7 +70,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
             return True
         return False
 
-    until(gone, "no process of the group is left", 5)
+    until(gone, "all processes of the group have ended", 5)
     assert "Traceback" not in log.read_text()
 
 
@@ -82,7 +82,7 @@ def test_up_on_a_taken_port(local_url: str) -> None:
     assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
-def test_an_old_python_is_told_so(tmp_path: Path) -> None:
+def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
     """`make up` refuses an old Python with one line, before it makes an environment."""
     old = tmp_path / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 || exit 1\n')

@@ -1,4 +1,4 @@
-"""What a release has: the license, the bill of materials, and the notes."""
+"""Tests of a release: the license, the bill of materials and the notes."""
 
 import json
 import re
@@ -34,7 +34,7 @@ CHANGES = """# Changelog
 
 
 def test_the_licenses_are_equal() -> None:
-    """The package is published without the repository, so it has the license, too."""
+    """The package has the same license file as the repository, because it is published without the repository."""
     assert (ROOT / "LICENSE").read_text() == (PACKAGE / "LICENSE").read_text()
     for file in (ROOT / "pyproject.toml", PACKAGE / "pyproject.toml"):
         assert 'license = "MIT"\nlicense-files = ["LICENSE"]\n' in file.read_text()
@@ -64,7 +64,7 @@ def test_the_bill_of_materials_has_what_the_lock_pins(tmp_path: Path) -> None:
 
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
-    """A project whose version is 1.2.0, with the files that a release is checked by."""
+    """A project of version 1.2.0 with the files that `.ci/release` reads."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "release", tmp_path / ".ci" / "release")
     for name in ("pyproject.toml", "src/mcp_swarm/_version.py"):
@@ -86,7 +86,7 @@ def release(project: Path, *tag: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
-    """Neither the next changes nor those of older versions are in the notes."""
+    """The notes contain only the changes of the released version."""
     done = release(released, "v1.2.0")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == "### Fixed\n\n- A request no longer fails."
@@ -101,7 +101,7 @@ def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
     ],
 )
 def test_a_wrong_tag_stops_the_release(released: Path, tag: str, told: str) -> None:
-    """Nothing is built for a tag that does not fit the package."""
+    """A tag that does not fit the package stops the release with one line."""
     done = release(released, tag)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{told}\n")
 

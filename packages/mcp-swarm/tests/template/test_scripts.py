@@ -108,7 +108,7 @@ def test_the_knee_is_searched(local_url: str) -> None:
 @pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
 def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
     """The load test can call other things, in both protocol families."""
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--era", "mixed", *what)
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--protocol", "mixed", *what)
     assert done.returncode in (0, 1), done.stdout + done.stderr  # fewer connections may reach fewer replicas
     assert "(100.0%)" in done.stdout
 
@@ -141,11 +141,11 @@ def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
         "2",
     ]
     with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        until(lambda: len(_sending(process.pid)) == 2, "two processes send")
+        until(lambda: len(_sending(process.pid)) == 2, "two sending processes run")
         sending = _sending(process.pid)
         process.kill()
         process.wait()
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "they have ended")
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "the sending processes have ended")
 
 
 def _sending(pid: int) -> list[str]:
@@ -219,7 +219,7 @@ def test_the_client_script_fails_on_a_server_without_the_tools(start_server: Sta
 @pytest.mark.parametrize("family", ["auto", "legacy", "modern"])
 def test_the_client_script(local_url: str, family: str) -> None:
     """The client script passes every step."""
-    done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--era", family, "--rapid", "10")
+    done = script("test_mcp_client.py", "--url", f"{local_url}/mcp", "--protocol", family, "--rapid", "10")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✓ echo: hällo 🌍 hällo 🌍  [" in done.stdout
     assert "✓ rapid: 10 of 10 clients served" in done.stdout

@@ -18,9 +18,9 @@ _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
 """The files after the update: deleted ones stay deleted, and the new file of the next version is added."""
 _SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
 _EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
-"""Tools of the template, for an edit and a deletion by the user; the next version changes both.
+"""Two tools that the tests add to the template. The user edits one and deletes the other; the update changes both.
 
-They stand for the samples, which a clone may have deleted.
+The tests do not use the sample tools, because a clone may have deleted the samples.
 """
 _TOOL = '''"""A sample tool."""
 
@@ -83,7 +83,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def edit(file: Path, before: str, after: str) -> None:
     """Replace a text that occurs once."""
     text = file.read_text()
-    assert text.count(before) == 1, f"{file}: {text.count(before)} times {before!r}"
+    assert text.count(before) == 1, f"{file} contains {before!r} {text.count(before)} times instead of once"
     file.write_text(text.replace(before, after))
 
 
@@ -161,7 +161,7 @@ def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> 
     before, needed = pins(made), (made / "pyproject.toml").read_text()
     done = make(made, "add", "PACKAGE=nltk==0.0.0.1")
     assert done.returncode != 0
-    assert (made / "pyproject.toml").read_text() == needed, "a failure changes nothing"
+    assert (made / "pyproject.toml").read_text() == needed, "a failed command leaves the file unchanged"
     done = make(made, "add", "PACKAGE=nltk")
     assert done.returncode == 0, done.stdout + done.stderr
     after = pins(made)
@@ -206,7 +206,7 @@ def pins(folder: Path) -> dict[str, str]:
     return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
 
 
-def test_the_chassis_as_a_requirement(template: Path, tmp_path: Path) -> None:
+def test_mcp_swarm_as_a_requirement(template: Path, tmp_path: Path) -> None:
     """A project can use mcp-swarm as a requirement instead of its source; here from a wheel."""
     wheels = tmp_path / "wheels"
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]

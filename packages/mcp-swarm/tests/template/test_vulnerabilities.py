@@ -1,4 +1,4 @@
-"""`make lint` asks whether a pinned dependency has a known vulnerability."""
+"""Tests of the check of `make lint` for known vulnerabilities of pinned dependencies."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from conftest import ROOT, free_port, run
 
 
 class Database(BaseHTTPRequestHandler):
-    """A fake of the OSV interface, as far as it is used."""
+    """A fake OSV server with the two routes that the check uses."""
 
     bad = ""
     asked: set[str] = set()  # noqa: RUF012  # shared by all requests
@@ -61,7 +61,7 @@ def audit(url: str) -> Any:
     return run(str(ROOT / ".ci" / "audit"), AUDIT_URL=url, UV=str(Path(sys.prefix, "bin", "uv")))
 
 
-def test_every_locked_package_is_looked_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_locked_package_is_checked(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every locked package is checked: exit code 0 without a vulnerability, 1 with its name otherwise."""
     locked = set(
         re.findall(r"^([A-Za-z0-9_.-]+)(?:\[.*?\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
@@ -77,7 +77,7 @@ def test_every_locked_package_is_looked_for(database: str, monkeypatch: pytest.M
     assert "TEST-1" in done.stderr
 
 
-def test_data_that_cannot_be_reached_is_said() -> None:
+def test_an_unreachable_database_is_reported() -> None:
     """An unreachable database is reported, but is not a failure.
 
     A machine without a network can still run `make lint`.

@@ -1,4 +1,4 @@
-"""The workflows of GitHub: their form, and their commands, which are run here as well."""
+"""Tests of the GitHub workflows: their form and their commands."""
 
 import json
 import re
@@ -64,9 +64,13 @@ def test_each_command_is_run_here() -> None:
     assert found == RUN_BY.keys()
     for command, file in RUN_BY.items():
         program, _, target = command.partition(" ")
-        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, f"{program} is no program"
+        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, (
+            f"{program} is not an executable file"
+        )
         name = target or Path(program).name
-        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), f"{file}: {command}"
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), (
+            f"{file} does not run {command}"
+        )
         if target:
             make = ["make", "--dry-run", "--old-file=.venv/.ready", target]
             done = subprocess.run(make, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
@@ -74,7 +78,7 @@ def test_each_command_is_run_here() -> None:
 
 
 def test_a_pull_request_is_tested_on_each_supported_python() -> None:
-    """The versions are those of the package's classifiers, and each job ends after ten minutes."""
+    """CI tests each Python version of the package's classifiers, and each job ends after ten minutes."""
     with (PACKAGE / "pyproject.toml").open("rb") as file:
         classifiers = tomllib.load(file)["project"]["classifiers"]
     ci = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
@@ -84,14 +88,14 @@ def test_a_pull_request_is_tested_on_each_supported_python() -> None:
 
 
 def test_actions_are_pinned_to_a_full_version() -> None:
-    """A tag such as v7 can move to another release, a tag such as v7.0.1 names one."""
+    """Each action has a full version such as v7.0.1. A tag such as v7 can move to another release."""
     used = [step["uses"] for step in steps() if "uses" in step]
     assert used
     for action in used:
         assert re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action), action
 
 
-def test_permissions_are_the_least() -> None:
+def test_permissions_are_minimal() -> None:
     """A workflow can read the repository. Only jobs of a release may do more, and no checkout keeps the token."""
     for file in WORKFLOWS:
         workflow = load(file)
@@ -112,7 +116,7 @@ def test_each_job_has_a_time_limit() -> None:
 
 @pytest.mark.needs("actionlint")
 def test_actionlint_finds_nothing() -> None:
-    """actionlint checks the syntax, the expressions and, with shellcheck, the scripts."""
+    """actionlint finds no fault in the syntax, the expressions and (with shellcheck) the scripts of the workflows."""
     done = subprocess.run(["actionlint"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -133,7 +137,7 @@ def test_the_forms_of_issues_are_complete() -> None:
 
 
 def test_renovate_updates_each_lock_and_respects_each_upper_bound() -> None:
-    """A pull request with a version that pyproject.toml excludes could never pass."""
+    """Renovate updates each lock file and proposes no version that pyproject.toml excludes."""
     renovate = json.loads((ROOT / ".github" / "renovate.json").read_text())
     (pattern,) = renovate["pip_requirements"]["managerFilePatterns"]
     listed = subprocess.run(["git", "ls-files", "*.lock"], cwd=ROOT, capture_output=True, text=True, check=True).stdout

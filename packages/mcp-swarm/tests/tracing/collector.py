@@ -49,7 +49,9 @@ class Collector:
 
     def find(self, which: Callable[[Span], bool], what: str, count: int = 1) -> list[Span]:
         """Wait for a number of matching spans, and return them."""
-        until(lambda: len([span for span in self.spans if which(span)]) >= count, f"spans: {what}", 15)
+        until(
+            lambda: len([span for span in self.spans if which(span)]) >= count, f"the collector has received {what}", 15
+        )
         return [span for span in self.spans if which(span)]
 
     def trace(self, identity: str, requests: int = 1) -> list[Span]:

@@ -21,10 +21,13 @@ def test_a_collector_that_comes_later(start_server: StartServer, tmp_path: Path)
     for _ in range(3):
         for number in range(5):
             assert call(server.url, "add", {"a": number, "b": 1})["structuredContent"] == {"result": number + 1}
-        until(lambda: LOST in server.output, "the log tells of it")
+        until(lambda: LOST in server.output, "the log reports lost spans")
     try:
         collector.start()
-        until(lambda: bool(call(server.url, "echo", {"message": "x"})) and FOUND in server.output, "spans arrive")
+        until(
+            lambda: bool(call(server.url, "echo", {"message": "x"})) and FOUND in server.output,
+            "the log reports that spans are sent again",
+        )
     finally:
         collector.stop()
     assert collector.spans

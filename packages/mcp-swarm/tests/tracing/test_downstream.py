@@ -36,7 +36,7 @@ def mirror() -> Iterator[str]:
     server.server_close()
 
 
-def test_the_other_host_is_told_of_the_trace(traced: Server, collector: Collector, mirror: str) -> None:
+def test_the_other_host_gets_the_span(traced: Server, collector: Collector, mirror: str) -> None:
     """The other host gets the span of its request, and the span does not contain the query."""
     caller = Caller()
     params = {"name": "ask", "arguments": {"url": f"{mirror}/rates?key=hush"}}
@@ -50,7 +50,9 @@ def test_the_other_host_is_told_of_the_trace(traced: Server, collector: Collecto
 
 
 @pytest.mark.parametrize("fault", ["404", "ConnectError"])
-def test_what_goes_wrong_there_is_marked(traced: Server, collector: Collector, mirror: str, fault: str) -> None:
+def test_a_failed_request_to_another_host_is_marked(
+    traced: Server, collector: Collector, mirror: str, fault: str
+) -> None:
     """A failed request to another host is marked in its span and in the call's span."""
     caller = Caller()
     url = f"{mirror}/missing" if fault == "404" else f"http://127.0.0.1:{free_port()}/"

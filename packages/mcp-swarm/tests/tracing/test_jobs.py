@@ -32,7 +32,9 @@ def replica(queued: Queue) -> Server:
 
 def attempts(collector: Collector, identity: str, count: int) -> list[Span]:
     """Return the spans of a job's attempts, the first one first."""
-    found = collector.find(lambda span: span["attributes"].get("job.id") == identity, f"attempts of {identity}", count)
+    found = collector.find(
+        lambda span: span["attributes"].get("job.id") == identity, f"{count} attempts of job {identity}", count
+    )
     return sorted(found, key=lambda span: int(span["attributes"]["job.attempt"]))
 
 

@@ -20,14 +20,14 @@ print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "op
 """
 
 
-def test_off_imports_nothing() -> None:
+def test_without_a_collector_the_sdk_is_not_imported() -> None:
     """Without a collector, the SDK is not imported, because the import takes 0.2 s of a start."""
     ended = run(sys.executable, "-c", _IMPORTS)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.strip() == "[]"
 
 
-def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_stop_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing packages stop the start with one line that says what to install."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
     monkeypatch.delitem(sys.modules, "mcp_swarm.tracing.export", raising=False)
@@ -39,7 +39,7 @@ def test_the_packages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", ["collector:4318", "http://", "ftp://collector", "http://[::1"])
-def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_an_invalid_address_of_the_collector_stops_the_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """An invalid address stops the start, and the error names the variable."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", value)
     with pytest.raises(StartupError, match=f"^OTEL_EXPORTER_OTLP_ENDPOINT={re.escape(value)}: "):
@@ -47,7 +47,7 @@ def test_an_address_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) ->
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("worker",)])
-def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
+def test_an_unsupported_protocol_stops_the_start(arguments: tuple[str, ...]) -> None:
     """An unsupported protocol stops the start of a replica and of a worker with one line."""
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     ended = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
@@ -56,7 +56,7 @@ def test_a_protocol_that_is_not_spoken(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("given", ["hush", "a b=hush", "x=1,hush"])
-def test_headers_that_are_none_are_not_shown(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+def test_invalid_headers_are_not_shown(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     """The error for invalid headers does not show them, because they may contain a password."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
     with pytest.raises(

@@ -24,7 +24,7 @@ def named(context: Context | None) -> str:
     return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
 
 
-def test_a_span_is_named() -> None:
+def test_a_parent_span_is_read() -> None:
     """A parent span is read from a header, from `_meta`, and from a job's record."""
     assert named(of_headers({b"traceparent": TRACEPARENT.encode()})) == TRACEPARENT
     assert named(of_meta({"_meta": {"traceparent": TRACEPARENT, "tracestate": "a=b"}})) == TRACEPARENT
@@ -33,14 +33,14 @@ def test_a_span_is_named() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([b"traceparent", b"tracestate", b"baggage"]), st.binary(max_size=2000)))
-def test_any_header_is_taken_or_left(headers: dict[bytes, bytes]) -> None:
+def test_no_header_causes_an_error_in_tracing(headers: dict[bytes, bytes]) -> None:
     """Any header is used or ignored, without an error."""
     of_headers(headers)
     of_headers({**headers, b"traceparent": TRACEPARENT.encode()})
 
 
 @given(JSON, JSON)
-def test_any_meta_is_taken_or_left(meta: Any, value: Any) -> None:
+def test_no_meta_causes_an_error(meta: Any, value: Any) -> None:
     """Any `_meta` is used or ignored, without an error."""
     assert of_meta({"_meta": meta}) is None
     of_meta({"_meta": {"traceparent": value, "tracestate": value, "baggage": value}})
@@ -48,6 +48,6 @@ def test_any_meta_is_taken_or_left(meta: Any, value: Any) -> None:
 
 
 @given(st.text())
-def test_any_record_is_linked_or_not(text: str) -> None:
+def test_no_record_of_a_job_causes_an_error(text: str) -> None:
     """Any text in a job's record is used or ignored, so that it never stops the job."""
     links_to(text)

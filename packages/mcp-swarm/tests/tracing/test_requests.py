@@ -1,4 +1,4 @@
-"""Spans of requests: their parents, their content, and the equality of both paths."""
+"""Tests of the spans of requests: their parents and content, equal on both paths."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from tests.tracing.collector import Collector, Span
 
 FAMILIES: tuple[Family, ...] = ("handshake", "stateless")
 UNLIKE = {"mcp.session.id"}
-"""Attributes that FastMCP makes up for each request on the FastMCP path."""
+"""Attributes with values that FastMCP generates for each request on the FastMCP path."""
 
 
 def about(span: Span) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
         assert (edge["status"], edge["attributes"]["error.type"]) == ("UNSET", "tool_error")
 
 
-def test_what_is_refused_has_a_span(traced: Server, collector: Collector) -> None:
+def test_a_refused_request_has_a_span(traced: Server, collector: Collector) -> None:
     """A refused request has a span, even if no path handles it.
 
     The cases are invalid JSON, an unknown path, an unknown HTTP method and an unknown JSON-RPC method.
@@ -129,12 +129,15 @@ def test_without_a_caller_each_request_is_a_trace(traced: Server, collector: Col
         meta: Any = {"traceparent": header or 7}
         reply = call(traced.url, "handshake", "tools/call", echo(), header=header, **meta)
         mark = [reply.headers["X-Request-ID"]]
-        (edge,) = collector.find(lambda span: span["attributes"].get("http.response.header.x-request-id") == mark, "it")  # noqa: B023
+        (edge,) = collector.find(
+            lambda span: span["attributes"].get("http.response.header.x-request-id") == mark,  # noqa: B023
+            "the span of the request",
+        )
         assert edge["parent"] == ""
         assert len(collector.trace(edge["trace"])) == 2
 
 
-def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
+def test_a_span_names_server_and_replica(traced: Server, collector: Collector) -> None:
     """A span names the server and the replica, and the collector's password is sent but not shown."""
     caller = Caller()
     legacy(traced.url, "ping", traceparent=caller.traceparent)
@@ -145,7 +148,7 @@ def test_what_the_spans_come_from(traced: Server, collector: Collector) -> None:
         assert "hush" not in str(span["attributes"])
 
 
-def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collector) -> None:
+def test_spans_have_no_values_of_wrong_arguments(traced: Server, collector: Collector) -> None:
     """Spans contain the names of wrong arguments, as the log does, but not their values.
 
     FastMCP's own error quotes the values.
@@ -161,9 +164,7 @@ def test_nothing_of_arguments_that_do_not_fit(traced: Server, collector: Collect
 
 
 @pytest.mark.parametrize("meta", [{}, FULL])
-def test_what_utf_8_cannot_carry_costs_no_other_span(
-    traced: Server, collector: Collector, meta: dict[str, Any]
-) -> None:
+def test_a_lone_surrogate_costs_no_other_span(traced: Server, collector: Collector, meta: dict[str, Any]) -> None:
     """A text with a lone surrogate does not cost other spans."""
     caller = Caller()
     params = {"name": "name_oddly", "arguments": {}}
@@ -178,7 +179,7 @@ def test_the_traces_id_is_in_the_log(traced: Server) -> None:
     for meta in ({}, FULL):
         params = {"name": "say", "arguments": {"words": caller.span}}
         call(traced.url, "stateless", "tools/call", params, traceparent=caller.traceparent, **meta)
-    until(lambda: traced.output.count(caller.trace) >= 4, "the lines")
+    until(lambda: traced.output.count(caller.trace) >= 4, "four log lines contain the id of the trace")
     lines = [json.loads(line) for line in traced.output.splitlines() if caller.trace in line]
     assert [line["logger"] for line in lines] == ["tests.packs.telling", "mcp_swarm.access"] * 2
     assert {line["trace_id"] for line in lines} == {caller.trace}

@@ -113,9 +113,15 @@ def test_a_tool_that_takes_too_long(server: Server, mark: str) -> None:
 def test_a_stale_result_is_served_during_its_renewal(server: Server, mark: str) -> None:
     """A stale result is served during its renewal and after a failed renewal, which is logged."""
     assert given(server, "stale", mark, fail_from=3) == 1
-    until(lambda: given(server, "stale", mark, fail_from=3) == 2, "it was renewed")
-    until(lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3, "it was tried again")
-    until(lambda: "tool 'stale': the cached result could not be renewed" in server.output, "the log tells")
+    until(lambda: given(server, "stale", mark, fail_from=3) == 2, "the result is renewed")
+    until(
+        lambda: given(server, "stale", mark, fail_from=3) == 2 and ran(server, mark) >= 3,
+        "the tool runs a third time and the old result is still served",
+    )
+    until(
+        lambda: "tool 'stale': the cached result could not be renewed" in server.output,
+        "the log reports the failed renewal",
+    )
 
 
 def test_memory_is_limited(server: Server, mark: str) -> None:

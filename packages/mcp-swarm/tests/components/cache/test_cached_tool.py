@@ -52,7 +52,7 @@ class Tool:
         self.call: Callable[..., Awaitable[Any]] = kept.function()
 
 
-def test_the_life_of_a_result(clock: Clock) -> None:
+def test_a_result_is_fresh_then_stale_then_expired(clock: Clock) -> None:
     """A result is fresh, then stale and served during its renewal, then expired."""
 
     async def scenario() -> None:

@@ -57,7 +57,7 @@ def test_without_redis_tools_run(replicas: list[Server], redis_server: RedisServ
         run = ran(replicas[0], "c")
         return bool(given(replicas[0], "public", "c", number=run) == given(replicas[1], "public", "c", number=run))
 
-    until(shared, "results are shared again")
+    until(shared, "the replicas share a result again")
 
 
 def test_an_unreadable_entry_is_ignored(replicas: list[Server], redis_server: RedisServer) -> None:

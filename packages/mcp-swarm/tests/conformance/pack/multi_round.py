@@ -103,7 +103,7 @@ async def test_input_required_result_capabilities(ctx: Context) -> str | InputRe
 
 @tool
 async def test_streaming_elicitation(ctx: Context) -> str | InputRequiredResult:
-    """Report progress, then ask by the result instead of a separate request."""
+    """Report progress, then return the question as the result instead of sending a separate request."""
     await ctx.report_progress(1, 2)
     name = _answered(ctx, "user_name", "name")
     return f"Hello, {name}!" if name else _ask(user_name=_form("What is your name?", name="string"))

@@ -1,4 +1,4 @@
-"""A PostgreSQL for tests, on a private port of 127.0.0.1, which a user other than root runs."""
+"""A PostgreSQL for tests, on a private port of 127.0.0.1. A user other than root runs it."""
 
 import asyncio
 import os
@@ -66,7 +66,10 @@ class PostgresServer:
                 **self._user,
             )
         ready = [_binary("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        until(lambda: subprocess.run(ready, check=False).returncode == 0, f"it answers:\n{self.log.read_text()}")
+        until(
+            lambda: subprocess.run(ready, check=False).returncode == 0,
+            f"PostgreSQL answers; it printed:\n{self.log.read_text()}",
+        )
 
     def kill(self) -> None:
         """Stop the server and all connections at once."""

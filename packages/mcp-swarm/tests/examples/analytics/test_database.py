@@ -68,7 +68,7 @@ def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresSer
     assert postgres.ask(ours) == []
     with pytest.raises(TimeoutError):
         small.runner.run(_given_up(small))
-    until(lambda: postgres.ask(ours) == [], "the statement of a call that was given up ends")
+    until(lambda: postgres.ask(ours) == [], "the statement of the cancelled call has ended")
     assert small.rows(AGAIN) == [(120,)]
 
 
@@ -158,7 +158,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> N
         ("owner", "owner%27s-own", "nothing", "InvalidCatalogNameError"),
     ],
 )
-def test_nobody_is_let_in(
+def test_a_failed_login_is_explained_only_in_the_log(
     postgres: PostgresServer, caplog: pytest.LogCaptureFixture, user: str, password: str, database: str, logged: str
 ) -> None:
     """A failed login is explained in the log but not to the caller, and no password is shown."""

@@ -1,4 +1,4 @@
-"""Tests of the sales tools: both databases give the same answers, and no argument reveals more."""
+"""Tests of the sales tools: both databases give the same answers, and no argument reads other data."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def test_revenue_trend(
     assert said.complete
 
 
-def test_what_does_not_fit_is_said_to_be_missing(analytics: Analytics, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_result_says_that_it_is_incomplete(analytics: Analytics, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is cut after the first rows says that it is incomplete."""
     monkeypatch.setattr(analytics.module, "_MOST_ROWS", 2)
     by_region, trend = analytics.ask("get_sales_by_region"), analytics.ask("get_revenue_trend")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 NO_NAMES = ["", "a/b", "../info", "a b", "a\n", "a?x=1", "a%2fb", '"]}', "-a", ".", "é", "a" * 64, "a\0"]
 
 
-def test_what_is_deployed(devops: Devops, engine: Engine) -> None:
+def test_the_list_of_deployments(devops: Devops, engine: Engine) -> None:
     """The list of deployments is sorted by name and has short image names."""
     engine.asked()
     found = devops.ask("list_deployments")
@@ -87,7 +87,7 @@ def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", NO_NAMES)
-def test_what_is_no_name(devops: Devops, engine: Engine, name: str) -> None:
+def test_an_invalid_name_is_refused(devops: Devops, engine: Engine, name: str) -> None:
     """An invalid name is refused without a request to the engine."""
     engine.asked()
     with pytest.raises(ValidationError):

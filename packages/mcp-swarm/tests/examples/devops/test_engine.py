@@ -68,7 +68,9 @@ def devops(upstream: Upstream) -> Iterator[Devops]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_engine(devops: Devops, upstream: Upstream, answer: bytes, endless: bytes, why: str) -> None:
+def test_an_answer_that_is_not_from_an_engine(
+    devops: Devops, upstream: Upstream, answer: bytes, endless: bytes, why: str
+) -> None:
     """The error says what happened, but does not contain the engine's answer."""
     upstream.answer, upstream.endless = answer, endless
     said = devops.refusal()
@@ -98,7 +100,7 @@ def test_an_engine_that_is_not_there(caplog: pytest.LogCaptureFixture, host: str
     assert "Can't reach Docker (DOCKER_HOST): " in caplog.text
 
 
-def test_no_proxy_is_asked(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used(devops: Devops, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pack does not use a proxy, even if the environment names one."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
@@ -127,7 +129,7 @@ def test_no_start_without_an_engine(monkeypatch: pytest.MonkeyPatch, host: str) 
 
 
 @pytest.mark.parametrize("host", ["", "tcp://proxy", "tcp://[::1]:2375/", "unix:///run/a"])
-def test_where_an_engine_may_be(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+def test_a_valid_address_of_an_engine_is_accepted(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     """A valid DOCKER_HOST is accepted, and the start sends no request to the engine."""
     with opened(host) as devops:
         assert devops.module._DOCKER is not None

@@ -1,4 +1,4 @@
-"""Conversions between formats keep the data, or the caller gets the reason why not."""
+"""Conversions between formats keep the data, or the caller gets an error with the reason."""
 
 import json
 import math
@@ -194,9 +194,9 @@ MOST = MOST_CHARACTERS
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> None:
+def test_large_and_deep_documents_are_refused(source: Any, document: str, why: str) -> None:
     """A document that is too large, too deep, or impossible in JSON is refused soon."""
-    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
 
@@ -224,9 +224,9 @@ def test_what_grows_or_nests_too_much(source: Any, document: str, why: str) -> N
         ("csv", 'a\n"b"c', "line 2: "),
     ],
 )
-def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
+def test_an_invalid_document_gets_an_error(source: Any, document: str, why: str) -> None:
     """An invalid document gets an error with the place; `validate_format` gives the same reason."""
-    with pytest.raises(ToolError, match=f"^this is no {source.upper()}: ") as error:
+    with pytest.raises(ToolError, match=f"^The text is not valid {source.upper()}: ") as error:
         convert_format(document, source, "json")
     assert why in str(error.value)
     assert len(str(error.value)) < 300
@@ -250,7 +250,7 @@ def test_what_is_no_such_text(source: Any, document: str, why: str) -> None:
 )
 def test_data_that_a_format_can_not_represent(target: Any, document: str, why: str) -> None:
     """Data that the target format cannot represent get an error."""
-    with pytest.raises(ToolError, match=r"^this isn't converted: ") as error:
+    with pytest.raises(ToolError, match=r"^The text can't be converted: ") as error:
         convert_format(document, "json", target)
     assert why in str(error.value)
 

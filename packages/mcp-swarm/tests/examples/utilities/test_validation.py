@@ -113,13 +113,13 @@ INVALID = {
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in VALID.items() for text in texts])
-def test_what_is_valid(kind: Any, text: str) -> None:
+def test_a_valid_text_is_accepted(kind: Any, text: str) -> None:
     """A valid text is accepted without a reason."""
     assert validate_format(text, kind).model_dump() == {"valid": True, "reason": None}
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in INVALID.items() for text in texts])
-def test_what_is_invalid(kind: Any, text: str) -> None:
+def test_an_invalid_text_is_refused(kind: Any, text: str) -> None:
     """An invalid text is refused with a short reason."""
     checked = validate_format(text, kind)
     assert not checked.valid
@@ -131,7 +131,7 @@ OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minute
 
 
 @given(number=st.uuids(), moment=st.datetimes(timezones=OFFSETS), address=st.ip_addresses())
-def test_what_python_writes(number: uuid.UUID, moment: datetime, address: Any) -> None:
+def test_values_that_python_writes_are_valid(number: uuid.UUID, moment: datetime, address: Any) -> None:
     """A value that Python writes is valid for its own kind and for no other."""
     kind: Any = "ipv4" if isinstance(address, ipaddress.IPv4Address) else "ipv6"
     host = f"[{address}]" if kind == "ipv6" else address
@@ -186,7 +186,7 @@ def test_long_texts_take_no_time() -> None:
                 validate_format((front + piece * 131_072)[:131_072], kind)
 
 
-def test_what_cannot_be_told() -> None:
+def test_a_text_that_is_too_deep_to_check() -> None:
     """A text that is too deep to check causes an error instead of a wrong answer."""
-    with pytest.raises(ToolError, match="this isn't checked: it is nested too deeply"):
+    with pytest.raises(ToolError, match="The text can't be checked: it is nested too deeply"):
         validate_format("[" * 100_000, "json")

@@ -32,7 +32,7 @@ class Elements(HTMLParser):
         self.seen.append((tag, dict(attrs)))
 
 
-def test_it_needs_nothing_else() -> None:
+def test_the_page_loads_nothing() -> None:
     """The page has no script and no link, loads nothing, and has a policy that forbids it."""
     elements = Elements(page(SUMMARY)).seen
     assert not [tag for tag, _ in elements if tag in ("script", "link", "img", "iframe")]
@@ -41,7 +41,7 @@ def test_it_needs_nothing_else() -> None:
     assert "default-src 'none'" in page(SUMMARY)
 
 
-def test_it_tells_everything() -> None:
+def test_the_page_shows_all_results() -> None:
     """The page shows the verdict, each replica, each failure and each broken threshold."""
     text = page(SUMMARY)
     for words in (
@@ -56,7 +56,7 @@ def test_it_tells_everything() -> None:
         assert words in text
 
 
-def test_what_servers_send_is_text() -> None:
+def test_text_from_a_server_is_escaped() -> None:
     """Text from a server is escaped."""
     some = samples()
     some.examples["HTTP 503"] = "<script>alert(1)</script>"

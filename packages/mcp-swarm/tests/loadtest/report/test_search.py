@@ -23,7 +23,7 @@ def shown(knee: Knee) -> str:
     return console.file.getvalue()
 
 
-def test_a_knee_is_told_with_what_broke_beyond() -> None:
+def test_the_report_shows_the_knee_and_the_broken_threshold() -> None:
     """The report shows each rate that was tried, the knee, and the threshold that broke above it."""
     text = shown(Knee([GOOD, BAD]))
     assert "100/s  p50    10.0 ms  p99    30.0 ms  ✓" in text
@@ -31,7 +31,7 @@ def test_a_knee_is_told_with_what_broke_beyond() -> None:
     assert "100/s is good, 200/s is too much: p99<20ms: p99 is 30.0 ms" in text
 
 
-def test_no_knee_is_told_too() -> None:
+def test_the_report_says_that_no_knee_was_found() -> None:
     """The report says so if no knee was found."""
     assert "Not found: a threshold broke at every rate." in shown(Knee([BAD]))
     assert "At least 100/s: the search was interrupted before a threshold broke." in shown(Knee([GOOD]))

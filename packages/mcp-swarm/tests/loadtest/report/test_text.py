@@ -52,7 +52,7 @@ def test_a_broken_threshold_fails_a_run_that_is_good_otherwise() -> None:
     assert "✗ FAILED: a threshold broke." in text
 
 
-def test_a_generator_at_its_limit_is_told() -> None:
+def test_the_report_warns_of_a_generator_at_its_limit() -> None:
     """The report warns if the generator was at its limit."""
     busy = Generator(processes=1, cpu=0.97, lag_p99_ms=1, late_p99_ms=0)
     text = shown(summary(samples(), generator=busy))

@@ -37,4 +37,4 @@ def rounds(urls: list[str], method: str, params: dict[str, Any]) -> tuple[dict[s
         asked = {**params, "inputResponses": responses}
         if "requestState" in result:
             asked["requestState"] = result["requestState"]
-    pytest.fail("it asks and asks")
+    pytest.fail(f"{method} still asks questions after 10 rounds")

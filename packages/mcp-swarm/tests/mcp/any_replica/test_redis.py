@@ -35,16 +35,16 @@ def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Pa
                     what,
                 )
 
-            publish_until(heard_here, "an event crosses")
+            publish_until(heard_here, "an event of one replica reaches a listener of the other replica")
             redis_server.kill()
-            until(lambda: "Redis can't be reached" in first.output, "the replica notices")
+            until(lambda: "Redis can't be reached" in first.output, "the replica logs that Redis cannot be reached")
             assert text(call(fleet.url, "echo", {"message": "on"})) == "on"
             tool = {"name": "test_input_required_result_multi_round", "arguments": {}}
             assert text(rounds(fleet.urls, "tools/call", tool)[0]) == "Ada likes blue."
-            publish_until(heard_there, "a listener hears what happens on its own replica")
+            publish_until(heard_there, "a listener receives an event of its own replica")
             assert set(heard_here + heard_there) == {"notifications/tools/list_changed"}
             redis_server.start()
-            publish_until(heard_here, "listening works again, on the stream that was open all the time")
+            publish_until(heard_here, "a listener receives events again on the same stream as before the outage")
         with listening(first, ALL_LISTS) as late:
             heard_late = hears(late)
             until(
@@ -52,7 +52,7 @@ def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Pa
                     bool(call(second.url, "test_trigger_prompt_change"))
                     and "notifications/prompts/list_changed" in heard_late
                 ),
-                "one who begins to listen now hears, too",
+                "a new listener receives an event",
             )
 
 
@@ -65,7 +65,10 @@ def test_replicas_may_start_before_redis(redis_server: RedisServer, tmp_path: Pa
         with listening(first, ALL_LISTS) as events:
             heard = hears(events)
             redis_server.start()
-            until(lambda: bool(call(second.url, "test_trigger_tool_change")) and bool(heard), "an event crosses")
+            until(
+                lambda: bool(call(second.url, "test_trigger_tool_change")) and bool(heard),
+                "an event of one replica reaches a listener of the other replica",
+            )
 
 
 @pytest.mark.needs("redis")

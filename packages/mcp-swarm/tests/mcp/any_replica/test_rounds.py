@@ -10,7 +10,7 @@ from tests.replicas import (
 
 
 @pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
-def test_a_tool_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet, tool: str, answer: str) -> None:
+def test_another_replica_continues_the_call_of_a_tool(fleet: Fleet, tool: str, answer: str) -> None:
     """One replica asks a tool's question and another replica continues the call.
 
     The first replica keeps no state of the call.
@@ -28,7 +28,7 @@ def test_a_tool_continues_on_another_replica_with_redis(fleet_with_redis: Fleet,
     assert text(result) == answer
 
 
-def test_a_prompt_asks_on_one_replica_and_goes_on_with_another(fleet: Fleet) -> None:
+def test_another_replica_continues_the_request_of_a_prompt(fleet: Fleet) -> None:
     """One replica asks a prompt's question and another replica continues the request."""
     result, count = rounds(fleet.urls, "prompts/get", {"name": "test_input_required_result_prompt"})
     assert result["messages"][0]["content"]["text"] == "Use this context: tea"

@@ -29,7 +29,7 @@ def offered(server: Server) -> dict[str, bool]:
 
 
 @pytest.mark.needs("redis")
-def test_a_listener_on_one_replica_hears_what_happens_on_another(fleet_with_redis: Fleet) -> None:
+def test_a_listener_receives_events_of_every_replica(fleet_with_redis: Fleet) -> None:
     """With Redis, a listener receives each event of every replica once.
 
     The listener receives no events that it did not ask for.
@@ -147,7 +147,7 @@ def test_a_returning_listener_does_not_delay_a_shutdown(start_server: StartServe
     listeners = [threading.Thread(target=listen) for _ in range(4)]
     for listener in listeners:
         listener.start()
-    until(lambda: len(again) == len(listeners), "all of them listen")
+    until(lambda: len(again) == len(listeners), "all listeners have subscribed again")
     stopping.set()
     try:
         assert server.stop(seconds=8) == 0

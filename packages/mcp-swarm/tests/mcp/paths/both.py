@@ -184,6 +184,6 @@ class Pair:
             first, _ = self.fast_answer(sent)
             again, _ = self.fast_answer(sent)
         assert first == expected
-        assert again == expected, "it differs when it is asked a second time"
-        assert late == expected, "it differs by what was asked before"
+        assert again == expected, "the second, cached answer differs"
+        assert late == expected, "the answer depends on earlier requests"
         return expected

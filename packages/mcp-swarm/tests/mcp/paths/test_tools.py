@@ -50,7 +50,7 @@ def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, versio
 
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("tool", [*SHIPPED, "picture", "result", "asks", *FAILING, *CONTEXTS])
-def test_each_wish_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
+def test_each_interference_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
     """Both paths give the same answer when middleware interferes with a call.
 
     Middleware may answer by itself, call another tool, retry the call or replace the result.

@@ -65,7 +65,7 @@ async def drive(exchange: McpEndpoint, sent: Sent) -> tuple[list[Message], bool]
         if pending:
             return pending.pop()
         await asyncio.Event().wait()
-        raise AssertionError("nobody goes away")
+        raise AssertionError("the server read more than the request")
 
     async def send(message: Message) -> None:
         messages.append(message)
@@ -100,7 +100,7 @@ def canonical(document: bytes) -> str:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not valid JSON")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
