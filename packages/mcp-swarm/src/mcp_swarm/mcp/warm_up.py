@@ -1,4 +1,4 @@
-"""The warm-up: requests to itself before the replica is ready, so that late imports and caches are done."""
+"""The warm-up: before a replica is ready, it sends requests to itself, so that it imports late modules and fills caches."""
 
 import httpx2
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
