@@ -301,7 +301,7 @@ class App:
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
-    """Compress replies of at least `min_bytes`, unless the ASGI server compresses them, as our uvicorn protocol does."""
+    """Compress replies of at least `min_bytes`, unless the ASGI server does it, as our uvicorn protocol does."""
     gzip = GZipMiddleware(app, min_bytes, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

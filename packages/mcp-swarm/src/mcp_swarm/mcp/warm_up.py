@@ -1,4 +1,4 @@
-"""The warm-up: before a replica is ready, it sends requests to itself, so that it imports late modules and fills caches."""
+"""The warm-up: requests that a replica sends to itself before it is ready, to import late modules and fill caches."""
 
 import httpx2
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
