@@ -221,7 +221,7 @@ class App:
             logger.warning("%s", service.off)
         AloneOnly(settings, mcp, service, share)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
-        traced = tracing(settings, replica)  # before the endpoint: it checks only once whether calls are traced
+        traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
         intake = Intake(settings, limiter)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
