@@ -2,7 +2,7 @@
 
 `FILES_ROOT` is the folder; it is required. Paths are relative to this folder. The tools open a path name by name, each
 folder relative to its parent, and never follow a symbolic link. So no call can reach a file outside of the folder,
-even if somebody moves files at the same time. A hard link counts as a normal file.
+even if another program moves files at the same time. A hard link counts as a normal file.
 """
 
 import codecs

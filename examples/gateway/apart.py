@@ -21,6 +21,7 @@ _AT_MOST = 10.0
 """Limit of real time for one task, in seconds; it is longer, because the machine may be busy."""
 
 _AT_ONCE = 2
+_ADVICE = "use less data, or a simpler expression or schema."
 _SCRIPT = Path(__file__).with_name("worker.py")
 _places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
@@ -43,13 +44,13 @@ async def work(task: str, **given: Any) -> Any:
             async with asyncio.timeout(_AT_MOST):
                 written, _ = await process.communicate(to_json(given))
         except TimeoutError:
-            raise ToolError(f"The task took longer than {_AT_MOST:g} s; use less data or a simpler one.") from None
+            raise ToolError(f"The task took longer than {_AT_MOST:g} s; {_ADVICE}") from None
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
             await asyncio.shield(process.wait())
     if process.returncode != 0:
-        raise ToolError("The task needed too much time or memory; use less data or a simpler one.")
+        raise ToolError(f"The task needed too much time or memory; {_ADVICE}")
     reply = from_json(written)
     if "refused" in reply:
         raise ToolError(reply["refused"])

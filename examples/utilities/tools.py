@@ -54,7 +54,7 @@ def convert_format(text: Text, source: Format, target: Format) -> str:
     texts in JSON and CSV. The conversion loses comments and the layout.
 
     Args:
-        text: The text to convert, one document.
+        text: The text to convert. It must be one document.
         source: Format of the text.
         target: Format of the result.
 

@@ -218,10 +218,10 @@ class App:
         service = JobService(components.jobs, settings, replica, lifecycle.cut)
         offer_jobs(mcp, service, settings)
         if service.jobs and service.off:
-            logger.warning("Jobs are not offered: %s", service.off)
+            logger.warning("%s", service.off)
         AloneOnly(settings, mcp, service, share)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
-        traced = tracing(settings, replica)  # before the endpoint: it checks only once whether calls are traced
+        traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
         intake = Intake(settings, limiter)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
@@ -293,7 +293,7 @@ class App:
         app = authentication.guard(StandardOnly(app) if self._middleware else app)
         if audit is not None:
             app, write = AuditMiddleware(app, audit), noting(audit, write)
-        if settings.metrics_token:  # /metrics then needs this token and no key of a caller
+        if settings.metrics_token:  # /metrics then needs this token, and a caller's key does not open it
             app = _by_path({metrics.path: metrics.handle}, app)
         if settings.cors_origins:
             app = cors(app, settings.cors_origins)
@@ -301,7 +301,7 @@ class App:
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
-    """Compress replies of at least `min_bytes`, unless the ASGI server does. The uvicorn protocol here does."""
+    """Compress replies of at least `min_bytes`, unless the ASGI server does it, as our uvicorn protocol does."""
     gzip = GZipMiddleware(app, min_bytes, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

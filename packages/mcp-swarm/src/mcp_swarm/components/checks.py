@@ -1,4 +1,4 @@
-"""The decorator `@check`: a tool author's test that something the tools need can be reached."""
+"""The decorator `@check`: a function of a tool author tests whether a service that the tools need can be reached."""
 
 import inspect
 from collections.abc import Awaitable, Callable

@@ -155,7 +155,7 @@ def _write(result: Any) -> None:
         result.encode()
         return
     written = to_json(result, bytes_mode="base64", inf_nan_mode="constants", fallback=_media)
-    if b"NaN" in written or b"Infinity" in written:  # it may be a number, or part of a text: the parser decides
+    if b"NaN" in written or b"Infinity" in written:  # a number, or part of a text: the parser finds out
         json.loads(written, parse_constant=_no_number)
 
 

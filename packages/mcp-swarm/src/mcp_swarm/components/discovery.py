@@ -193,7 +193,7 @@ def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterato
 def _imported(function: Any, module: ModuleType) -> bool:
     """Return whether a function belongs to another module.
 
-    A function that another module's factory or decorator made for this module is not imported.
+    A function counts as this module's own if a factory or decorator of another module made it for this module.
     """
     home = sys.modules.get(getattr(function, "__module__", None) or module.__name__, module)
     return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function

@@ -45,7 +45,7 @@ class JobWorker:
         backend.docket.register(self._runner.run, names=[RUN])
         self._worker = Worker(
             backend.docket,
-            name=f"{name}#{secrets.token_hex(4)}",  # unique, or two workers would mistake each other's jobs for own
+            name=f"{name}#{secrets.token_hex(4)}",  # unique: a worker treats all jobs under its name as its own
             concurrency=settings.jobs_concurrency,
             redelivery_timeout=timedelta(seconds=settings.jobs_redelivery_seconds),
             reconnection_delay=_RECONNECT,
@@ -61,7 +61,8 @@ class JobWorker:
     async def running(self) -> AsyncIterator[None]:
         """Run jobs inside the `async with` block.
 
-        At its end, the running jobs get SHUTDOWN_GRACE_SECONDS to finish. The others go back into the queue.
+        At the end of the block, the running jobs get SHUTDOWN_GRACE_SECONDS to finish. The others go back into the
+        queue.
         """
         await self._outlast_outages()
         async with self._worker:

@@ -13,7 +13,7 @@ CACHED_METHODS = frozenset(
 )
 
 _REMEMBERED = 512
-"""Maximum number of cached replies. A few callers with different tools need far fewer."""
+"""Maximum number of cached replies. The number of different sets of tools is usually small."""
 
 _Asked = tuple[str, str, tuple[str, ...] | None]
 

@@ -30,7 +30,10 @@ def is_on() -> bool:
 
 
 async def in_span(mcp: FastMCP, call: Call, answer: Callable[[], Awaitable[None]], tool: Tool | None = None) -> None:
-    """Answer a tool call, a request for a list, or a ping inside a span. `ClientGone` is not an error of the span."""
+    """Answer a tool call, a request for a list, or a ping inside a span.
+
+    If the client closes the connection, the span does not record `ClientGone` as an error.
+    """
     gone = False
     method = call.request.method
     if tool is not None:

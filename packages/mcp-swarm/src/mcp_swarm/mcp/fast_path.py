@@ -38,8 +38,8 @@ class FastPath:
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
         """Return the call plan of the tool that a call names; return None if the FastMCP path must answer the call.
 
-        The FastMCP path answers calls of a version of a tool, further rounds of a multi-round tool, invalid calls, and
-        calls of a tool that the caller may not use.
+        The FastMCP path answers calls that select a version of a tool, further rounds of a multi-round tool, invalid
+        calls, and calls of a tool that the caller may not use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:

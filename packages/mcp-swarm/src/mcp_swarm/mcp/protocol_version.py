@@ -37,7 +37,7 @@ _SMALL = 2000
 
 
 class Envelopes:
-    """A check of `_meta` with the SDK's rules that remembers valid values, because clients send the same ones again."""
+    """A check of `_meta` by the SDK's rules. It caches valid values, because clients send the same value many times."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, bytes], None] = {}

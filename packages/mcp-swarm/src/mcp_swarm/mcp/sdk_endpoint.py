@@ -55,7 +55,7 @@ class SdkEndpoint:
         return self._paths
 
     def stop(self) -> None:
-        """End the open event streams of all sessions. They have no end of their own."""
+        """End the open event streams of all sessions, because they would never end by themselves."""
         self._stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,7 +128,8 @@ class SdkEndpoint:
 def _failed(body: bytes) -> str:
     """Return the kind of error in a part of a reply; return an empty text if there is none.
 
-    Quotes inside a JSON string are escaped, so a text cannot match. A structured result with such a key would match.
+    The function searches for JSON text. Quotes inside a JSON string are escaped, so a string cannot match by mistake.
+    Only a structured result with such a key would match.
     """
     if b'"isError":true' in body:
         return TOOL_ERROR

@@ -1,4 +1,4 @@
-"""The warm-up: requests to itself before the replica is ready, so that late imports and caches are done."""
+"""The warm-up: requests that a replica sends to itself before it is ready, to import late modules and fill caches."""
 
 import httpx2
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY

@@ -10,7 +10,7 @@ from mcp_swarm.process.lifecycle import Lifecycle
 def health_routes(lifecycle: Lifecycle) -> list[Route]:
     """Return the routes of the probes.
 
-    `/healthz` (alias `/health`) answers 200 as long as the event loop turns. `/readyz` answers 200 if the replica is
+    `/healthz` (alias `/health`) answers 200 as long as the event loop runs. `/readyz` answers 200 if the replica is
     ready, otherwise 503.
     """
 

@@ -116,7 +116,7 @@ class JobRoutes:
             try:
                 intake = self.intake
                 await intake.admission.check_source(request.scope, request.receive)
-                if request.method == "POST":  # its rate depends on the job, so `_submit` enters when it knows the name
+                if request.method == "POST":  # the rate depends on the job, so `_submit` reads the name and enters
                     return await endpoint(request, owner_of(request.scope))
                 leave = await intake.enter(intake.in_flight, request.scope, "", None, 0)
                 try:
