@@ -38,7 +38,7 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """What a study measures with."""
+    """The settings and the helpers of one run."""
 
     given: argparse.Namespace
     """The study's own options."""
@@ -61,7 +61,7 @@ class Script:
     name: str
     """Module below `benchmarks`."""
     description: str
-    """What the study measures, for `--help`."""
+    """Text for `--help`: the measurements of the study."""
     measure: Callable[[Run], list[Table]]
     """Function that measures.
 

@@ -1,4 +1,4 @@
-"""The processes that a study starts: servers on a core of their own, and programs beside them."""
+"""The processes that a study starts: servers and other programs."""
 
 import os
 import secrets

@@ -12,7 +12,7 @@ from benchmarks.study import Row
 
 
 class Case(Protocol):
-    """A case that is measured."""
+    """A case of a study."""
 
     @property
     def name(self) -> str:

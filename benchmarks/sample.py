@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.latency import percentile
 
 @dataclass(frozen=True)
 class Sample:
-    """What one load measured."""
+    """The figures of one load."""
 
     requests: int
     """Number of replies, including wrong ones."""

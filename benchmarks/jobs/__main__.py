@@ -37,7 +37,9 @@ _WARM_UP = 100
 def _measure(run: Run) -> list[Table]:
     jobs, calls, waiting_jobs, submitters, each = (100, 200, 200, 10, 10) if run.quick else (1_000, 500, 2_000, 50, 100)
     memory = _waiting(run, waiting_jobs)
-    rows = [*_working(run, jobs, calls), *_once(run, submitters, each), memory]
+    run.step("start")
+    with serving(run.folder, REPLICAS, WORKERS) as fleet:
+        rows = [*_working(run, fleet, jobs, calls), *_once(run, fleet, submitters, each), memory]
     return [Table("jobs", "Long jobs", _COLUMNS, rows)]
 
 
@@ -53,16 +55,14 @@ def _waiting(run: Run, jobs: int) -> Row:
     return _row("waiting", f"a waiting job in Redis, mean of {jobs:,}, bytes", [total])
 
 
-def _working(run: Run, jobs: int, calls: int) -> list[Row]:
+def _working(run: Run, fleet: Fleet, jobs: int, calls: int) -> list[Row]:
     """Measure jobs while workers run."""
-    run.step("start")
     rounds: dict[str, list[float]] = defaultdict(list)
-    with serving(run.folder, REPLICAS, WORKERS) as fleet:
-        interruption.run(throughput(fleet.ports, _WARM_UP))
-        for number in range(1, run.rounds + 1):
-            run.step(f"round {number} of {run.rounds}")
-            for name, value in _round(fleet, jobs, calls).items():
-                rounds[name].append(value)
+    interruption.run(throughput(fleet.ports, _WARM_UP))
+    for number in range(1, run.rounds + 1):
+        run.step(f"round {number} of {run.rounds}")
+        for name, value in _round(fleet, jobs, calls).items():
+            rounds[name].append(value)
     return [_row(name, title, rounds[name], _TARGETS.get(name)) for name, title in TITLES.items()]
 
 
@@ -79,15 +79,14 @@ def _round(fleet: Fleet, jobs: int, calls: int) -> dict[str, float]:
     }
 
 
-def _once(run: Run, submitters: int, each: int) -> list[Row]:
+def _once(run: Run, fleet: Fleet, submitters: int, each: int) -> list[Row]:
     """Count the jobs that are lost or run twice."""
     expected = submitters * each
     run.step(f"{submitters} submitters, {each} jobs each")
-    with serving(run.folder, REPLICAS, WORKERS) as fleet:
-        seconds = interruption.run(once(fleet.ports, submitters, each))
-        for worker in fleet.workers:
-            worker.stop()  # No counter changes afterwards.
-        counters = fleet.redis.counters()
+    seconds = interruption.run(once(fleet.ports, submitters, each))
+    for worker in fleet.workers:
+        worker.stop()  # No counter changes afterwards.
+    counters = fleet.redis.counters()
     wrong = abs(expected - len(counters)) + sum(value != 1 for value in counters)
     keyed = f"{submitters} submitters × {each} jobs, each with an Idempotency-Key"
     return [

@@ -109,7 +109,7 @@ def _start(run: Run, stack: ExitStack, server: Server) -> Running:
     process.pin(run.machine.server_core)
     running = Running(server, process)
     for family in server.families:
-        running.sample(family, 0.3 if run.quick else 3.0)
+        running.sample(family, 0.5 if run.quick else 3.0)
     return running
 
 
@@ -139,7 +139,7 @@ SCRIPT = Script(
     "with cargo, go and npm, in $XDG_CACHE_HOME/mcp-swarm/peers (~/.cache/mcp-swarm/peers); that takes some minutes. "
     "A peer without its toolchain is skipped.",
     rounds=(1, 5),
-    seconds=(0.15, 1.0),
+    seconds=(0.5, 1.0),
     measure=_measure,
     options=_options,
 )

@@ -27,7 +27,7 @@ WAITING = 16
 
 _CONNECTIONS = 32
 _WARM_UP = 0.1
-_LOOK = 1.0
+_LOOK = 4.0
 """Seconds between two looks at the server's memory."""
 _REFUSED = "wrong reply: HTTP 503"
 _HELLO = Scenario("initialize", "initialize", "echo", INITIALIZE, WELCOME)
@@ -135,9 +135,9 @@ async def _tenths(run: Run, process: Process, requests: int) -> list[float]:
 SCRIPT = Script(
     name="session_flood",
     description="Let clients initialize as fast as the server answers, and never close, against this server with "
-    "sessions (without limits, with the MCP SDK's limits, with lower limits) and without sessions; a good client calls "
-    "echo beside them. Then let a stateless replica answer many calls. A server that reaches 2 GB or an eighth of the "
-    "memory is not flooded any further.",
+    "sessions (without limits, with the MCP SDK's limits, with lower limits) and without sessions. A good client calls "
+    "echo at the same time. Then let a stateless replica answer many calls. The flood of a server ends early at 2 GB "
+    "or at an eighth of the machine's memory.",
     rounds=(1, 2),
     seconds=(2, 20),
     packages=("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "starlette", "pydantic", "orjson"),

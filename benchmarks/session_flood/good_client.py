@@ -1,4 +1,4 @@
-"""A well-behaved client beside the flood: one session if the server has sessions, and calls at a fixed rate."""
+"""A well-behaved client during the flood: one session if the server has sessions, and calls at a fixed rate."""
 
 import asyncio
 import time

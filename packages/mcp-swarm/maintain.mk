@@ -26,13 +26,13 @@ lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
-bench: $(READY) ## measure what the README claims (half an hour; ARGS=--quick: three minutes, roughly)
+bench: $(READY) ## run the studies of BENCHMARKS.md (half an hour; ARGS=--quick: about three minutes; ARGS=--all: all studies)
 	@$(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure what a call costs, as a ratio to the barest ASGI app (ten minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
 
-bench-generators: $(READY) ## hold the load test beside wrk and other clients (four minutes)
+bench-generators: $(READY) ## compare the load test with wrk (four minutes)
 	@$(BIN)/python -m benchmarks.generators $(ARGS)
 
 bench-jobs: $(READY) ## measure long jobs with a Redis, two replicas and two workers (two minutes; needs redis-server)
