@@ -1,1 +1,1 @@
-"""Speed and memory of the server, measured on real processes against a bare floor."""
+"""Studies: each measures one claim about this project with real processes."""

@@ -1,4 +1,4 @@
-"""Whether a reply is the one that was expected."""
+"""The comparison of a reply with the expected reply."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ import orjson
 
 
 def fault(expected: Any, status: bytes, body: bytes) -> str:
-    """What is wrong with an HTTP reply, in words; empty if it is as expected."""
+    """Return what is wrong with an HTTP reply; empty if the reply is as expected."""
     if status != b"200":
-        return f"wrong reply: HTTP {status.decode('latin-1')}: {_shown(body.decode('utf-8', 'replace'))}"
+        return f"wrong reply: HTTP {status.decode('latin-1')}: {_short(body.decode('utf-8', 'replace'))}"
     try:
         reply = orjson.loads(body)
     except ValueError:
-        return f"wrong reply: no JSON: {_shown(body)}"
+        return f"wrong reply: no JSON: {_short(body)}"
     found = difference(expected, reply)
     return f"wrong reply: {found}" if found else ""
 
 
 def difference(expected: Any, actual: Any, where: str = "reply") -> str:
-    """Where a JSON value first differs from what was expected, in words; empty if it doesn't.
+    """Return the first difference between two JSON values; empty if there is none.
 
-    An object may have members that aren't expected; a list may not have items that aren't. `True` is no 1.
+    An object may have more members than expected; a list may not have more items. `True` is not 1.
     """
     if isinstance(expected, dict) and isinstance(actual, dict):
         for name, value in expected.items():
@@ -35,9 +35,9 @@ def difference(expected: Any, actual: Any, where: str = "reply") -> str:
         pairs = zip(expected, actual, strict=True)
         return next(filter(None, (difference(*pair, f"{where}[{at}]") for at, pair in enumerate(pairs))), "")
     same = type(expected) is type(actual) and expected == actual
-    return "" if same else f"{where} is {_shown(actual)}, not {_shown(expected)}"
+    return "" if same else f"{where} is {_short(actual)}, not {_short(expected)}"
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:120]}…"

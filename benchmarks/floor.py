@@ -1,10 +1,10 @@
-"""The floor: what an echo call costs when nothing but HTTP and JSON is done.
+"""The floor: a bare ASGI app that answers an echo call with HTTP and JSON only.
 
-`python -m benchmarks.floor` serves it on `MCP_PORT`, under uvicorn as the server's replicas run (one process, uvloop,
-httptools, no access log of uvicorn's own). It checks nothing and logs nothing; no server for others to use.
+`python -m benchmarks.floor` serves the app on `MCP_PORT`. The app checks nothing and logs nothing.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 
 
 async def echo(message: str) -> str:
-    """Give a message back."""
+    """Return the message."""
     return message
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer `/readyz` with 200 and everything else as a call of `echo`."""
+    """Answer `GET` with 200 and `POST` as a call of `echo`."""
     if scope["type"] == "lifespan":
         await _lifespan(receive, send)
     elif scope["method"] == "GET":
@@ -57,10 +57,10 @@ async def _reply(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def main() -> None:
-    """Serve until SIGTERM."""
+def serve(served: Callable[..., Any]) -> None:
+    """Serve an ASGI app on `MCP_PORT` until SIGTERM, with the uvicorn options of a replica and no access log."""
     uvicorn.run(
-        app,
+        served,
         host="127.0.0.1",
         port=int(os.environ["MCP_PORT"]),
         loop="uvloop",
@@ -76,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(app)

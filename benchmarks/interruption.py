@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end the run where nothing is lost by it.
+"""Ctrl-C and SIGTERM, handled only where nothing is lost.
 
-Not between the start of a process and the note that it runs, nor in a callback of the event loop, where uvloop would
-take the exception for a fault of the connection.
+An exception between the start of a process and the note that it runs would leave the process behind. uvloop would take
+an exception in a callback for a fault of the connection.
 """
 
 import asyncio
@@ -17,25 +17,18 @@ import uvloop
 _T = TypeVar("_T")
 
 
-class _Signals:
-    """The state of this process's signal handlers."""
-
+class _State:
     held = False
     pending = 0
     cancel: Callable[[], object] | None = None
 
 
-def install() -> None:
-    """Let SIGINT and SIGTERM raise `SystemExit` with 128 and the signal's number, as a shell would have it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _on_signal)
-
-
 @contextmanager
 def installed() -> Iterator[None]:
-    """The same until the end of the block."""
+    """Let SIGINT and SIGTERM raise `SystemExit` with 128 plus the signal's number inside the block."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    install()
+    for number in before:
+        signal.signal(number, _on_signal)
     try:
         yield
     finally:
@@ -45,24 +38,24 @@ def installed() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Put off such a signal until the end of the block; not to be nested."""
-    _Signals.held = True
+    """Delay such a signal until the end of the block. Such blocks must not be nested."""
+    _State.held = True
     try:
         yield
     finally:
-        _Signals.held = False
-        if _Signals.pending:
-            sys.exit(128 + _Signals.pending)
+        _State.held = False
+        if _State.pending:
+            sys.exit(128 + _State.pending)
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine on uvloop; such a signal cancels it, and is raised when it has ended."""
+    """Run a coroutine on uvloop. Such a signal cancels the coroutine and is raised after its end."""
 
     async def cancellable() -> _T:
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(work)
-        _Signals.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-        if _Signals.pending:
+        _State.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if _State.pending:
             task.cancel()
         return await task
 
@@ -70,12 +63,12 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
         try:
             return uvloop.run(cancellable())
         finally:
-            _Signals.cancel = None
+            _State.cancel = None
 
 
 def _on_signal(number: int, _: FrameType | None) -> None:
-    if not _Signals.held:
+    if not _State.held:
         sys.exit(128 + number)
-    _Signals.pending = number
-    if _Signals.cancel:
-        _Signals.cancel()
+    _State.pending = number
+    if _State.cancel:
+        _State.cancel()

@@ -1,4 +1,4 @@
-"""The load: connections that each send the next request as soon as the last one is answered."""
+"""The load: connections that each send the next request as soon as the reply has arrived."""
 
 import asyncio
 import contextlib
@@ -12,24 +12,28 @@ from benchmarks.reply import UnreadableReply, parse
 from benchmarks.sample import Sample
 from benchmarks.scenarios import Scenario
 
+_WARM_UP = 0.3
+
 
 class LoadError(Exception):
-    """The load can't go on; `str()` says why in one line."""
+    """The load cannot go on; `str()` says why in one line."""
 
 
 class Load:
-    """A number of connections to a port of 127.0.0.1, kept busy between `async with` and its end.
+    """Connections to a port of 127.0.0.1 that are busy inside the `async with` block.
 
-    At first every reply is parsed and checked, and a wrong one ends the load. While something is measured, a reply
-    is right when its bytes are those of a reply that was checked; another body is checked anew.
+    In the warm-up the load parses and compares each reply, and a wrong reply ends the load. During a measurement a
+    reply is right if its bytes equal those of a reply that was compared before; other replies are compared and
+    counted.
 
     Args:
-        patience: seconds in which a connection is made, and in which the last replies come at the end.
+        patience: Time limit in seconds for a connection, and for the last replies at the end.
     """
 
     def __init__(self, port: int, scenario: Scenario, connections: int, *, patience: float = 10) -> None:
         self.requests = scenario.request, scenario.other or scenario.request
         self.replies = 0
+        self.running = True
         self._port = port
         self._scenario = scenario
         self._wanted = connections
@@ -45,7 +49,6 @@ class Load:
         self._reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_flight = connections
         self._quiet = asyncio.Event()
-        self.running = True
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -63,29 +66,29 @@ class Load:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for what is in flight, so that no call is cancelled, and close."""
+        """Wait for the requests in flight, so that the server cancels no call, and close the connections."""
         self.running = False
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), self._patience)
         for connection in self._connections:
             connection.close()
         if self._broken.done():
-            self._broken.exception()  # seen, so that the loop doesn't complain of it
+            self._broken.exception()  # The loop would log an exception that nobody reads.
 
     async def run(self, seconds: float) -> None:
-        """Let it run for so long.
+        """Let the load run for some time.
 
         Raises:
-            LoadError: a connection was lost, a reply couldn't be read, or a checked reply was wrong.
+            LoadError: A connection was lost, a reply was unreadable, or a compared reply was wrong.
         """
         await asyncio.wait([self._broken], timeout=seconds)
         self._raise_if_broken()
 
     async def run_replies(self, count: int, *, within: float) -> None:
-        """Let it run until so many more replies have come.
+        """Let the load run until a number of further replies has arrived.
 
         Raises:
-            LoadError: as `run`; or they did not come within so many seconds.
+            LoadError: See `run`; or the replies did not arrive within some seconds.
         """
         self._goal = self.replies + count
         self._reached = asyncio.get_running_loop().create_future()
@@ -95,13 +98,13 @@ class Load:
             raise LoadError(f"{count} replies did not come within {within:g} s")
 
     async def measure(self, seconds: float, cpu_seconds: Callable[[], float]) -> Sample:
-        """Let it run for so long, and say what happened meanwhile.
+        """Let the load run for some time and return what it measured.
 
         Args:
-            cpu_seconds: reads the server's clock of CPU time.
+            cpu_seconds: Function that reads the CPU time of the server.
 
         Raises:
-            LoadError: as `run`; or not one reply came.
+            LoadError: See `run`; or no reply arrived.
         """
         self._strict = False
         errors = self._errors
@@ -124,19 +127,19 @@ class Load:
             self._broken.result()
 
     def broke(self, why: str) -> None:
-        """Note why the load can't go on; the first reason counts."""
+        """Record why the load cannot go on; the first reason counts."""
         self.running = False
         if not self._broken.done():
             self._broken.set_exception(LoadError(why))
 
     def rested(self) -> None:
-        """Note that a connection has nothing in flight, and won't have."""
+        """Record that a connection has no request in flight and sends no more."""
         self._in_flight -= 1
         if not self._in_flight:
             self._quiet.set()
 
     def answered(self, status: bytes, body: bytes, nanoseconds: int) -> None:
-        """Count a reply, which took so long."""
+        """Count a reply and its latency."""
         self.replies += 1
         self._nanoseconds.append(nanoseconds)
         if self._strict or status != b"200" or body != self._known:
@@ -156,7 +159,7 @@ class Load:
 
 
 class _Connection(asyncio.Protocol):
-    """One keep-alive connection with at most one request in flight."""
+    """A keep-alive connection with at most one request in flight."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -167,10 +170,10 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without being declared so
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class does not inherit from this one.
 
     def send(self) -> None:
-        """Send the request, or the other one in its turn."""
+        """Send the request, or every second time the scenario's other request."""
         self._turn ^= 1
         request = self._load.requests[self._turn]
         self._sent = time.perf_counter_ns()
@@ -199,10 +202,26 @@ class _Connection(asyncio.Protocol):
         self._rest()
 
     def close(self) -> None:
-        """Close it; what was sent has been answered, or never will be."""
+        """Close the connection."""
         self._transport.close()
 
     def _rest(self) -> None:
         if not self._rests:
             self._rests = True
             self._load.rested()
+
+
+async def measured(
+    port: int, scenario: Scenario, connections: int, seconds: float, cpu_seconds: Callable[[], float]
+) -> tuple[Sample, int]:
+    """Warm up, measure, and return the sample and the number of replies, including those of the warm-up.
+
+    Raises:
+        LoadError: A reply was wrong, or the load could not go on.
+    """
+    async with Load(port, scenario, connections) as load:
+        await load.run(min(_WARM_UP, seconds))
+        sample = await load.measure(seconds, cpu_seconds)
+    if sample.errors:
+        raise LoadError(f"{sample.errors} replies were wrong; the first: {sample.first_error}")
+    return sample, load.replies

@@ -1,4 +1,4 @@
-"""The machine that figures come from, and which of its cores are used."""
+"""The machine that figures come from, and the two cores that a study uses."""
 
 import os
 import platform
@@ -9,33 +9,31 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Machine:
-    """What figures depend on."""
+    """The hardware and the software that figures depend on."""
 
     cpu: str
     cores: int
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     memory_gb: float
-    """In GB (10⁹ bytes)."""
+    """Memory in GB (10⁹ bytes)."""
     kernel: str
     python: str
     server_core: int
-    """The core that servers run on."""
+    """Core that servers run on."""
     load_core: int
-    """The core that the load comes from; the same one where there is no other."""
+    """Core that the load runs on; equal to `server_core` on a machine with one core."""
 
     def __str__(self) -> str:
-        """One line for a report."""
-        shared = " (shared: figures of latency say little)" if self.server_core == self.load_core else ""
-        return f"{self.hardware}; server on core {self.server_core}, load on core {self.load_core}{shared}"
-
-    @property
-    def hardware(self) -> str:
-        """The same without the cores that are chosen, for processes that may run on any."""
-        return f"{self.cpu}, {self.cores} cores, {self.memory_gb:.0f} GB, Linux {self.kernel}, Python {self.python}"
+        """Return one line for a report."""
+        shared = " (one core for both: latencies are not reliable)" if self.server_core == self.load_core else ""
+        return (
+            f"{self.cpu}, {self.cores} cores, {self.memory_gb:.0f} GB, Linux {self.kernel}, Python {self.python}; "
+            f"server on core {self.server_core}, load on core {self.load_core}{shared}"
+        )
 
 
 def this_machine() -> Machine:
-    """Describe the machine this runs on, and choose two cores that share no execution unit, if it has such."""
+    """Describe this machine and choose two cores, on different hyper-threads where possible."""
     cores = sorted(os.sched_getaffinity(0))
     server_core, load_core = choose_cores(cores, _siblings)
     return Machine(
@@ -50,7 +48,7 @@ def this_machine() -> Machine:
 
 
 def choose_cores(cores: Sequence[int], siblings: Callable[[int], set[int]]) -> tuple[int, int]:
-    """The server's core, the last, and the load's: the first that isn't its other hyper-thread, if there is one."""
+    """Return the server's core (the last one) and the load's core (the first one on another physical core)."""
     server = cores[-1]
     others = [core for core in cores if core != server]
     apart = [core for core in others if core not in siblings(server)]

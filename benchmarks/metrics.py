@@ -1,65 +1,54 @@
-"""What counting a call for `/metrics` costs.
+"""The cost of counting a call for `/metrics`.
 
 python -m benchmarks.metrics
 """
 
-import argparse
 import sys
 import time
 from functools import partial
-from importlib.metadata import version
 
 from mcp_swarm.http.access_log import CALLED, PATH_TAKEN, Write
-from mcp_swarm.loadtest.arguments import positive
 from mcp_swarm.metrics.requests import RequestMetrics
 from starlette.types import Scope
 
-from benchmarks.study.command import Run, Script, main
-from benchmarks.study.study import Column, Findings, Table, row_of
+from benchmarks.command import Run, Script, main
+from benchmarks.study import Column, Row, Table
 
+_CALLS = 200_000
 _SCOPE: Scope = {CALLED: ("tools/call", "echo"), PATH_TAKEN: ("stateless", "fast")}
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--calls", type=positive, default=200_000, metavar="N", help="calls of each round (default: %(default)s)"
-    )
-
-
-def _measure(run: Run) -> Findings:
-    """In turns with a line that nobody writes."""
+def _measure(run: Run) -> list[Table]:
+    """Measure the counting in turns with a function that does nothing."""
     counting = RequestMetrics(lambda: {"echo": ""}, lambda: False).counting(_nothing)
     cost = []
-    for number in range(run.rounds):
-        run.step(f"round {number + 1} of {run.rounds}")
-        cost.append(_microseconds(counting, run.given.calls) - _microseconds(_nothing, run.given.calls))
-    row = row_of("counting", "a call that is counted, beside one that isn't", {"cpu": cost})
-    table = Table("counting", "Counting", [Column("cpu", "CPU per call", "µs", "less")], [row])
-    sentence = f"Counting costs a call {row.figures['cpu'].median:.1f} µs."
-    return Findings([table], sentence, sentence, versions={"prometheus-client": version("prometheus-client")})
+    run.step.expect(run.rounds)
+    for number in range(1, run.rounds + 1):
+        run.step(f"round {number} of {run.rounds}")
+        cost.append(_microseconds(counting) - _microseconds(_nothing))
+    row = Row.of("counting", "difference between a counted call and a call that is not counted", {"cpu": cost})
+    return [Table("counting", "Counting", [Column("cpu", "CPU per call", "µs")], [row])]
 
 
 def _nothing(identity: str, scope: Scope, status: int, seconds: float) -> None:
     """Write no line."""
 
 
-def _microseconds(write: Write, calls: int) -> float:
+def _microseconds(write: Write) -> float:
     call = partial(write, "id", _SCOPE, 200, 0.00005)
     began = time.process_time()
-    for _ in range(calls):
+    for _ in range(_CALLS):
         call()
-    return (time.process_time() - began) / calls * 1e6
+    return (time.process_time() - began) / _CALLS * 1e6
 
 
 SCRIPT = Script(
     name="metrics",
-    title="Counting for /metrics",
-    claim="Being watched costs a call next to nothing.",
-    description="Runs what counts a call, and what doesn't, in this process.",
+    description="Measure the CPU time that counting adds to a call, in this process.",
     rounds=(3, 7),
-    steps=lambda _, rounds: rounds,
+    seconds=(1, 1),
+    packages=("prometheus-client",),
     measure=_measure,
-    options=_options,
 )
 
 

@@ -1,7 +1,8 @@
-"""A process that is measured: `python -m server`, or the floor, on a core of its own; or one beside it."""
+"""The processes that a study starts: servers and other programs."""
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +16,8 @@ from benchmarks.interruption import held
 ROOT = Path(__file__).parent.parent
 
 _running: list["Program"] = []
-
 _CORES = os.sched_getaffinity(0)
-"""Before a script chose one of them for itself."""
+"""Cores of this process before a study chose one of them."""
 
 _POLL = 0.005
 _START = 60.0
@@ -25,31 +25,29 @@ _STOP = 15.0
 
 
 class ProcessError(Exception):
-    """The process doesn't serve; `str()` says why in one line."""
+    """A process does not serve; `str()` says why in one line."""
 
 
 class Program:
-    """A process of this machine that listens on a private port of 127.0.0.1, and ends with its `with`.
+    """A program that listens on a port of 127.0.0.1 and ends with its `with` block.
 
     Args:
-        command: what to run.
-        port: where it is to listen.
-        core: the number of the only CPU core that it runs on; None: on any.
-        folder: where its stderr is written.
-        settings: environment variables; of this process's own it inherits only what finds programs and a locale.
+        command: Command line.
+        port: Port that the program listens on.
+        core: Number of the CPU core that it runs on; None: any core.
+        folder: Folder for its output.
+        settings: Environment variables. Of this process's environment the program gets only the path and the locale.
     """
 
     def __init__(self, *command: str, port: int, core: int | None, folder: Path, **settings: str) -> None:
         self.port = port
-        self._log = folder / f"{self.port}.log"
-        inherited = {
-            name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ
-        }
+        self._log = folder / f"{port}.log"
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
         self.began = time.perf_counter()
-        with self._log.open("ab") as log, held():  # appending, so that it can be emptied while it is written
-            self._process = subprocess.Popen(command, cwd=ROOT, env=inherited | settings, stdout=log, stderr=log)
+        with self._log.open("ab") as log, held():  # In append mode the log can be emptied while it is written.
+            self._process = subprocess.Popen(command, cwd=ROOT, env=kept | settings, stdout=log, stderr=log)
             _running.append(self)
-        os.sched_setaffinity(self._process.pid, _CORES if core is None else {core})
+        os.sched_setaffinity(self.pid, _CORES if core is None else {core})
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +58,7 @@ class Program:
         self.stop()
 
     def stop(self) -> None:
-        """End it, if it runs, and wait until it has ended."""
+        """Stop the program and wait until it has ended."""
         self._process.terminate()
         try:
             self._process.wait(_STOP)
@@ -70,11 +68,17 @@ class Program:
         if self in _running:
             _running.remove(self)
 
+    def kill(self) -> None:
+        """End the program with SIGKILL."""
+        if not self.end:
+            os.kill(self.pid, signal.SIGKILL)
+        self.stop()
+
     def wait_ready(self) -> float:
-        """Wait until it serves; returns the seconds since the process was started, to 5 ms.
+        """Wait until the program serves and return the seconds since its start, with a precision of 5 ms.
 
         Raises:
-            ProcessError: it ended instead, or it took more than a minute.
+            ProcessError: The program ended, or was not ready within one minute.
         """
         while not self.is_ready():
             if end := self.end:
@@ -85,105 +89,125 @@ class Program:
         return time.perf_counter() - self.began
 
     def is_ready(self) -> bool:
-        """Whether it serves."""
+        """Return True if the program serves."""
         raise NotImplementedError
 
     def pin(self, core: int) -> None:
-        """Let all of its threads run on one CPU core only, from now on."""
-        for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-            os.sched_setaffinity(int(thread.name), {core})
+        """Keep all threads of the program and of its children on one CPU core from now on."""
+        for pid in (self.pid, *children_of(self.pid)):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {core})
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process id."""
         return self._process.pid
 
     @property
     def end(self) -> str:
-        """How it ended, in words; empty while it runs."""
+        """Exit code and last output; empty while the program runs."""
         code = self._process.poll()
         return "" if code is None else f"the process ended with {code}: {self._last_line()}"
 
+    def cpu_seconds(self) -> float:
+        """Return the user and system time since the start, of all threads."""
+        return cpu_seconds_of(self.pid)
+
+    def rss_mb(self) -> float:
+        """Return the resident memory in MB (10⁶ bytes)."""
+        return rss_mb_of(self.pid)
+
     def _last_line(self) -> str:
         lines = self._log.read_text(errors="replace").split("\n")
-        return next((line for line in reversed(lines) if line.strip()), "it printed nothing")
+        return next((line for line in reversed(lines) if line.strip()), "no output")
 
 
 class Process(Program):
-    """A module of this project that serves HTTP, its stderr holding the access log.
+    """A Python module that serves HTTP and writes its access log to stderr.
 
     Args:
-        module: what `python -m` runs, and with which arguments.
-        core, folder, settings: as for `Program`.
+        module: Module and arguments for `python -m`.
+        core, folder, settings: See `Program`. `MCP_PORT` is a free port by default.
     """
 
     def __init__(self, *module: str, core: int | None, folder: Path, **settings: str) -> None:
         secret_folder = folder / "secrets"
         secret_folder.mkdir(exist_ok=True)
-        port = free_port()
+        port = int(settings.get("MCP_PORT") or free_port())
         fixed = {
-            "PYTHONHASHSEED": "0",  # one process after the other has its dictionaries in the same order
-            "SECRETS_DIR": str(secret_folder),  # and not those of the machine
+            "PYTHONHASHSEED": "0",  # All processes have the same order of dictionaries.
+            "SECRETS_DIR": str(secret_folder),  # The machine's own secrets must not be used.
             "MCP_PORT": str(port),
             "DRAIN_SECONDS": "0",
         }
         super().__init__(sys.executable, "-m", *module, port=port, core=core, folder=folder, **(fixed | settings))
 
     def is_ready(self) -> bool:
-        """Whether `/readyz` says 200."""
-        return _ready(self.port)
-
-    def cpu_seconds(self) -> float:
-        """User and system time since it was started, of all its threads, those that have ended too."""
-        return cpu_seconds_of(self._process.pid)
-
-    def rss_mb(self) -> float:
-        """Resident memory in MB (10⁶ bytes)."""
-        return rss_mb_of(self._process.pid)
+        """Return True if `/readyz` answers 200."""
+        return answers(("127.0.0.1", self.port))
 
     def empty_log(self) -> None:
-        """Forget what it has logged."""
+        """Empty the access log."""
         os.truncate(self._log, 0)
 
     def requests_logged(self) -> int:
-        """How many lines of the access log tell of a request, since the log was emptied."""
+        """Return the number of requests in the access log since it was emptied."""
         return self._log.read_bytes().count(b"POST /mcp")
 
 
-def cpu_seconds_of(pid: int) -> float:
-    """A process's user and system time, of all its threads, those that have ended too.
+def replica(pack: str, core: int | None, folder: Path, *module: str, **settings: str) -> Process:
+    """Start this project's server with the component pack `benchmarks.packs.<pack>`."""
+    usual = {
+        "MCP_COMPONENTS": f"benchmarks.packs.{pack}",
+        "REPLICA_NAME": "benchmark",
+        # The load keeps its connections. A new connection per 1,000 requests would cost 0.1 percent.
+        "MAX_REQUESTS_PER_CONNECTION": "0",
+        "MAX_CONNECTION_AGE_SECONDS": "0",
+    }
+    return Process(*(module or ("server",)), core=core, folder=folder, **(usual | settings))
 
-    The same sum as in `/proc/<pid>/stat`, but to the nanosecond rather than to the tick of 10 ms.
-    """
+
+def cpu_seconds_of(pid: int) -> float:
+    """Return the user and system time of a process, as in `/proc/<pid>/stat` but with a precision of 1 ns."""
     return time.clock_gettime((~pid << 3) | 2)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
 
 
 def rss_mb_of(pid: int) -> float:
-    """A process's resident memory in MB (10⁶ bytes), exact: the figure in `/proc/<pid>/status` may lag behind."""
+    """Return the resident memory of a process in MB (10⁶ bytes): an exact count, unlike `/proc/<pid>/status`."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     (kibibytes,) = (line.split()[1] for line in rollup.splitlines() if line.startswith("Rss:"))
     return int(kibibytes) * 1024 / 1e6
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the ids of the child processes of a process."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+
+
 def stop_all() -> None:
-    """End what an interruption left running."""
+    """Stop the programs that still run."""
     for process in tuple(_running):
         process.stop()
 
 
-def _ready(port: int) -> bool:
+def answers(address: tuple[str, int] | str) -> bool:
+    """Return True if `/readyz` answers 200 at a TCP address or at the path of a Unix socket."""
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        with socket.socket(family) as connection:
+            connection.settimeout(1)
+            connection.connect(address)
+            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return connection.recv(64).startswith(b"HTTP/1.1 200")
     except OSError:
         return False
 
 
 def free_port() -> int:
-    """A port that nobody listens on, below those that the kernel gives to outgoing connections.
+    """Return a free port below the range of ports that the kernel gives to outgoing connections.
 
-    Asking for one of those again and again until somebody listens there can end in a connection with oneself.
+    A program that polls a port of that range may connect to itself.
     """
     while True:
         port = 20_000 + secrets.randbelow(12_000)

@@ -1,14 +1,14 @@
-"""One HTTP/1.1 reply out of the bytes that a connection received."""
+"""One HTTP/1.1 reply in the bytes that a connection received."""
 
 from typing import NamedTuple
 
 
 class UnreadableReply(Exception):
-    """Bytes that aren't one reply with a Content-Length."""
+    """The bytes are not one reply with a Content-Length."""
 
 
 class Reply(NamedTuple):
-    """What a reply says."""
+    """Status and body of a reply."""
 
     status: bytes
     """Three digits."""
@@ -16,10 +16,10 @@ class Reply(NamedTuple):
 
 
 def parse(received: bytes) -> Reply | None:
-    """The reply that the bytes are; None while some of it is missing.
+    """Return the reply in some bytes; None while the reply is incomplete.
 
     Raises:
-        UnreadableReply: an event stream or another reply without a Content-Length, or more than one reply.
+        UnreadableReply: The reply has no Content-Length, or there is more than one reply.
     """
     end = received.find(b"\r\n\r\n")
     if end < 0:
@@ -27,15 +27,15 @@ def parse(received: bytes) -> Reply | None:
     head = received[:end].lower() + b"\r\n"
     at = head.find(b"\r\ncontent-length:")
     if at < 0:
-        raise UnreadableReply(f"no Content-Length (an event stream?) in the reply {_shown(received)}")
+        raise UnreadableReply(f"no Content-Length (an event stream?) in the reply {_short(received)}")
     start = end + 4
     length = int(head[at + 17 : head.index(b"\r\n", at + 2)])
     if len(received) < start + length:
         return None
     if len(received) > start + length:
-        raise UnreadableReply(f"more than one reply to one request: {_shown(received)}")
+        raise UnreadableReply(f"more than one reply to one request: {_short(received)}")
     return Reply(received[9:12], received[start:])
 
 
-def _shown(received: bytes) -> str:
+def _short(received: bytes) -> str:
     return repr(received[:300].decode("latin-1"))

@@ -1,51 +1,89 @@
-"""The rounds: each scenario once, and right before it the floor, again and again."""
+"""The figures of some cases, round by round."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from benchmarks.course import Course
-from benchmarks.plan import CONNECTIONS, Plan
+from benchmarks.command import Run
+from benchmarks.load import LoadError
 from benchmarks.process import ProcessError
-from benchmarks.results import ScenarioFigures
-from benchmarks.scenarios import FLOOR, Scenario
+from benchmarks.study import Row
 
 
-def steps(plan: Plan, scenarios: Sequence[Scenario]) -> int:
-    """How often `measure_rounds` calls `step`."""
-    return 1 + len(scenarios) * (1 + plan.rounds * len(CONNECTIONS))
+class Case(Protocol):
+    """A case of a study."""
+
+    @property
+    def name(self) -> str:
+        """Name in JSON and for `--only`."""
+
+    @property
+    def title(self) -> str:
+        """Name in tables."""
 
 
-def measure_rounds(plan: Plan, scenarios: Sequence[Scenario], step: Callable[[str], None]) -> list[ScenarioFigures]:
-    """Measure the scenarios in turns, each in a process of its own that lives through all rounds.
+_Case = TypeVar("_Case", bound=Case)
 
-    The floor is measured right before each of them: a shared machine's speed changes by half within seconds, and the
-    figure that counts is a ratio. A scenario that fails is left out of what follows; the others go on.
 
-    Args:
-        step: called with what is done next, before each start and each measurement.
+class Rounds(Generic[_Case]):
+    """The figures of some cases. A case that fails is left out of the following rounds."""
 
-    Returns:
-        The floor's figures, then the scenarios'.
+    def __init__(self, cases: Sequence[_Case]) -> None:
+        self.cases = cases
+        self.values: dict[str, dict[str, list[float]]] = {case.name: defaultdict(list) for case in cases}
+        """Values by the case's name and the column's name, one per round."""
+        self.failures: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
 
-    Raises:
-        ProcessError: the floor failed, and with it every comparison.
-    """
-    with ExitStack() as stack:
-        courses = []
-        for scenario in (FLOOR, *scenarios):
-            step(f"start: {scenario.name}")
-            course = Course(plan, scenario, stack.enter_context(plan.serve(scenario.pack, scenario.key)))
-            course.begin()
-            courses.append(course)
-        floor = courses[0]
-        for number in range(1, plan.rounds + 1):
-            for course in courses[1:]:
-                for connections in CONNECTIONS:
-                    step(f"round {number} of {plan.rounds}: {course.scenario.name}, {connections} in flight")
-                    floor.measure(connections)
-                    if floor.failure:
-                        raise ProcessError(f"the floor: {floor.failure}")
-                    course.measure(connections, floor.samples[connections][-1])
-        for course in courses:
-            course.end()
-    return [course.figures() for course in courses]
+    def measure(self, run: Run, function: Callable[[_Case], Mapping[str, float]]) -> None:
+        """Measure each case once per round; every second round has the reverse order.
+
+        Args:
+            function: Function that returns the figures of a case in one round. Its errors become the case's failure:
+                `LoadError`, `ProcessError`, `OSError`.
+        """
+        cases = [case for case in self.cases if case.name not in self.skipped]
+        run.step.expect(run.rounds * len(cases))
+        for number in range(1, run.rounds + 1):
+            for case in cases if number % 2 else reversed(cases):
+                run.step(f"round {number} of {run.rounds}: {case.name}")
+                if case.name in self.failures:
+                    continue
+                try:
+                    for column, value in function(case).items():
+                        self.values[case.name][column].append(value)
+                except (LoadError, ProcessError, OSError) as error:
+                    self.failures[case.name] = str(error)
+
+    def ratios(self, name: str, other: str, column: str) -> list[float]:
+        """Return the values of a case divided by those of another case in the same rounds."""
+        pairs = zip(self.values[name][column], self.values[other][column], strict=False)
+        return [mine / theirs for mine, theirs in pairs]
+
+    def rows(self, more: Callable[[_Case], Mapping[str, Sequence[float]]] = lambda _: {}) -> list[Row]:
+        """Return a row per case, with figures that a function computes from all rounds."""
+        found = []
+        for case in self.cases:
+            if reason := self.skipped.get(case.name):
+                found.append(Row(case.name, case.title, skipped=reason))
+            else:
+                values = {**self.values[case.name], **more(case)}
+                found.append(Row.of(case.name, case.title, values, self.failures.get(case.name, "")))
+        return found
+
+
+def add_only(parser: argparse.ArgumentParser, cases: Sequence[_Case]) -> None:
+    """Add `--only NAME,…`, which chooses some cases."""
+    names = [case.name for case in cases]
+
+    def read(text: str) -> list[_Case]:
+        wanted = text.split(",")
+        for name in wanted:
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(names)}")
+        return [case for case in cases if case.name in wanted]
+
+    parser.add_argument(
+        "--only", type=read, default=list(cases), metavar="NAME,…", help=f"only these cases: {', '.join(names)}"
+    )

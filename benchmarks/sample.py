@@ -1,4 +1,4 @@
-"""What one measurement gives."""
+"""The result of one measurement."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from mcp_swarm.loadtest.latency import percentile
 
 @dataclass(frozen=True)
 class Sample:
-    """What was measured under one load for some time."""
+    """The figures of one load."""
 
     requests: int
-    """Replies that came, wrong ones too."""
+    """Number of replies, including wrong ones."""
     errors: int
-    """Replies with another status than 200, or with another body than is right."""
+    """Number of replies with a wrong status or a wrong body."""
     first_error: str
     seconds: float
     cpu_seconds: float
-    """User and system time of the server's process, all threads."""
+    """User and system time of the server, of all threads."""
     p50_ms: float
     p99_ms: float
 
@@ -32,16 +32,11 @@ class Sample:
         """Requests per second."""
         return self.requests / self.seconds
 
-    @property
-    def busy(self) -> float:
-        """CPU time of the server per time, 0 to 1: below 1 it waited for the load."""
-        return self.cpu_seconds / self.seconds
-
     @classmethod
     def of(
         cls, nanoseconds: Collection[int], *, errors: int, first_error: str, seconds: float, cpu_seconds: float
     ) -> Self:
-        """The sample of replies that took so long each; there is at least one."""
+        """Return the sample of at least one reply, from the nanoseconds that each reply took."""
         ordered = sorted(nanoseconds)
         return cls(
             requests=len(ordered),

@@ -1,7 +1,7 @@
-"""What is measured: a request, the components that answer it, the reply that is right, and what it may cost."""
+"""The scenarios of the exchange study: request, component pack, expected reply, and target."""
 
+import argparse
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,27 +11,27 @@ from benchmarks.wire import Family, encode
 
 @dataclass(frozen=True)
 class Scenario:
-    """One kind of request."""
+    """One kind of request and the expected reply."""
 
     name: str
-    """As `--only` has it."""
+    """Name for `--only`."""
     title: str
-    """As a person reads it."""
+    """Name in tables."""
     pack: str
-    """The package below `benchmarks.packs` that is served; empty: the floor."""
+    """Package below `benchmarks.packs` that the server serves; empty: the floor."""
     request: bytes
     expected: dict[str, Any]
-    """What the reply must hold; see `benchmarks.expectation`."""
+    """Members that the reply must have; see `benchmarks.expectation`."""
     target: float | None = None
-    """Most CPU time per request, as a multiple of the floor's."""
+    """Maximum CPU time per request, as a multiple of the floor's."""
     key: str = ""
-    """The caller's; with one the server asks for it, bounds its holder's rate, and writes an audit log."""
+    """API key of the caller. With a key, the server authenticates, limits the rate, and writes an audit log."""
     other: bytes = b""
-    """What each connection sends in turns with the request, if anything; its reply is the same."""
+    """Second request that each connection sends in turns with the first one; the reply is the same."""
 
 
 MESSAGE = "hello"
-"""What every call says."""
+"""Argument of each call."""
 
 
 def _call(
@@ -82,16 +82,16 @@ _MODEL_TEXT = '{"message":"hello","length":5,"words":["hello"]}'
 
 FLOOR = _call("floor", "floor: bare ASGI, orjson", "", "echo")
 ECHO = _call("echo", "echo, handshake protocol", "echo", "echo", target=1.3)
-_STRANGERS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", family=Family.STATELESS)
+_HEADS = _call("heads", "echo, 2026-07-28, each head another", "echo", "echo", family=Family.STATELESS)
 
 SCENARIOS = (
     ECHO,
     _call("echo-2026", "echo, 2026-07-28", "echo", "echo", family=Family.STATELESS, target=1.3),
     _call("echo-200", "echo of 200 tools, handshake protocol", "echo_200", "echo", target=1.6),
     _call("echo-200-2026", "echo of 200 tools, 2026-07-28", "echo_200", "echo", family=Family.STATELESS, target=1.6),
-    # The echo's target and 25 µs, as multiples of a floor of 28 µs.
+    # The target of the echo plus 25 µs, as a multiple of a floor of 28 µs.
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
-    # One and a half times the echo's.
+    # 1.5 times the target of the echo of 200 tools.
     _call("cached", "cached tool", "cached", "cached", target=2.4),
     _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
     _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
@@ -102,26 +102,27 @@ SCENARIOS = (
     _list("list", "tools/list of 20, handshake protocol", Family.HANDSHAKE),
     _list("list-2026", "tools/list of 20, 2026-07-28", Family.STATELESS),
     _discover(),
-    # FastMCP's client gives one with each call.
+    # FastMCP's client sends a progress token with each call.
     _call("progress", "echo with a progress token", "echo", "echo", meta={"progressToken": 1}),
-    # As where each request has a trace's id in a header, so that no head is just the one before.
-    replace(_STRANGERS, other=_STRANGERS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
+    # Consecutive request heads differ, as with a trace id in a header.
+    replace(_HEADS, other=_HEADS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
     _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=16.0),
 )
 
 WHOLE = ("start-up", "memory")
-"""What is measured of the process as a whole; `--only` takes these names, too."""
+"""Further names for `--only`: measurements of the process as a whole."""
 
 
-def choose(patterns: Sequence[str]) -> tuple[list[Scenario], set[str]]:
-    """The scenarios and the names out of `WHOLE` that match any of the patterns (`echo`, `echo*`); all if none.
+def choose(text: str) -> tuple[list[Scenario], set[str]]:
+    """Return the scenarios and the names of `WHOLE` that match comma-separated patterns like `echo*`.
 
     Raises:
-        ValueError: a pattern that matches nothing.
+        argparse.ArgumentTypeError: A pattern matches nothing.
     """
     names = [*(scenario.name for scenario in SCENARIOS), *WHOLE]
+    patterns = [pattern.strip() for pattern in text.split(",")]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise ValueError(f"{pattern!r} is none of {', '.join(names)}")
-    chosen = {name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)}
+            raise argparse.ArgumentTypeError(f"{pattern!r} is none of {', '.join(names)}")
+    chosen = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
     return [scenario for scenario in SCENARIOS if scenario.name in chosen], chosen & set(WHOLE)

@@ -1,4 +1,4 @@
-"""One MCP request as bytes of HTTP/1.1, in either protocol family."""
+"""MCP requests as bytes of HTTP/1.1, in both protocol families."""
 
 from enum import Enum
 from typing import Any
@@ -7,16 +7,15 @@ import orjson
 
 
 class Family(Enum):
-    """A protocol family, by the version that its requests carry."""
+    """A protocol family, with the protocol version of its requests."""
 
     HANDSHAKE = "2025-11-25"
     STATELESS = "2026-07-28"
 
 
-BOTH_FORMS = "application/json, text/event-stream"
-"""What the official clients accept."""
-
 _CLIENT = {"name": "benchmark", "version": "1"}
+HELLO: dict[str, Any] = {"protocolVersion": Family.HANDSHAKE.value, "capabilities": {}, "clientInfo": _CLIENT}
+"""Parameters of `initialize`."""
 
 
 def encode(
@@ -24,27 +23,30 @@ def encode(
     params: dict[str, Any] | None = None,
     *,
     family: Family = Family.HANDSHAKE,
-    accept: str = BOTH_FORMS,
     key: str = "",
+    session: str = "",
+    identity: int | None = 1,
 ) -> bytes:
-    """A `POST /mcp`, ready to be written to a connection any number of times; its JSON-RPC id is 1."""
+    """Return a `POST /mcp`, with an API key and a session unless they are empty; without an id: a notification."""
     params = dict(params or {})
     headers = {
         "Host": "127.0.0.1",
         "User-Agent": "benchmark",
-        "Accept": accept,
+        "Accept": "application/json, text/event-stream",
         "Content-Type": "application/json",
         "MCP-Protocol-Version": family.value,
     }
     if key:
         headers["Authorization"] = f"Bearer {key}"
+    if session:
+        headers["Mcp-Session-Id"] = session
     if family is Family.STATELESS:
         headers["Mcp-Method"] = method
         if name := params.get("name"):
             headers["Mcp-Name"] = name
         params["_meta"] = {**_envelope(), **params.get("_meta", {})}
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    body = orjson.dumps(message)
+    numbered = {} if identity is None else {"id": identity}
+    body = orjson.dumps({"jsonrpc": "2.0", **numbered, "method": method, "params": params})
     headers["Content-Length"] = str(len(body))
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode("ascii") + body

@@ -1,1 +1,1 @@
-"""Components that the benchmarks serve, a package for each kind; `MCP_COMPONENTS` names one."""
+"""Component packs that the studies serve; `MCP_COMPONENTS` names one of them."""

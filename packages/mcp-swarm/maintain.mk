@@ -39,13 +39,13 @@ lint::
 	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
 	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
 
-bench: $(READY) ## measure the figures in the README (30 minutes; ARGS=--quick: 3 minutes, less precise)
+bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
 	@$(BIN)/python -m benchmarks.suite $(ARGS)
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
 
-bench-generators: $(READY) ## compare the load test with wrk and other load generators (4 minutes)
+bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
 	@$(BIN)/python -m benchmarks.generators $(ARGS)
 
 bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)

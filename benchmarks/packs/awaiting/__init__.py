@@ -1,1 +1,1 @@
-"""A tool that gives up the event loop."""
+"""A tool that gives control to the event loop once."""

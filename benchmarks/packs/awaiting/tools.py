@@ -1,4 +1,4 @@
-"""A tool that is suspended once, as one is that waits for a database."""
+"""A tool that gives control to the event loop once, like a tool that waits for a database."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from fastmcp.tools import tool
 
 @tool
 async def awaiting(message: str) -> str:
-    """Give a message back, in the event loop's next turn.
+    """Return the message in the next turn of the event loop.
 
     Args:
         message: Any text.

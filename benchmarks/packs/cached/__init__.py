@@ -1,1 +1,1 @@
-"""A tool whose results are cached."""
+"""A tool with cached results."""

@@ -1,11 +1,11 @@
-"""A tool whose results are cached, for everybody."""
+"""A tool whose cached results all callers share."""
 
 from fastmcp.tools import tool
 
 
 @tool(meta={"cache": {"ttl": 3600, "scope": "public"}})
 async def cached(message: str) -> str:
-    """Give a message back.
+    """Return the message.
 
     Args:
         message: Any text.

@@ -1,1 +1,1 @@
-"""Twenty tools, to be listed."""
+"""Twenty tools for tools/list."""

@@ -1,4 +1,4 @@
-"""Twenty tools whose schemas are as long as those of a usual server."""
+"""Twenty tools with schemas of a usual length."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -8,21 +8,21 @@ from pydantic import BaseModel, Field
 
 
 class Order(BaseModel):
-    """An order of one customer."""
+    """An order of a customer."""
 
     number: int = Field(description="The order's number")
-    customer: str = Field(description="Who ordered")
-    total: float = Field(description="Sum of all items, with tax")
+    customer: str = Field(description="Name of the customer")
+    total: float = Field(description="Sum of all items, including tax")
 
 
 def _made(kind: str) -> Callable[..., Awaitable[list[Order]]]:
     async def find(customer: str, state: Literal["open", "sent", "paid"] = "open", limit: int = 10) -> list[Order]:
-        """Find a customer's orders.
+        """Find the orders of a customer.
 
         Args:
-            customer: The customer's name, or the beginning of it.
-            state: In which state the orders are.
-            limit: At most so many, the newest first.
+            customer: The customer's name, or its first letters.
+            state: State of the orders.
+            limit: Maximum number of orders, the newest first.
         """
         return [Order(number=number, customer=f"{customer} {kind} {state}", total=0) for number in range(limit)]
 

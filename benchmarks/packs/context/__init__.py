@@ -1,1 +1,1 @@
-"""A tool that asks for the context of its call."""
+"""A tool with a Context."""

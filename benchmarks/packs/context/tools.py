@@ -6,7 +6,7 @@ from fastmcp.tools import tool
 
 @tool
 async def with_context(message: str, ctx: Context) -> str:
-    """Give a message back, with the request's id.
+    """Return the message and the request's id.
 
     Args:
         message: Any text.

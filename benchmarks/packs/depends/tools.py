@@ -10,7 +10,7 @@ def _greeting() -> str:
 
 @tool
 async def with_depends(message: str, greeting: str = Depends(_greeting)) -> str:
-    """Give a message back, after the greeting that callers can't set.
+    """Return the message after a greeting that callers cannot set.
 
     Args:
         message: Any text.

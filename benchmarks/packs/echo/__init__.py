@@ -1,1 +1,1 @@
-"""Two plain async tools: the least that a server offers."""
+"""Two plain async tools."""

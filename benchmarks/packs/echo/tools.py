@@ -5,7 +5,7 @@ from fastmcp.tools import tool
 
 @tool
 async def echo(message: str) -> str:
-    """Give a message back.
+    """Return the message.
 
     Args:
         message: Any text.

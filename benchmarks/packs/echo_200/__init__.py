@@ -1,1 +1,1 @@
-"""Two hundred plain async tools, one of them the echo that is called."""
+"""Two hundred plain async tools."""

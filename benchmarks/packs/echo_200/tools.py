@@ -7,7 +7,7 @@ from fastmcp.tools import tool
 
 @tool
 async def echo(message: str) -> str:
-    """Give a message back.
+    """Return the message.
 
     Args:
         message: Any text.
@@ -21,8 +21,8 @@ def _made(number: int) -> Callable[..., Awaitable[str]]:
 
         Args:
             text: Any text.
-            times: How often.
-            upper: In capitals.
+            times: Number of repetitions.
+            upper: True for capital letters.
         """
         return f"{number}: {text.upper() if upper else text}" * times
 

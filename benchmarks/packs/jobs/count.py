@@ -1,4 +1,4 @@
-"""A job that does next to nothing, and one whose every run can be told afterwards."""
+"""A job that counts, and a job that counts its own runs in Redis."""
 
 import functools
 import os
@@ -7,12 +7,12 @@ from mcp_swarm import job
 from redis.asyncio import Redis
 
 URL = "BENCHMARK_COUNTERS_URL"
-"""The variable that says in which Redis the counters are."""
+"""Environment variable with the URL of the counters' Redis."""
 
 
 @job
 async def count(most: int) -> int:
-    """Count to a number, and give it back."""
+    """Count to a number and return the number."""
     number = 0
     while number < most:
         number += 1
@@ -21,9 +21,9 @@ async def count(most: int) -> int:
 
 @job
 async def mark(counter: str) -> int:
-    """Add one to a counter in Redis; gives what it stands at."""
-    stands: int = await _redis().incr(counter)
-    return stands
+    """Add 1 to a counter in Redis and return the counter."""
+    value: int = await _redis().incr(counter)
+    return value
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""A tool whose reply shows that the middleware ran."""
+"""A tool whose reply shows that the middleware has run."""
 
 from contextvars import ContextVar
 
@@ -10,14 +10,14 @@ _passed: ContextVar[str] = ContextVar("passed", default="no middleware")
 
 
 class Marking(Middleware):
-    """Leave a mark that the tool can see."""
+    """A middleware that leaves a mark for the tool."""
 
     async def on_call_tool(
         self,
         context: MiddlewareContext[CallToolRequestParams],
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> ToolResult:
-        """Mark the call, and go on."""
+        """Mark the call and continue."""
         token = _passed.set("middleware")
         try:
             return await call_next(context)
@@ -30,7 +30,7 @@ marking = Marking()
 
 @tool
 async def behind(message: str) -> str:
-    """Give a message back, after what the middleware left.
+    """Return the middleware's mark and the message.
 
     Args:
         message: Any text.

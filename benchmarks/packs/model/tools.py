@@ -5,10 +5,10 @@ from pydantic import BaseModel, Field
 
 
 class Found(BaseModel):
-    """What a search found."""
+    """The result of a search."""
 
-    message: str = Field(description="The text that was searched for")
-    length: int = Field(description="Its characters")
+    message: str = Field(description="Searched text")
+    length: int = Field(description="Number of its characters")
     words: list[str] = Field(description="Its words")
 
 

@@ -1,1 +1,1 @@
-"""A tool that takes its time."""
+"""Tools that wait without CPU time."""

@@ -1,4 +1,4 @@
-"""A tool that takes 10 ms and no CPU, as one does that asks another service."""
+"""Tools that wait without CPU time, like tools that call another service."""
 
 import asyncio
 
@@ -7,10 +7,21 @@ from fastmcp.tools import tool
 
 @tool
 async def slow(message: str) -> str:
-    """Give a message back after 10 ms.
+    """Return the message after 10 ms.
 
     Args:
         message: Any text.
     """
     await asyncio.sleep(0.01)
+    return message
+
+
+@tool
+async def very_slow(message: str) -> str:
+    """Return the message after 100 ms.
+
+    Args:
+        message: Any text.
+    """
+    await asyncio.sleep(0.1)
     return message

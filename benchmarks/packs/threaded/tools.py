@@ -1,11 +1,11 @@
-"""A plain `def`, which runs in a thread."""
+"""A synchronous tool, which runs in a thread."""
 
 from fastmcp.tools import tool
 
 
 @tool
 def threaded(message: str) -> str:
-    """Give a message back, from a thread.
+    """Return the message from a thread.
 
     Args:
         message: Any text.

@@ -1,4 +1,4 @@
-"""Stopping a benchmark in its midst."""
+"""A study that is stopped while it measures."""
 
 import contextlib
 import signal
@@ -9,13 +9,13 @@ from pathlib import Path
 from conftest import ROOT, until
 
 
-def leaves_nothing(number: signal.Signals, module: str, *arguments: str) -> None:
-    """Start a benchmark, send it a signal when it has two processes, and see that it ends, and they with it."""
+def leaves_nothing(number: signal.Signals, module: str, *arguments: str, processes: int = 2) -> None:
+    """Send a signal to a study that has some child processes, and check that all of them end."""
     command = [sys.executable, "-m", module, *arguments]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True) as process:
         try:
-            until(lambda: len(_children(process.pid)) == 2, f"{module} has started two processes")
+            until(lambda: len(_children(process.pid)) == processes, f"{module} has started {processes} processes")
             servers = _children(process.pid)
             process.send_signal(number)
             assert process.wait(30) == 128 + number

@@ -1,4 +1,4 @@
-"""Whether a reply is the one that was expected."""
+"""The comparison of a reply with the expected reply."""
 
 from typing import Any
 
@@ -23,5 +23,5 @@ from benchmarks.expectation import difference
     ],
 )
 def test_difference(expected: Any, actual: Any, says: str) -> None:
-    """The first that there is, and where."""
+    """The first difference is named with its place."""
     assert difference(expected, actual) == says

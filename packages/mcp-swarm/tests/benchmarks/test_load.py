@@ -1,4 +1,4 @@
-"""The load and what it reads, against servers that answer what a test says."""
+"""The load, against servers that give the answers of a test."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ def _http(body: bytes, status: str = "200 OK") -> bytes:
 
 @asynccontextmanager
 async def _answering(*answers: bytes) -> AsyncIterator[int]:
-    """A server that gives each connection these answers in turn, and then the last one for ever."""
+    """Serve each connection these answers in turn, and then the last answer again and again."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         remaining = list(answers)
@@ -50,7 +50,7 @@ async def _answering(*answers: bytes) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for writer in open_ones:  # or they would end after their loop
+        for writer in open_ones:  # The connections must end before their loop.
             writer.transport.abort()
         for _ in range(3):
             await asyncio.sleep(0)
@@ -63,7 +63,7 @@ async def _sample(*answers: bytes, checked: int = 1, connections: int = 1) -> Sa
 
 
 def test_counting() -> None:
-    """Every reply of every connection counts, and its time."""
+    """The load counts every reply of every connection and its latency."""
     sample = asyncio.run(_sample(_http(RIGHT), connections=4))
     assert sample.requests > 10
     assert sample.errors == 0
@@ -85,21 +85,21 @@ def test_counting() -> None:
     ],
 )
 def test_the_warm_up_ends_with_a_wrong_reply(answer: bytes, says: str) -> None:
-    """And says what is wrong with it."""
+    """A wrong reply in the warm-up ends the load with a reason."""
     with pytest.raises(LoadError) as caught:
         asyncio.run(_sample(_http(RIGHT), answer, checked=3))
     assert says in str(caught.value)
 
 
 def test_wrong_replies_are_counted_while_measuring() -> None:
-    """A body that wasn't seen before is checked rather than refused."""
+    """A new body is compared; only a wrong reply counts as an error."""
     other = orjson.dumps({"id": 1, "more": [1, 2]})
     sample = asyncio.run(_sample(_http(RIGHT), _http(RIGHT), _http(other), _http(RIGHT, "500 Oh"), _http(RIGHT)))
     assert (sample.errors, sample.first_error) == (1, "wrong reply: HTTP 500: '{\"id\":1}'")
 
 
 def test_no_reply_is_no_figure() -> None:
-    """A server that hangs must not divide by zero."""
+    """A server that hangs has no figure."""
 
     async def hang() -> None:
         async with _answering(b"HTTP/1.1 200 OK\r\n") as port, Load(port, SCENARIO, 1, patience=0.2) as load:
@@ -110,7 +110,7 @@ def test_no_reply_is_no_figure() -> None:
 
 
 def test_a_reply_in_pieces() -> None:
-    """It is one when the last byte is there, and not before."""
+    """A reply is complete with its last byte, and not before."""
     whole = _http(RIGHT)
     assert all(parse(whole[:length]) is None for length in range(len(whole)))
     assert parse(whole) == Reply(b"200", RIGHT)
@@ -118,3 +118,12 @@ def test_a_reply_in_pieces() -> None:
         parse(whole * 2)
     with pytest.raises(UnreadableReply, match="no Content-Length"):
         parse(b"HTTP/1.1 200 OK\r\nx-content-length: 5\r\n\r\n12345")
+
+
+def test_a_sample() -> None:
+    """A sample has µs per request, requests per second, and exact percentiles in ms."""
+    times = [milliseconds * 1_000_000 for milliseconds in range(100, 0, -1)]
+    sample = Sample.of(times, errors=0, first_error="", seconds=4, cpu_seconds=0.01)
+    assert (sample.requests, sample.p50_ms, sample.p99_ms) == (100, 50, 99)
+    assert sample.cpu_us == pytest.approx(100)
+    assert sample.per_second == 25

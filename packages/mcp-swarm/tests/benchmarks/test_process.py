@@ -1,4 +1,4 @@
-"""The processes that are measured."""
+"""The processes that a study measures."""
 
 import os
 import time
@@ -7,17 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.plan import Plan
-from benchmarks.process import ProcessError
+from benchmarks.process import ProcessError, answers, children_of, replica
 
 pytestmark = pytest.mark.alone
 
 
-@pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    """On a core that this process may use."""
-    core = min(os.sched_getaffinity(0))
-    return Plan(rounds=1, seconds=0.1, starts=1, calls=100, core=core, log_level="INFO", folder=tmp_path)
+CORE = min(os.sched_getaffinity(0))
 
 
 def _ticks_of(pid: int) -> int:
@@ -25,32 +20,35 @@ def _ticks_of(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def test_the_clock_of_cpu_time_is_the_kernels_count(plan: Plan) -> None:
-    """User and system time, as `/proc/<pid>/stat` has it; the start of a server takes some."""
-    with plan.serve("echo") as process:
+def test_the_clock_of_cpu_time_is_the_kernels_count(tmp_path: Path) -> None:
+    """The clock has the user and system time of `/proc/<pid>/stat`."""
+    with replica("echo", CORE, tmp_path) as process:
         seconds = process.wait_ready()
         clock = process.cpu_seconds()
         ticks = _ticks_of(process.pid) / os.sysconf("SC_CLK_TCK")
         assert ticks == pytest.approx(clock, abs=0.05)
         assert 0.1 < clock <= seconds + 0.1
-        assert os.sched_getaffinity(process.pid) == {plan.core}
+        assert os.sched_getaffinity(process.pid) == {CORE}
         threads = [int(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir()]
-        assert all(os.sched_getaffinity(thread) == {plan.core} for thread in threads)
+        assert all(os.sched_getaffinity(thread) == {CORE} for thread in threads)
         assert 20 < process.rss_mb() < 500
+        assert answers(("127.0.0.1", process.port))
+        assert process.pid in children_of(os.getpid())
+    assert not answers(("127.0.0.1", process.port))
 
 
-def test_a_server_that_refuses_to_start(plan: Plan) -> None:
-    """Its own reason is told."""
-    with plan.serve("nowhere") as process, pytest.raises(ProcessError) as caught:
+def test_a_server_that_refuses_to_start(tmp_path: Path) -> None:
+    """The error has the exit code and the last line of the output."""
+    with replica("nowhere", CORE, tmp_path) as process, pytest.raises(ProcessError) as caught:
         process.wait_ready()
     assert "the process ended with 3: " in str(caught.value)
     assert "benchmarks.packs.nowhere" in str(caught.value)
 
 
-def test_the_log_is_counted(plan: Plan) -> None:
-    """Emptied while the server writes it, it holds what comes after."""
+def test_the_log_is_counted(tmp_path: Path) -> None:
+    """A log that was emptied while the server runs has the following requests."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    with plan.serve("echo") as process:
+    with replica("echo", CORE, tmp_path) as process:
         process.wait_ready()
         process.empty_log()
         assert process.requests_logged() == 0

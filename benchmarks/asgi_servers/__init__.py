@@ -1,0 +1,1 @@
+"""The parts of `python -m benchmarks.asgi_servers`: the servers and how they start."""

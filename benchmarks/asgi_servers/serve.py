@@ -1,0 +1,31 @@
+"""The sample server's app under one ASGI server.
+
+python -m benchmarks.asgi_servers.serve uvicorn httptools
+"""
+
+import os
+import sys
+
+import uvicorn
+from mcp_swarm import Settings
+from mcp_swarm.process.replica import uvicorn_options
+
+_APP = "server.server:create_app"
+
+
+def main() -> None:
+    """Serve until SIGTERM under the server of the command line, with the named protocol class of uvicorn."""
+    settings = Settings.load()
+    server, *protocol = sys.argv[1:]
+    if server == "uvicorn":
+        uvicorn.run(**{**uvicorn_options(settings, _APP), "http": protocol[0]})
+        return
+    commands = {
+        "hypercorn": (f"{_APP}()", f"--bind=127.0.0.1:{settings.mcp_port}", "--worker-class=uvloop", "--workers=0"),
+        "granian": (_APP, "--factory", "--interface=asgi", f"--port={settings.mcp_port}", "--loop=uvloop"),
+    }
+    os.execv(sys.executable, [sys.executable, "-m", server, *commands[server]])  # noqa: S606  # Both are constants.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""What `benchmarks.modes` is made of: the replicas, the proxy before them, the clients, and what these count."""

@@ -1,1 +1,0 @@
-"""A tool that answers at once, and one that takes as long as most that ask another service."""

@@ -1,0 +1,65 @@
+"""The servers that are compared, and how each of them starts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers.build import Kit
+from benchmarks.peers.toolchains import GO, RUST, TYPESCRIPT
+from benchmarks.process import Process, Program, free_port, replica
+from benchmarks.wire import Family
+
+FLOOR, OURS, GO_SDK = "floor", "ours", "go"
+_BOTH = (Family.HANDSHAKE, Family.STATELESS)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers calls of the echo."""
+
+    name: str
+    title: str
+    start: Callable[[int, Path], Process]
+    """Function that starts the server on a core, with a folder for its log.
+
+    Raises:
+        NotBuilt: A tool is missing.
+    """
+    families: tuple[Family, ...] = _BOTH
+    """Protocol families that are measured."""
+    kit: Kit | None = None
+    """Build of the server."""
+
+
+class _Foreign(Process):
+    """A program of another language that listens on `MCP_PORT` and answers `/readyz`."""
+
+    def __init__(self, *command: str, core: int, folder: Path, **settings: str) -> None:
+        port = free_port()
+        Program.__init__(self, *command, port=port, core=core, folder=folder, MCP_PORT=str(port), **settings)
+
+
+def _built(kit: Kit, *command: str, **settings: str) -> Callable[[int, Path], Process]:
+    def start(core: int, folder: Path) -> Process:
+        words = [word.format(kit.folder) for word in command]
+        return _Foreign(*words, core=core, folder=folder, **settings)
+
+    return start
+
+
+def _module(name: str) -> Callable[[int, Path], Process]:
+    return lambda core, folder: Process(name, core=core, folder=folder)
+
+
+_V1, _V2 = (_built(TYPESCRIPT, "node", f"{{}}/v{number}.mjs", NODE_ENV="production") for number in (1, 2))
+
+SERVERS = (
+    Server(FLOOR, "floor: bare ASGI, orjson", _module("benchmarks.floor"), families=(Family.HANDSHAKE,)),
+    Server(OURS, "this template", lambda core, folder: replica("echo", core, folder)),
+    Server("rust", "Rust SDK (rmcp)", _built(RUST, "{}/target/release/peer"), kit=RUST),
+    # Go counts the cores at its start, before its process is limited to one core.
+    Server(GO_SDK, "Go SDK", _built(GO, "{}/peer", GOMAXPROCS="1"), kit=GO),
+    Server("ts2", "TypeScript SDK v2", _V2, kit=TYPESCRIPT),
+    Server("ts1", "TypeScript SDK v1", _V1, families=(Family.HANDSHAKE,), kit=TYPESCRIPT),
+    Server("fastmcp", "FastMCP without this project", _module("benchmarks.peers.stock")),
+)

@@ -1,0 +1,32 @@
+"""The echo on FastMCP with its own app: stateless, with JSON replies.
+
+`python -m benchmarks.peers.stock` serves it on `MCP_PORT`.
+"""
+
+from fastmcp import FastMCP
+from starlette.requests import Request
+from starlette.responses import Response
+
+from benchmarks.floor import serve
+
+mcp = FastMCP("peer")
+
+
+@mcp.tool
+async def echo(message: str) -> str:
+    """Return the message.
+
+    Args:
+        message: Any text.
+    """
+    return message
+
+
+@mcp.custom_route("/readyz", methods=["GET"])
+async def ready(_: Request) -> Response:
+    """Answer 200."""
+    return Response()
+
+
+if __name__ == "__main__":
+    serve(mcp.http_app(path="/mcp", stateless_http=True, json_response=True))

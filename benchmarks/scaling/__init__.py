@@ -1,0 +1,1 @@
+"""The parts of `python -m benchmarks.scaling`: replicas with a CPU quota each."""

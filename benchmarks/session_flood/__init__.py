@@ -1,0 +1,1 @@
+"""The parts of `python -m benchmarks.session_flood`: servers with and without sessions, and their clients."""

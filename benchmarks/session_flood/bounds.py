@@ -1,0 +1,27 @@
+"""This project's server with another limit of sessions than the MCP SDK's default.
+
+`python -m benchmarks.session_flood.bounds` serves as `python -m server` does. `SESSIONS_MOST` is the maximum number of
+sessions; `none`: no limit. The SDK's session manager answers 503 beyond the limit. FastMCP has no setting for it.
+"""
+
+import os
+import sys
+from typing import Any
+from unittest.mock import patch
+
+from fastmcp.server import http
+from mcp_swarm.cli.main import main
+
+
+class Sessions(http.FastMCPStreamableHTTPSessionManager):
+    """FastMCP's session manager with another limit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        most = os.environ["SESSIONS_MOST"]
+        self.max_sessions = None if most == "none" else int(most)
+
+
+if __name__ == "__main__":
+    with patch.object(http, "FastMCPStreamableHTTPSessionManager", Sessions):
+        sys.exit(main([]))

@@ -1,0 +1,1 @@
+"""The parts of `python -m benchmarks.transports`: servers on each transport, and the measurement."""
