@@ -53,7 +53,9 @@ def text_of(raw: bytes) -> str:
 @given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
 def test_an_invalid_public_key_is_refused(text: str) -> None:
     """An invalid public key is refused with one sentence."""
-    with pytest.raises(ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"):
+    with pytest.raises(
+        ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
+    ):
         public_key(text)
 
 
