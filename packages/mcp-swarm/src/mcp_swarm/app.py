@@ -218,7 +218,7 @@ class App:
         service = JobService(components.jobs, settings, replica, lifecycle.cut)
         offer_jobs(mcp, service, settings)
         if service.jobs and service.off:
-            logger.warning("Jobs are not offered: %s", service.off)
+            logger.warning("%s", service.off)
         AloneOnly(settings, mcp, service, share)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # before the endpoint: it checks only once whether calls are traced

@@ -114,7 +114,7 @@ def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path)
         assert 'Keeping OVERLAYS="deploy/keys.yml"' in single.deploy("good")
         assert legacy(single.url, "tools/list").status_code == 401
         said = single.deploy("good", "OVERLAYS=", ok=False)
-        assert f"This deployment would drop {PROTECTION}" in said
+        assert f"this deployment would drop {PROTECTION}" in said
         assert f'ALLOW_DROP="{PROTECTION}" make deploy' in said
         assert legacy(single.url, "tools/list").status_code == 401
         single.deploy("good", "OVERLAYS=", f"ALLOW_DROP={PROTECTION}")
