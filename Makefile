@@ -20,7 +20,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CHASSIS := packages/mcp-swarm
 LOCKS := $(wildcard requirements-dev.lock $(CHASSIS)/requirements-dev.lock)
-# Without this rule, make would keep a virtual environment with a removed Python interpreter.
+# Without this rule, make would keep a virtual environment after the removal of its Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
 .PHONY: $(READY)
 endif
@@ -30,11 +30,20 @@ endif
 
 help: ## show this list
 	@echo "$(NAME): an MCP server that runs as identical replicas. Targets:"
-	@awk -F '::?.*## ' '/^[a-z-]+::?.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Variables and their values: PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK) PYTHON=$(PYTHON)"
+	@awk -F '::?.*## ' '/^[a-z-]+::?.*## / { \
+	  gsub("[$$][(]PORT[)]", "$(PORT)"); gsub("[$$][(]REPLICAS[)]", "$(REPLICAS)"); \
+	  line = sprintf("  make %-16s", $$1); count = split($$2, words, " "); \
+	  for (i = 1; i <= count; i++) { \
+	    if (length(line " " words[i]) > 80) { print line; line = sprintf("%23s", "") } \
+	    line = line " " words[i] \
+	  } \
+	  print line }' $(MAKEFILE_LIST)
+	@echo "Variables and their values:"
+	@echo "  PORT=$(PORT) REPLICAS=$(REPLICAS) IMAGE=$(IMAGE) STACK=$(STACK)"
+	@echo "  PYTHON=$(PYTHON)"
 	@echo "Example: make up PORT=9000 REPLICAS=5"
 
-up: $(READY) ## run the server as several replicas (default: 3 on http://localhost:8150) until Ctrl-C
+up: $(READY) ## run the server as $(REPLICAS) replicas on http://localhost:$(PORT) until Ctrl-C
 	@MCP_PORT=$(PORT) DRAIN_SECONDS=$${DRAIN_SECONDS:-0} exec $(BIN)/python -m server --replicas $(REPLICAS)
 
 dev: $(READY) ## run one replica that restarts when a file changes
@@ -67,7 +76,7 @@ undeploy: ## remove the stack
 	docker stack rm $(STACK)
 	@deploy/gone.sh $(STACK)
 
-add: $(READY) ## add a dependency and keep all other versions: make add PACKAGE=nltk
+add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }
 	@cp pyproject.toml $(VENV)/pyproject.before
 	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
@@ -106,7 +115,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 
 $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
+	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not installed). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) from the locks (only once, about 30 s) …" >&2

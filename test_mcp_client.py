@@ -213,7 +213,8 @@ server must have the tools, resources and prompts of the template (server/).""",
         epilog="""\
 examples:
   test_mcp_client.py
-  test_mcp_client.py --url https://mcp.example.com/mcp --protocol modern --rapid 30
+  test_mcp_client.py --url https://mcp.example.com/mcp --protocol modern \\
+    --rapid 30
 
 exit codes:
   0    every step passed

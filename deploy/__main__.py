@@ -1,22 +1,22 @@
 """Deploy the stack to the Docker Swarm of the current Docker context, and wait
 until it serves.
 
-Before the deployment starts, the program shows what will change. Without other
-values, it keeps the overlays and the numbers of replicas and workers of the
-running stack.
+Before the deployment starts, the program shows what will change. If OVERLAYS,
+REPLICAS or WORKERS is unset, it keeps the value of the running stack.
 
 environment variables:
   STACK           name of the stack (default: mcp-swarm)
   IMAGE           image of the replicas (default: mcp-swarm:latest)
   OVERLAYS        overlays of stack.yml, separated by spaces, such as
                   deploy/jobs.yml deploy/edge.yml; empty: none
-  REPLICAS        number of replicas
-  WORKERS         number of workers (with deploy/jobs.yml)
+  REPLICAS        number of replicas (default for a new stack: 3)
+  WORKERS         number of workers (with deploy/jobs.yml; default: 2)
   REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
                   separated by spaces; it always includes the tools with
                   readOnlyHint or idempotentHint
-  ALLOW_DROP      protecting settings that the deployment may remove,
-                  separated by spaces, such as AUTH_ENABLED RATE_LIMIT
+  ALLOW_DROP      security settings that the deployment may remove from the
+                  stack, separated by spaces, such as AUTH_ENABLED RATE_LIMIT;
+                  without it, such a deployment is refused
   DEPLOY_SECONDS  time limit for the deployment, in seconds (default: 600)
   DEPLOY_FLAGS    more flags for docker stack deploy
 

@@ -31,7 +31,7 @@ class Task:
 
 
 def tasks(stack: str) -> list[Task]:
-    """Return all tasks of a stack, including the last ended ones, the newest last.
+    """Return all tasks of a stack, including tasks that have ended. The newest task is the last.
 
     Raises:
         DockerError: Docker can't reach a manager of a Swarm.

@@ -123,10 +123,6 @@ def _lacks_wrk() -> str:
     return "" if shutil.which("wrk") else "wrk is not installed"
 
 
-def _lacks_h2load() -> str:
-    return "" if shutil.which("h2load") else "h2load is not installed (Debian's nghttp2-client)"
-
-
 def _lacks_actionlint() -> str:
     return "" if shutil.which("actionlint") else "actionlint is not installed (run .ci/install actionlint)"
 
@@ -153,7 +149,6 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "wrk": _lacks_wrk,
     "actionlint": _lacks_actionlint,
     "haproxy": _lacks_haproxy,
-    "h2load": _lacks_h2load,
     "redis": _lacks_redis,
     "prometheus": _lacks_prometheus,
     "postgres": _lacks_postgres,

@@ -1,6 +1,7 @@
 """Bearer authentication with one token."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -40,6 +41,18 @@ def test_any_other_authorization_gets_401(secured: Server, authorization: str) -
     assert reply.json() == {"error": "invalid_token", "message": "The bearer token is not valid."}
     assert reply.headers["X-Served-By"]
     assert TOKEN not in reply.text
+
+
+def test_the_token_has_no_scopes(start_server: StartServer) -> None:
+    """The holder of AUTH_TOKEN does not see a tool with `require_scopes`, and can't call it."""
+    known: dict[str, Any] = {"Authorization": f"Bearer {TOKEN}"}
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN=TOKEN, MCP_COMPONENTS="tests.sample,tests.packs.scoped")
+    names = {tool["name"] for tool in legacy(server.url, "tools/list", **known).json()["result"]["tools"]}
+    assert "echo" in names
+    assert "read_report" not in names
+    reply = legacy(server.url, "tools/call", {"name": "read_report", "arguments": {}}, **known).json()
+    assert reply["result"]["isError"]
+    assert reply["result"]["content"][0]["text"] == "Unknown tool: 'read_report'"
 
 
 def test_a_missing_token_gets_a_challenge(secured: Server) -> None:

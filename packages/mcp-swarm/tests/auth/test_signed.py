@@ -98,6 +98,7 @@ def test_a_key_alone_is_refused_with_signing_require(requiring: Server) -> None:
     for headers in ({**HEADERS, "Authorization": f"Bearer {KEY}"}, HEADERS):
         reply = send(requiring.url, headers)
         assert (reply.status_code, reply.json()["error"]) == (401, "signature_required")
+        assert 'The guide "Authentication" of the documentation says how.' in reply.json()["message"]
     assert httpx.get(f"{requiring.url}/readyz").status_code == 200
 
 

@@ -81,6 +81,13 @@ def test_the_supervisor_prints_how_to_connect(local_replicas: Server) -> None:
     assert re.search(r"tools      .*echo.*server_info", output)
 
 
+def test_the_supervisor_says_that_jobs_are_not_offered(local_replicas: Server) -> None:
+    """Several replicas without Redis offer no jobs, so the supervisor lists none and names the setting."""
+    output = local_replicas.output
+    assert "jobs       not offered: 3 replicas need a shared queue; set JOBS_URL=redis://…" in output
+    assert not re.search(r"^ *jobs .*export_data", output, re.MULTILINE)
+
+
 def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
     """When one of three replicas is killed under load, only its calls in flight fail, and a new replica replaces it."""
     server = start_server("--replicas", "3")

@@ -6,6 +6,7 @@ import pytest
 
 from conftest import StartServer, run, until
 from tests.calls import get
+from tests.metrics.page import Scrape
 from tests.replicas import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -66,6 +67,18 @@ def test_checks_have_outcomes_and_times(start_server: StartServer, tmp_path: Pat
     assert get(f"{server.url}/readyz").status_code == 200
 
 
+def test_a_failing_check_is_neither_logged_nor_counted(start_server: StartServer, tmp_path: Path) -> None:
+    """The 503 of `/health/deep` does not count as a refused call, which would use the error budget."""
+    server = start_server(**pack(tmp_path, PACK))
+    assert get(f"{server.url}/health/deep").status_code == 503
+    assert get(f"{server.url}/version").status_code == 200
+    until(lambda: "GET /version" in server.output, "the access log's entry of the later request")
+    assert "GET /health/deep" not in server.output
+    page = Scrape(server.url)
+    assert page.value("mcp_refused_total") == 0
+    assert page.value("mcp_requests_total") == 1
+
+
 @pytest.mark.needs("redis")
 def test_redis(start_server: StartServer, redis_server: RedisServer) -> None:
     """`/health/deep` checks Redis and the job queue if they are configured."""
@@ -83,6 +96,19 @@ def test_deep_health_needs_a_token(start_server: StartServer) -> None:
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="t" * 40)
     assert get(f"{server.url}/health/deep").status_code == 401
     assert get(f"{server.url}/health/deep", headers={"Authorization": "Bearer " + "t" * 40}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health/deep", "/metrics"])
+def test_an_unknown_caller_is_logged_and_counted(start_server: StartServer, path: str) -> None:
+    """A client that tries keys on a path for probes appears in the access log, the audit log and the metrics."""
+    key = {"Authorization": "Bearer " + "t" * 40}
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="t" * 40, AUDIT_LOG="stdout")
+    assert get(server.url + path, headers={"Authorization": "Bearer guess"}).status_code == 401
+    assert get(server.url + path, headers=key).status_code == 200
+    until(lambda: f"✗ 401 GET {path}" in server.output, "the access log's entry")
+    until(lambda: f'"method":"GET {path}"' in server.output, "the audit log's entry")
+    assert f"200 GET {path}" not in server.output
+    assert Scrape(server.url, **key).value("mcp_refused_total", reason="auth") == 1
 
 
 @pytest.mark.parametrize(

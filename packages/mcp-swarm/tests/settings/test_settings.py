@@ -51,16 +51,23 @@ def test_a_variable_sets_its_setting(
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("MCP_PORT", "http", "MCP_PORT=http: input should be a valid integer"),
-        ("MCP_PORT", "0", "MCP_PORT=0: input should be greater than or equal to 1"),
-        ("MCP_PORT", "65536", "MCP_PORT=65536: input should be less than or equal to 65535"),
-        ("MCP_NAME", "two words", "MCP_NAME=two words: string should match"),
-        ("LOG_LEVEL", "loud", "LOG_LEVEL=LOUD: input should be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'"),
-        ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: input should be 'text' or 'json'"),
-        ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: input should be a valid boolean"),
+        ("MCP_PORT", "http", "MCP_PORT=http: must be a whole number"),
+        ("MCP_PORT", "0", "MCP_PORT=0: must be greater than or equal to 1"),
+        ("MCP_PORT", "65536", "MCP_PORT=65536: must be less than or equal to 65535"),
+        ("MCP_NAME", "two words", "MCP_NAME=two words: use 1 to 64 letters, digits"),
+        ("MCP_NAME", "-x", "MCP_NAME=-x: use 1 to 64 letters, digits"),
+        ("REPLICA_NAME", "a\nb", "REPLICA_NAME='a\\nb': use at most 128 letters, digits"),
+        (
+            "TRUSTED_PROXIES",
+            "proxy",
+            "TRUSTED_PROXIES=proxy: 'proxy' does not appear to be an IPv4 or IPv6",
+        ),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL=LOUD: must be 'DEBUG', 'INFO', 'WARNING', 'ERROR' or 'CRITICAL'"),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT=xml: must be 'text' or 'json'"),
+        ("STATELESS_HTTP", "maybe", "STATELESS_HTTP=maybe: must be true or false"),
         ("MCP_COMPONENTS", "server,../etc", "MCP_COMPONENTS=server,../etc: '../etc' is not the name of a package"),
         ("AUTH_ENABLED", "true", "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"),
-        ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: input should be greater than or equal to 0"),
+        ("DRAIN_SECONDS", "-1", "DRAIN_SECONDS=-1: must be greater than or equal to 0"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
@@ -176,8 +183,8 @@ def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.Mo
     with pytest.raises(StartupError) as refused:
         _More.load()
     first, second = str(refused.value).splitlines()
-    assert first == "NEEDED: field required"
-    assert second.startswith("ANOTHER_NAME: input should be a valid integer")
+    assert first == "NEEDED: required; set it"
+    assert second == "ANOTHER_NAME: must be a whole number"
 
 
 def test_a_missing_folder_of_secrets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from mcp_swarm.auth.signatures.nonces import Nonces
+from mcp_swarm.auth.signatures.nonces import Nonces, NoncesFull
 from tests.replicas import RedisServer
 from tests.signing.calls import Call, Clock, check, refusal, signatures
 
@@ -69,12 +69,27 @@ def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
     """
     clock = Clock(0)
     nonces = Nonces(None, "test", 59, most=3, clock=clock)
-    assert taken(nonces, *"abcdefabc") == [True] * 3 + [False] * 6
+    assert taken(nonces, *"abc") == [True] * 3
+    for name in "def":
+        with pytest.raises(NoncesFull):
+            taken(nonces, name)
+    assert taken(nonces, *"abc") == [False] * 3
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "Nonce limit reached: 3 nonces in memory" in caplog.text
     clock.now = 60
-    assert taken(nonces, *"abcd") == [True] * 3 + [False]
+    assert taken(nonces, *"abc") == [True] * 3
+    with pytest.raises(NoncesFull):
+        taken(nonces, "d")
     assert len(caplog.records) == 2
+
+
+def test_a_full_memory_has_a_refusal_of_its_own() -> None:
+    """If the replica can't store another nonce, the refusal says so, and not that the nonce was used before."""
+    checking = signatures(nonces=Nonces(None, "test", 100, most=1))
+    assert check(CALL, checking) == "ci"
+    text = "Too many signed requests: this replica stores 1 nonces at most; sign again and retry later."
+    assert refusal(Call().signed(), checking) == text
+    assert refusal(CALL, checking) == REPLAYED
 
 
 def test_a_replay_is_refused() -> None:

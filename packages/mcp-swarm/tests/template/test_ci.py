@@ -83,7 +83,7 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
     only = {"PATH": str(tmp_path)}
     subprocess.run([*command, "bash", "env"], env=only, check=True, timeout=30)
     assert not log.exists()
-    subprocess.run([*command, "bash", "gcc", "h2load"], env=only, check=True, timeout=30)
+    subprocess.run([*command, "bash", "gcc", "chromium"], env=only, check=True, timeout=30)
     assert [line.split("recommends ")[-1] for line in log.read_text().splitlines()] == [
         "-qq update",
         "gcc libc6-dev nghttp2-client",

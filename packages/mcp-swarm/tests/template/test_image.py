@@ -172,7 +172,7 @@ def test_it_checks_itself(image: str) -> None:
         ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
     )
     assert refused.returncode == 3
-    assert refused.stderr == "LOG_FORMAT=xml: input should be 'text' or 'json'\n"
+    assert refused.stderr == "LOG_FORMAT=xml: must be 'text' or 'json'\n"
 
 
 def test_docker_stop_ends_the_server_with_0(image: str) -> None:

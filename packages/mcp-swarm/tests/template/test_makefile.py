@@ -36,9 +36,17 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert listed == {
         "help", "up", "dev", "check", "test", "test-all", "test-swarm", "test-attacks", "lint", "format", "image",
         "deploy", "undeploy", "bench", "bench-exchange", "bench-generators", "bench-jobs", "conformance", "add",
-        "lock", "locks", "wheel", "sbom",
+        "lock", "locks", "wheel", "sbom", "docs", "docs-serve", "reference",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_help_shows_the_values_of_the_variables() -> None:
+    """The description of `make up` has the port and the number of replicas that it would use."""
+    lines = " ".join(make("help", "PORT=8222", "REPLICAS=5").stdout.split())
+    assert "run the server as 5 replicas on http://localhost:8222 until Ctrl-C" in lines
+    assert "8150" not in lines
 
 
 @made_by_make

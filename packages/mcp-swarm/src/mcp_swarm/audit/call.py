@@ -10,7 +10,7 @@ ARGUMENTS = "mcp_swarm.audit.arguments"
 """Key of a call's recorded arguments in the scope. A request without this key gets no entry in the audit log."""
 
 UNWRITABLE = b'"(no JSON)"'
-"""The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON can be written."""
+"""The text in place of arguments that cannot be written as JSON. Only arguments that did not arrive as JSON need it."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -37,7 +37,9 @@ class Noted(NamedTuple):
 
 
 def canonical(arguments: Any) -> bytes:
-    """Return arguments as JSON: every replica returns the same bytes for the same values. Return nothing for None.
+    """Return arguments as JSON: every replica returns the same bytes for the same values.
+
+    The result is empty for None.
 
     The keys are sorted and there are no spaces. orjson refuses integers beyond 64 bits and lone surrogates; arguments
     with these values become pure ASCII. This function never raises an exception.

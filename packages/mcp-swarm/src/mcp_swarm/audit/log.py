@@ -87,7 +87,7 @@ class AuditLog:
         """Record a call, which gets an entry. This method never waits or raises. Any thread may call it."""
         refused = noted.status == STATUS_UNAVAILABLE and not noted.failed
         if refused and self._refuses and self._failing_since is not None:
-            self._refused += 1  # else the refusals would take the places of calls in flight
+            self._refused += 1  # an entry for each refused call would leave no space for calls in flight
             return
         size = self._bytes_noted + len(noted.arguments)
         if self._waiting >= MOST_LINES or size - self._bytes_taken > MOST_BYTES:
@@ -131,7 +131,8 @@ class AuditLog:
         try:
             self._target.open()
         except OSError as error:
-            raise StartupError(f"AUDIT_LOG: {self._target.name} cannot be opened: {error.strerror}") from None
+            text = f"AUDIT_LOG: {self._target.name} cannot be opened: {error.strerror}; set another path, or stdout"
+            raise StartupError(text) from None
         self._target.close()
 
     def start(self) -> None:

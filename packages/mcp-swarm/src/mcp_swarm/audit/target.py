@@ -1,7 +1,8 @@
 """The targets of an audit log: a file, or stdout.
 
-A target gets a function that makes the lines. The target calls it with None or, before the first write to a new file or
-to stdout, with the hash of the last entry there. The hash is empty if there is no entry.
+A target gets a function that makes the lines. Before the first write to a new file or to stdout, the target calls the
+function with the hash of the last entry in this file; the hash is empty if the file has no entry. Before other writes,
+it calls the function with None.
 """
 
 import fcntl

@@ -1,9 +1,9 @@
 """The check that an audit log has all its entries, unchanged and in their order.
 
-The check has two limits. It does not see that the last entries of a run are missing, if the run has no entry `ended`
-and no other run begins after it in the file. To find this, record a hash elsewhere and pass it as an expected hash: its
-entry, and so all entries before it, must still be there. And without a key, a person who can write the file can write a
-complete new chain.
+The check has two limits. First, it can't detect that the last entries of a run are missing, if the run has no entry
+`ended` and no other run begins after it in the file. To detect this, record a hash at another place and pass it as an
+expected hash. If the entry with this hash exists, all entries before it exist, too. Second, without a key, a person who
+can write the file can write a complete new chain.
 """
 
 from collections.abc import Collection
@@ -52,7 +52,7 @@ class Verifier:
     def _check(self, entry: AuditLine, where: str) -> None:
         run = self._runs.get((entry.replica, entry.run))
         if not entry.alone and not _is_next(entry, run):
-            return  # a caller's text, which cannot contain the hash of the previous entry
+            return  # text of a caller: a caller does not know the hash of the previous entry
         run = run or self._begin(entry, where)
         if run is None:
             return
@@ -98,7 +98,7 @@ class Verifier:
                 self._report.add(f"{where} does not follow the previous entry of its run: one of the two was replaced")
             return True
         if not true:
-            return False  # the place may be what was changed
+            return False  # the entry was changed, so its `seq` may be wrong
         if entry.seq > due:
             gap = range(due, entry.seq)
             run.missing.append(gap)

@@ -121,7 +121,9 @@ class Authentication:
 
     def _unknown(self, key: bytes | None) -> Refusal:
         if self._signed is not None and self._signed.required:
-            return Refusal("signature_required", "The request is not signed; sign it (RFC 9421, see README).")
+            text = "The request is not signed; sign it (RFC 9421)."
+            hint = 'The guide "Authentication" of the documentation says how.'
+            return Refusal("signature_required", f"{text} {hint}")
         if key is None:
             return Refusal("unauthorized", "The request has no token; send the header Authorization: Bearer <token>.")
         return Refusal("invalid_token", "The bearer token is not valid.")

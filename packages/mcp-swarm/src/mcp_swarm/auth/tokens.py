@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 _REMEMBERED = 4096
 """Maximum number of tokens in the cache of verified tokens."""
 _TRUSTED_SECONDS = 30.0
-"""Time for which the cache keeps a verified token. When the issuer withdraws a key, a replica may accept tokens of
-this key for this time longer than the verifier caches the key."""
+"""Time for which the cache keeps a verified token. The verifier caches the issuer's keys, too. If the issuer withdraws
+a key, a replica may accept its tokens for the sum of both times."""
 _ANSWER_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 5.0
 """Minimum time between two requests of a verifier to the issuer for an unknown key. Callers cannot shorten it."""

@@ -12,9 +12,10 @@ from mcp_swarm.auth.caller import may_use
 
 
 class Visibility(Middleware):
-    """A middleware that hides forbidden tools in lists and answers a call of one like a call of an unknown tool.
+    """A middleware that removes tools from lists if the caller may not use them.
 
-    The fast path checks the caller's tools itself.
+    A call of such a tool gets the same answer as a call of an unknown tool. The fast path checks the caller's tools
+    itself.
     """
 
     async def on_list_tools(

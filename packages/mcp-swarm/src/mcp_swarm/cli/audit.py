@@ -17,7 +17,8 @@ _SHOWN = 20
 _EPILOG = """\
 examples:
   mcp-swarm audit verify audit.log --key-file audit_key
-  docker service logs --raw mcp-swarm_mcp 2>/dev/null | mcp-swarm audit verify -
+  docker service logs --raw mcp-swarm_mcp 2>/dev/null |
+    mcp-swarm audit verify -
 
 limits:
   If the end of a run is missing ("no end: killed, still running, or cut off"),
@@ -58,8 +59,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mcp-swarm audit", description="Work with audit logs (AUDIT_LOG).")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser = argparse.ArgumentParser(
+        prog="mcp-swarm audit",
+        description="Work with audit logs (AUDIT_LOG).",
+        epilog="""\
+example:
+  mcp-swarm audit verify audit.log --key-file audit_key
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     verify = commands.add_parser(
         "verify",
         help="check whether lines were changed, removed, moved or inserted",

@@ -64,7 +64,7 @@ Check settings and components: start a replica without serving, list its tools,
 resources, prompts and jobs, and exit. The command opens no port.""",
         epilog=f"""\
 example:
-  AUTH_ENABLED=true AUTH_TOKEN_FILE=/run/secrets/auth_token mcp-swarm check
+  AUTH_ENABLED=true SECRETS_DIR=secrets mcp-swarm check
 
 exit codes:
   0  valid

@@ -83,7 +83,8 @@ key itself to stderr. Nothing stores the key: copy it now.""",
         epilog="""\
 examples:
   mcp-swarm keys new ci --expires 90d >> api_keys
-  mcp-swarm keys new reports --scope reports:read --tool 'sales_*' --rate 100/s >> api_keys
+  mcp-swarm keys new reports --scope reports:read --tool 'sales_*' \\
+    --rate 100/s >> api_keys
   mcp-swarm keys new robot --signing >> api_keys
 
 exit codes:
@@ -138,7 +139,9 @@ exit codes:
     hashed = commands.add_parser(
         "hash",
         help="print the hash of a key",
-        description="Read a key from stdin (or ask for it on a terminal) and print its hash for API_KEYS_FILE.",
+        description="""\
+Read a key from stdin (or ask for it on a terminal) and print its hash for
+API_KEYS_FILE.""",
         epilog=_HASH_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -146,7 +149,9 @@ exit codes:
     check = commands.add_parser(
         "check",
         help="check a file of keys and list its entries",
-        description="Check a file of API keys and list its entries: state, expiry, limits and permissions.",
+        description="""\
+Check a file of API keys and list its entries: state, expiry, limits and
+permissions.""",
         epilog=_CHECK_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -143,7 +143,11 @@ def _base(settings: Settings) -> str:
 def _welcome(app: App, replicas: int) -> None:
     settings, base = app.settings, _base(app.settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
-    catalogue = str(app.catalogue).replace("\n", "\n  ")
+    lines = str(app.catalogue).splitlines()
+    if app.components.jobs and settings.jobs_in_process and replicas > 1:
+        lines = [line for line in lines if not line.startswith("jobs ")]
+        lines.append(f"jobs       not offered: {replicas} replicas need a shared queue; set JOBS_URL=redis://…")
+    catalogue = "\n  ".join(lines)
     print(
         f"""
   {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (status page: {base}/)

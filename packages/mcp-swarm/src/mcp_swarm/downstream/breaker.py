@@ -46,7 +46,7 @@ class Breaker:
             raise Open(left)
 
     def enter(self) -> int:
-        """Start a call, and return the value that `leave` needs. Call `leave` after every result of the call.
+        """Start a call, and return the value that `leave` needs. Call `leave` when the call ends, with any result.
 
         Raises:
             Open: the call is not allowed.

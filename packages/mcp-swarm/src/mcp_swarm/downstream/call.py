@@ -122,7 +122,7 @@ class ApiCall:
             good = False
             raise
         except asyncio.CancelledError:
-            good = False if clock.expired() else None  # without a timeout, the caller went away
+            good = False if clock.expired() else None  # not a timeout: the caller has gone away
             raise
         finally:
             self.host.leave(turn, good)

@@ -46,7 +46,7 @@ class Budget:
 def pause(tried: int, retry_after: str = "") -> float:
     """Return the seconds until the next attempt after `tried` attempts (1 or more).
 
-    The pause is added to the host's `Retry-After` header (RFC 9110, section 10.2.3).
+    If the host sent a `Retry-After` header (RFC 9110, section 10.2.3), its time is added to the pause.
     """
     jitter = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (tried - 1)))  # noqa: S311
     return _asked(retry_after) + jitter

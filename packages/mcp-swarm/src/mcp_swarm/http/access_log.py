@@ -53,12 +53,15 @@ CLIENT_GONE = 499
 """Status in the log when the client disconnects before its request is complete. The number is from nginx; no reply has
 it."""
 
-_QUIET = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
+_QUIET = frozenset({"/healthz", "/health", "/health/deep", "/readyz", "/metrics"})
+"""Paths of probes and of Prometheus. Their requests are neither logged nor counted, so that a failed probe does not
+count as a refused call. A request that authentication refuses is logged and counted on these paths, too."""
+_UNAUTHORIZED = (401, 403)
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class AccessLog:
-    """The middleware that logs each request except probes.
+    """The middleware that logs each request except probes and `/metrics`.
 
     It adds the request id (`X-Request-ID`) and the name of the replica (`X-Served-By`) to each reply. If the client
     sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this middleware uses it. It logs an unhandled
@@ -100,7 +103,7 @@ class AccessLog:
             if not status:
                 await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_id)
         finally:
-            if scope["path"] not in _QUIET:
+            if scope["path"] not in _QUIET or status in _UNAUTHORIZED:
                 self.write(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
 
 

@@ -39,7 +39,7 @@ class Admission:
         )
         self._only_post = only_post
         self.known: dict[Hashable, bool] = {}
-        """Whether the client accepts an event stream, per accepted head. The key is the result of `deciding`."""
+        """For each accepted head: whether the client accepts an event stream. The key is the result of `deciding`."""
 
     async def check(self, scope: Scope, receive: Receive) -> bool:
         """Check the head of a request. Return whether the client accepts an event stream.

@@ -92,5 +92,5 @@ def find(
 def _broken(rate: float, thresholds: tuple[Threshold, ...], summary: Summary) -> list[str]:
     found = [said for threshold in thresholds if (said := threshold.broken(summary))]
     if summary.begun < _ACHIEVED * rate:
-        found.append(f"the clients began only {summary.begun:,.0f}/s of {rate:,.0f}/s")
+        found.append(f"the clients began only {summary.begun:,.0f} of {rate:,.0f} requests per second")
     return found

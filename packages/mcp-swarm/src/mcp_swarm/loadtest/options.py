@@ -121,13 +121,17 @@ HTTP 2xx status, no JSON-RPC error, no tool error and the right text.""",
         epilog=f"""\
 examples:
   {program} --requests 10000 --concurrent 50
-  {program} --rate 500 --duration 60s --threshold 'p99<200ms' --html report.html
+  {program} --rate 500 --duration 60s --threshold 'p99<200ms' \\
+    --html report.html
   {program} --find-max
-  {program} --tool add --args '{{"a": "{{i}}", "b": 1}}' --url https://mcp.example.com/mcp
+  {program} --tool add --args '{{"a": "{{i}}", "b": 1}}' \\
+    --url https://mcp.example.com/mcp
 
 exit codes:
-  0    every request succeeded, all expected replicas took part, no threshold broke
-  1    a request failed, a replica is missing, the shares are uneven, or a threshold broke
+  0    every request succeeded, all expected replicas took part, and no
+       threshold broke
+  1    a request failed, a replica is missing, the shares are uneven, or a
+       threshold broke
   2    wrong arguments, no server at the URL, or an output file can't be written
   130  Ctrl-C; the report shows the requests until then
 """,

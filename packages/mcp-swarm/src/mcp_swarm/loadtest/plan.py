@@ -54,7 +54,7 @@ def scenario(what: dict[str, Any], writer: Writer) -> Scenario:
     if unknown:
         raise ValueError(
             f"An entry of --mix can't have {', '.join(sorted(unknown))}; "
-            "it has weight, tool or method, args, or session."
+            "the allowed fields are weight, tool or method, args, and session."
         )
     if "mix" in what:
         return Mix([(_weight(entry), scenario(entry, writer)) for entry in what["mix"]])

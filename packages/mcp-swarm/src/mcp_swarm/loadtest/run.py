@@ -17,7 +17,8 @@ from mcp_swarm.loadtest.target import LoadTarget
 _TIMER = 0.002
 """Tolerance for the event loop's timers, in seconds.
 
-If a free client sends a request late by less than this, the generator caused the delay. It does not count as latency.
+A client is free if it waits for no reply. If a free client sends a request late by less than this, the generator caused
+the delay. The delay does not count as latency.
 """
 
 _SWEEP = 0.05
@@ -79,7 +80,7 @@ class LoadRun:
         self.connects: list[float] = []
         """Seconds that each new connection took."""
         self.late: list[float] = []
-        """Delays of the requests of an open loop that a free client sent, in seconds."""
+        """In an open loop: how late free clients (without a request in flight) sent requests, in seconds."""
         self.taken = 0
         """How many times clients began the scenario."""
         self.elapsed = 0.0

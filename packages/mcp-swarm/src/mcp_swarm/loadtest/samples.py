@@ -20,7 +20,7 @@ class Sample:
     name: str
     """Name of the request in the report."""
     connection: int
-    """Number of the connection; 0 if there was none."""
+    """Id of the connection, from 1; 0 if there was no connection."""
 
     @property
     def seconds(self) -> float:

@@ -24,7 +24,7 @@ class Generator:
     lag_p99_ms: float
     """99th percentile of the event loop's delay, in milliseconds; the highest value of all processes."""
     late_p99_ms: float
-    """99th percentile of the delays with which free clients of an open loop sent requests, in milliseconds."""
+    """99th percentile of how late free clients (without a request in flight) sent requests, in milliseconds."""
 
     @property
     def limit(self) -> str:
@@ -61,7 +61,7 @@ def generator(watches: list[Watch], late: list[float]) -> Generator:
 
     Args:
         watches: One monitor per process.
-        late: Delays with which free clients sent requests, in seconds.
+        late: How late free clients (without a request in flight) sent requests, in seconds.
     """
     return Generator(
         processes=len(watches),

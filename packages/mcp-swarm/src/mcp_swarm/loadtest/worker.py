@@ -50,7 +50,7 @@ class Part:
     connects: list[float]
     """Durations to make each connection, in seconds."""
     late: list[float]
-    """Delays with which free clients sent requests, in seconds."""
+    """How late free clients (without a request in flight) sent requests, in seconds."""
     watch: Watch
 
 

@@ -59,4 +59,5 @@ class ReplicaMetrics(Collector):
         if self.fleet is not None:
             text = "1 while the replica applies its share of the rate limits, because Redis can't be reached."
             yield Gauge("mcp_rates_alone", text, self.fleet.alone)
-            yield CounterMetricFamily("mcp_rates_outages", "Number of such outages of Redis.", self.fleet.outages)
+            text = "Number of outages of Redis during which the replica applied its share of the rate limits."
+            yield CounterMetricFamily("mcp_rates_outages", text, self.fleet.outages)

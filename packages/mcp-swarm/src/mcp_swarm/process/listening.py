@@ -20,7 +20,7 @@ one handle, a client in a burst of connections would wait one turn for each conn
 
 _HINTS = {
     errno.EADDRINUSE: "set MCP_PORT to another port (with make: PORT=8151 make up)",
-    errno.EACCES: "only root may use a port below 1024, set MCP_PORT to a higher port",
+    errno.EACCES: "only root may use a port below 1024; set MCP_PORT to a higher port",
 }
 
 

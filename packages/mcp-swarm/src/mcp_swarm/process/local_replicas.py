@@ -61,7 +61,7 @@ class Replicas(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not
-        # necessary: the watchdog of a replica ends it if it hangs.
+        # necessary: if a replica hangs, its own watchdog ends it.
         if all(replica.process.is_alive() for replica in self.processes):
             return
         before = list(self.processes)
@@ -79,7 +79,7 @@ class Replicas(Multiprocess):
 
 @contextmanager
 def _later() -> Iterator[None]:
-    """Hold back Ctrl-C inside the block. Processes that start inside inherit this until `process_lifespan` ends it."""
+    """Block SIGINT (Ctrl-C) while replicas start. They inherit this, and `process_lifespan` unblocks the signal."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -61,7 +61,7 @@ def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
 
 @asynccontextmanager
 async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
-    """Run the process of a replica in the block: watch its event loop, drain on signals, end with its supervisor."""
+    """Inside the block: watch the event loop, drain when a signal arrives, and end if the supervisor ends."""
     loop = asyncio.get_running_loop()
     task_exits.install(loop)
     supervisor = multiprocessing.parent_process()

@@ -187,7 +187,7 @@ class SharedBuckets:
             granted = max(0, granted - 1)
 
     async def _ask_redis(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
-        """Return the number of granted calls and the verdict for the others, per wish. None: Redis does not answer."""
+        """Return for each wish the number of granted calls and the verdict for the others. None: no answer."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
 
         arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]

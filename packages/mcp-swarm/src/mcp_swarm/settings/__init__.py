@@ -87,8 +87,18 @@ class Settings(
             raise StartupError("\n".join(lines)) from None
 
 
+_PLAIN = {
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+    "missing": "required; set it",
+}
+"""Messages for operators, in place of pydantic's messages of these types."""
+
+
 def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ")
+    message = _PLAIN.get(problem["type"], message.replace("Input should be", "must be", 1))
     if not problem["loc"]:
         return message
     field = str(problem["loc"][0])

@@ -23,7 +23,8 @@ class AccessSettings(SettingsGroup):
     """Require authentication. Every caller needs a key (`AUTH_TOKEN` or `API_KEYS_FILE`), a token of `AUTH_JWT_ISSUER`,
     or a signature."""
     auth_token: SecretStr | None = None
-    """A single key. Its holder may use everything. Empty: disabled."""
+    """A single key. Its holder may use all components, except tools with `require_scopes`, because this key has no
+    scopes. Empty: disabled."""
     api_keys_file: Path | None = None
     """Path of a file with hashed keys. Each key has its own scopes, tools, rate limit and expiry. The replica reads the
     file again when it changes. `mcp-swarm keys new` makes a key."""
@@ -76,9 +77,11 @@ class AccessSettings(SettingsGroup):
         if self.auth_jwt_issuer:
             for name in ("auth_jwt_audience", "auth_jwt_jwks", "auth_jwt_algorithms", "public_url"):
                 if not getattr(self, name):
-                    raise ValueError(f"{name.upper()}: required by AUTH_JWT_ISSUER={self.auth_jwt_issuer}")
+                    raise ValueError(f"{name.upper()}: required by AUTH_JWT_ISSUER={self.auth_jwt_issuer}; set it")
         if self.signing != "off" and self.api_keys_file is None:
-            raise ValueError(f"API_KEYS_FILE: required by SIGNING={self.signing}; the file has the public keys")
+            raise ValueError(
+                f"API_KEYS_FILE: required by SIGNING={self.signing}; set it to the file with the public keys"
+            )
         return self
 
     @property

@@ -94,8 +94,8 @@ class RateSettings(SettingsGroup):
     """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
     429. Empty: no limit."""
     tool_costs: WordList = ()
-    """Number of calls that one call of a tool counts as, by patterns of tool names: `generate_report=10,sales_*=2`. The
-    first pattern that matches the name decides. Without a match, a call counts as 1."""
+    """Cost of a call, by patterns of tool names, comma-separated: `generate_report=10,sales_*=2`. A call with a cost of
+    10 counts as ten calls in the rate limit. The first pattern that matches the name decides. Other tools cost 1."""
     trusted_proxies: WordList = ()
     """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
     such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never
@@ -118,7 +118,10 @@ class RateSettings(SettingsGroup):
     @classmethod
     def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for network in value:
-            ipaddress.ip_network(network)
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"{error}; write it like 10.0.0.7 or 10.0.0.0/8") from None
         return value
 
     @property
@@ -133,7 +136,7 @@ class RateSettings(SettingsGroup):
 
     @property
     def costs(self) -> list[tuple[str, int]]:
-        """Patterns of tool names, each with the number of calls that one call counts as."""
+        """Patterns of tool names, each with the cost of a call."""
         return _costs(self.tool_costs)
 
 

@@ -8,6 +8,8 @@ from pydantic import Field, SecretStr, field_validator
 from mcp_swarm.settings.words import Seconds, SettingsGroup, WordList
 
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]+)?|https?://\[[0-9a-fA-F:]+\](:[0-9]+)?")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_REPLICA_NAME = re.compile(r"[A-Za-z0-9._-]{0,128}")
 _PACKAGE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -22,9 +24,9 @@ class ReplicaSettings(SettingsGroup):
     mcp_uds: str = Field("", max_length=100)  # Linux accepts at most 107 bytes
     """Path of a Unix socket. If set, the replica creates the socket and listens on it instead of `MCP_HOST` and
     `MCP_PORT`. Use it for clients and proxies on the same machine."""
-    mcp_name: str = Field("template-mcp", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    mcp_name: str = "template-mcp"
     """Name of the server, the same on every replica. Allowed characters: letters, digits, `.`, `_` and `-`."""
-    replica_name: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,128}$")
+    replica_name: str = ""
     """Name of this replica in the `X-Served-By` header. Empty: the name of the host (in a container, its id)."""
     stateless_http: bool = True
     """Keep no session between requests. `false` needs a single replica, or session affinity by the `Mcp-Session-Id`
@@ -138,6 +140,20 @@ class ReplicaSettings(SettingsGroup):
     @classmethod
     def _upper(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("mcp_name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        if not _NAME.fullmatch(value):
+            raise ValueError("use 1 to 64 letters, digits, '.', '_' or '-'; the first must be a letter or a digit")
+        return value
+
+    @field_validator("replica_name")
+    @classmethod
+    def _replica_name(cls, value: str) -> str:
+        if not _REPLICA_NAME.fullmatch(value):
+            raise ValueError("use at most 128 letters, digits, '.', '_' or '-'")
+        return value
 
     @field_validator("mcp_components")
     @classmethod

@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class SettingsGroup(BaseSettings):
-    """A group of settings. The string below each field is its description in the table of README.md."""
+    """A group of settings. The string below each field is its description in `docs/reference/settings.md`."""
 
     model_config = SettingsConfigDict(use_attribute_docstrings=True)
 

@@ -1,1 +1,1 @@
-"""Everything that replicas share. The README has a table of it."""
+"""Everything that replicas share. `docs/explanation/architecture.md` has a table of it."""

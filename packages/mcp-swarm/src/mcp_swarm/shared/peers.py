@@ -1,4 +1,4 @@
-"""The number of replicas. Some features work on a single replica alone, but several replicas must share their state.
+"""The number of replicas. Some features need no Redis on a single replica, but need a Redis on several replicas.
 
 `MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
 counts. With `REDIS_URL` each replica writes a sign of life to Redis and counts these signs. With `REPLICAS_DNS` a

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 1.0
 _ANSWER_SECONDS = 1.0
-"""Time limit for an answer. Requests that need Redis wait for so long if Redis hangs. A healthy Redis answers in a
+"""Time limit for an answer. Requests that need Redis wait this long if Redis hangs. A healthy Redis answers in a
 thousandth of this time."""
 _SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
 _SENTINEL_PORT = 26379
@@ -47,7 +47,7 @@ def _client(variable: str, url: str) -> "Redis":
         notice_losses(client.connection_pool)
         client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # only checks the options
     except (ValueError, TypeError):  # the text of the error may contain the password
-        text = "not a Redis URL; write it like redis://:password@redis:6379/0 (password: %2F for /, %23 for #)"
+        text = "not a Redis URL; write it like redis://:password@redis:6379/0 (in the password: %2F for /, %23 for #)"
         if url.startswith(_SENTINEL_SCHEMES):
             text = (
                 "not a Sentinel URL; write it like redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name/0"
@@ -80,7 +80,7 @@ def sentinel_client(url: str, **options: Any) -> "Redis":
     found: dict[str, Any] = dict(parse_url(f"redis://{login}{at}redis/{int(database or 0)}?{urlencode(own)}"))
     del found["host"]
     connection = {**options, **secure, **found}
-    if secure:  # the same authority signs the certificates of the Sentinels
+    if secure:  # the Sentinels have certificates of the same authority as the master
         sentinel |= {name: value for name, value in found.items() if name.startswith("ssl_")}
     addresses = [_address(host) for host in hosts.split(",")]
     sentinels = Sentinel(addresses, sentinel_kwargs={**secure, **sentinel})  # type: ignore[no-untyped-call]

@@ -45,7 +45,7 @@ class Export(SpanExporter):
     """The exporter of a provider's spans to a collector.
 
     It logs a warning when the export begins to fail and another when the export works again. The SDK's exporter logs
-    each attempt; this class uses the text of that log entry in its own warning.
+    each failed attempt; this class puts the text of that log entry into its own warning.
     """
 
     def __init__(self, exporter: OTLPSpanExporter, provider: TracerProvider) -> None:

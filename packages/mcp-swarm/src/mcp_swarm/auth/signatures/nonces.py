@@ -17,7 +17,15 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_SECONDS = 1.0
 _PAUSE_SECONDS = 1.0
-"""Time until a replica tries Redis again after a failure. Only one request tries it then."""
+"""Time until a replica tries Redis again after a failure, in seconds. Then only one request tries Redis."""
+
+
+class NoncesFull(Exception):
+    """The memory of the replica has no space for another nonce, and Redis does not answer."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self.most = most
 
 
 class Nonces:
@@ -56,7 +64,11 @@ class Nonces:
         self._ask_again = 0.0
 
     async def take(self, key_id: str, nonce: str) -> bool:
-        """Mark a nonce of a key as used. Return False if it was used before, or if the replica cannot find out."""
+        """Mark a nonce of a key as used. Return False if it was used before.
+
+        Raises:
+            NoncesFull: the replica can neither store the nonce nor ask Redis.
+        """
         mark = hashlib.sha256(f"{key_id}\0{nonce}".encode()).digest()
         now = self._clock()
         while self._own and self._own[first := next(iter(self._own))] <= now:
@@ -66,7 +78,9 @@ class Nonces:
         # Store the nonce before the wait for Redis, so that only the first of two simultaneous requests succeeds.
         noted = self._note(mark)
         fresh = await self._ask(mark)
-        return noted if fresh is None else fresh
+        if fresh is None and not noted:
+            raise NoncesFull(self._most)
+        return fresh is not False
 
     def _note(self, mark: bytes) -> bool:
         full = len(self._own) >= self._most

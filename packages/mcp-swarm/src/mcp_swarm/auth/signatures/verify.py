@@ -14,7 +14,7 @@ from http_sf.compat import Item
 from starlette.types import Scope
 
 from mcp_swarm.auth.refusal import BadSignature
-from mcp_swarm.auth.signatures.nonces import Nonces
+from mcp_swarm.auth.signatures.nonces import Nonces, NoncesFull
 from mcp_swarm.auth.signatures.received import Received, check_digest
 
 _NONCE = range(8, 129)
@@ -70,12 +70,18 @@ class Signatures:
         """Return the id of the key that signed a request.
 
         Raises:
-            BadSignature: the signature is not valid, or its nonce was used before.
+            BadSignature: the signature is not valid, its nonce was used before, or the replica cannot store the nonce.
         """
         parameters = self._verified(Received(scope), body).parameters
         key_id, nonce = str(parameters["keyid"]), str(parameters["nonce"])
         # This check is the last one, so that a client without a key cannot use up the nonces of other clients.
-        if not await self._nonces.take(key_id, nonce):
+        try:
+            fresh = await self._nonces.take(key_id, nonce)
+        except NoncesFull as full:
+            raise BadSignature(
+                f"Too many signed requests: this replica stores {full.most} nonces at most; sign again and retry later."
+            ) from None
+        if not fresh:
             raise BadSignature("The nonce was used before; sign each request with a new nonce, also a retry.")
         return key_id
 

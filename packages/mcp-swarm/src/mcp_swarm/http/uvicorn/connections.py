@@ -1,4 +1,4 @@
-"""All connections of a replica: their maximum number, which one is closed for a new one, and their unsent bytes."""
+"""All connections of a replica: their maximum number, their unsent bytes, and the choice of a connection to close."""
 
 import asyncio
 import logging
@@ -20,7 +20,8 @@ KEY = "mcp_swarm.connections"
 _SWEEP_SECONDS = 1.0
 
 _LEAVING = 128
-"""Number of connections beyond the limit that may stay open for a moment to get the error. Further ones are reset."""
+"""Number of connections beyond the limit that may stay open for a moment to get the error. The replica
+resets further connections."""
 
 _FILES_BESIDE = 256
 """Number of open files that are not client connections: files of tools, database connections, files of Python."""
@@ -73,8 +74,8 @@ class Connections:
     def hold(self, connection: "HttpProtocol") -> None:
         """Record that a client reads too slowly, and limit the unsent bytes of all such clients together.
 
-        Beyond the limit, the connections end. The first to end is the one whose client has read nothing for the longest
-        time.
+        Beyond the limit, this method closes connections until the rest is within the limit. It begins with the client
+        that has read nothing for the longest time.
         """
         self._unsent.add(connection)
         waiting = sum(each.unsent for each in self._unsent)

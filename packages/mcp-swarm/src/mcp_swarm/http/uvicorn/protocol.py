@@ -34,8 +34,8 @@ _STUCK_SECONDS = 1.0
 connection."""
 
 _JITTER = 0.25
-"""Maximum random difference of a connection's limits of age and requests, as a share of the setting. Otherwise all
-connections that began at the same time would end at the same time."""
+"""Maximum random change of a connection's limits of age and requests, as a share of the setting. Without this change,
+all connections that began at the same time would end at the same time."""
 
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with a time of 0 seconds: the kernel resets the connection (socket(7))."""
@@ -105,7 +105,11 @@ class HttpProtocol(asyncio.Protocol):
 
     @property
     def leaving(self) -> bool:
-        """Whether the next response must be the last: no requests are left, or the connection ends and none waits."""
+        """Whether the next response must be the last of the connection.
+
+        That is the case at the maximum number of requests. While the connection is old or the replica drains, it is the
+        case if no received request waits.
+        """
         return not self._requests_left or ((self._retiring or self._connections.draining) and not self.reader.waiting)
 
     @property
@@ -130,7 +134,7 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
-        """Return the order in which connections are closed for a new one, smallest first. None: this one must stay."""
+        """Return the order in which connections are closed for a new one, smallest first. None: it must stay."""
         if self.is_leaving:
             return None
         if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
