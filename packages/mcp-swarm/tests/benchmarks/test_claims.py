@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.book import TEXT, study
 from benchmarks.study import Spread
+from conftest import ROOT
 
 
 def _claimed(sentence: str) -> None:
@@ -158,3 +159,19 @@ def test_figures_are_complete(name: str) -> None:
     """The committed figures are those of a whole run without failures."""
     assert not study(name).quick
     assert study(name).failures == []
+
+
+def test_readme_has_the_measured_figures() -> None:
+    """README's table has the CPU time of an echo, its ratio to the floor, and the ratio of FastMCP's own server."""
+    readme = (ROOT / "README.md").read_text()
+    cpu, ratio = (_median("exchange", "cost", "echo", column) for column in ("cpu", "ratio"))
+    assert f"| {cpu:.1f} µs; {ratio:.1f} times as much (" in readme
+    assert f"| {_median('peers', 'costs', 'fastmcp', 'ours'):.0f} times as much as with mcp-swarm |" in readme
+
+
+def test_readme_has_the_figure_of_a_rolling_update() -> None:
+    """README's number of lost calls is in the table of measured events, too."""
+    assert "| 0 of 1,661 |" in (ROOT / "README.md").read_text()
+    events = (ROOT / "docs" / "explanation" / "failures.md").read_text()
+    (update,) = [line for line in events.splitlines() if line.startswith("| rolling update of three replicas")]
+    assert "0 of 1,661" in update
