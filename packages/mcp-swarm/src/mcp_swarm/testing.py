@@ -250,7 +250,7 @@ def fleet(app: str = "server.server:create_app", /, replicas: int = 3, **setting
 
 def _wait_for_start(process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + _SECONDS
-    while "Ctrl-C stops them" not in log.read_text():
+    while "Ctrl-C stops the replicas" not in log.read_text():
         if process.poll() is not None:
             raise RuntimeError(f"The replicas ended with exit code {process.returncode}:\n{log.read_text()}")
         if time.monotonic() > deadline:

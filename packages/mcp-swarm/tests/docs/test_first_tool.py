@@ -35,7 +35,7 @@ def pack(tmp_path: Path) -> Path:
 def test_three_replicas_answer_the_first_tool(pack: Path, start_server: StartServer) -> None:
     """README's curl command gets the number of words from each of the three replicas."""
     server = start_server("--replicas", "3", MCP_COMPONENTS="words", PYTHONPATH=str(pack))
-    until(lambda: "Ctrl-C stops them" in server.output, "all replicas are ready")
+    until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
     command = source("bash", "word_count").strip().replace("localhost:8150", f"127.0.0.1:{server.port}")
     replicas: set[str] = set()
 

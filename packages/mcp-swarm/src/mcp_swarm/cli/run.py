@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="mcp-swarm run",
         description="""\
 Run one replica of the MCP server, or several replicas on one port of this
-machine. SIGTERM or Ctrl-C stops them after they have drained.""",
+machine. SIGTERM or Ctrl-C stops the replicas after they have drained.""",
         epilog=f"""\
 examples:
   mcp-swarm run

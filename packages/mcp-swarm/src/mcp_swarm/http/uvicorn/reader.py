@@ -93,7 +93,7 @@ class Reader:
         return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
     def is_late(self, since: float) -> bool:
-        """Return whether an incomplete head began before `since`, and no more of it waits to be parsed."""
+        """Return whether the head is incomplete and began before `since`, and the parser has read all of it."""
         return self.head_since is not None and self.head_since < since and not self.unparsed
 
     @property
