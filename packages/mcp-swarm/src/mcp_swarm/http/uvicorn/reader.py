@@ -26,8 +26,8 @@ _SLICES = 4
 of a body has one byte."""
 
 _MOST_HEADERS = 100
-"""Maximum number of header fields of a request, as in Apache and gunicorn. Each field needs much more memory than its
-bytes."""
+"""Maximum number of header fields of a request, as in Apache and gunicorn. The objects of a field
+need much more memory than its bytes."""
 
 _SHORT_URL = 64
 """Maximum size of a URL that is cached, in bytes. Nearly all URLs are `/mcp`."""
