@@ -323,4 +323,6 @@ class TestStdout:
             "try: AuditLog('stdout', 'r1').start()\n"
             "except StartupError as error: sys.stderr.write(str(error))\n"
         )
-        assert python(code).stderr == "AUDIT_LOG: stdout cannot be opened: Bad file descriptor"
+        assert python(code).stderr == (
+            "AUDIT_LOG: stdout cannot be opened: Bad file descriptor; set a target that can be written"
+        )

@@ -131,7 +131,9 @@ class AuditLog:
         try:
             self._target.open()
         except OSError as error:
-            text = f"AUDIT_LOG: {self._target.name} cannot be opened: {error.strerror}; set another path, or stdout"
+            text = (
+                f"AUDIT_LOG: {self._target.name} cannot be opened: {error.strerror}; set a target that can be written"
+            )
             raise StartupError(text) from None
         self._target.close()
 

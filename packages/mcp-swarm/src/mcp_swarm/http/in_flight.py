@@ -23,7 +23,7 @@ class InFlight:
         self._arriving = 0
 
     def enter(self, identity: int | str | None) -> None:
-        """Count one more request, until `leave`. Raise `Refused` (503) at the limit."""
+        """Count one more request. Call `leave` after it. Raise `Refused` (503) at the limit."""
         if self.count >= self.most:
             text = f"Server busy: {self.most} {self._limit}; retry later."
             raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
@@ -33,9 +33,10 @@ class InFlight:
         self.count -= 1
 
     def arrive(self) -> None:
-        """Count a request with a body that arrives in parts, until `arrived`. Raise `Refused` (503) at the limit.
+        """Count a request with a body that arrives in parts. Call `arrived` after the last part.
 
-        Such requests may use at most half of `most`, so that slow senders do not block other clients.
+        Raise `Refused` (503) at the limit. Such requests may use at most half of `most`, so that slow senders do not
+        block other clients.
         """
         if self._arriving >= max(1, self.most // 2):
             text = f"Server busy: {self._arriving} request bodies are arriving (half of MAX_IN_FLIGHT); retry later."
@@ -60,7 +61,10 @@ class Memory:
         self.held = 0
 
     def take(self, size: int, identity: int | str | None = None) -> None:
-        """Count bytes, until `give`. Raise `Refused` (503) if all requests together would need more than `most`."""
+        """Count bytes. Call `give` when they are free.
+
+        Raise `Refused` (503) if all requests together would need more than `most`.
+        """
         if self.held + size > self.most:
             limit = f"the limit of all requests together is {self.most} bytes (MAX_BUFFERED_BYTES)"
             text = f"Server busy: no memory for this request; {limit}; retry later."

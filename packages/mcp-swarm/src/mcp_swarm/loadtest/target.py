@@ -58,7 +58,7 @@ class LoadTarget:
             try:
                 async with asyncio.timeout(seconds):
                     _, writer = await asyncio.open_connection(address, self.port)
-            except OSError as error:  # TimeoutError is a subclass.
+            except OSError as error:  # TimeoutError is a subclass of OSError.
                 errors.append(error)
                 continue
             writer.close()

@@ -61,7 +61,9 @@ def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
     seconds, and a `Part` at the end. If another message arrives during the run, the process stops the run. If an
     exception ends the process, it sends the traceback as text.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the parent decides.
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches this process, too. Only the parent process handles it.
     try:
         uvloop.run(_work(pipe, options, addresses, part))
     except (EOFError, BrokenPipeError):  # The parent process has ended.

@@ -35,7 +35,7 @@ class Lifecycle:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Be ready inside the block. Signals start the drain. Enter the block from the running event loop."""
+        """Be ready inside the block. A signal starts the drain. The caller must be on the running event loop."""
         on_main_thread = threading.current_thread() is threading.main_thread()
         stopping = (signal.SIGTERM, signal.SIGINT) if on_main_thread else ()
         handlers = {number: self._hold_back(number) for number in stopping}

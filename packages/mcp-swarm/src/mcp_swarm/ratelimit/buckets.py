@@ -45,11 +45,11 @@ class Buckets:
         return verdict
 
     def enter(self, name: str) -> None:
-        """Count one more call in flight."""
+        """Increase the number of calls in flight by one."""
         self.running[name] = self.running.get(name, 0) + 1
 
     def leave(self, name: str) -> None:
-        """Count one call in flight less."""
+        """Decrease the number of calls in flight by one."""
         self.running[name] -= 1
         if not self.running[name]:
             del self.running[name]

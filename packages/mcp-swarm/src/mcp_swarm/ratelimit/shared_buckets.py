@@ -132,7 +132,7 @@ class SharedBuckets:
             raise
 
     def leave(self, name: str, rate: Rate) -> None:
-        """Count one call in flight less, and report it, so that any replica may accept another call."""
+        """Decrease the number of calls in flight by one, and report it, so that any replica may accept a call."""
         if rate.concurrent:
             self._own.leave(name)
             if not self.alone:
@@ -148,7 +148,7 @@ class SharedBuckets:
             wish = self._wishes[name, cost] = _Wish(name, rate, cost)
         if not self._asking:
             self._asking = True
-            asyncio.get_running_loop().call_soon(self._ask)  # collects the requests that are ready now
+            asyncio.get_running_loop().call_soon(self._ask)  # so that one request to Redis has all calls of this turn
         return wish
 
     def _ask(self) -> None:

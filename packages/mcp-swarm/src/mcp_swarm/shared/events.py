@@ -50,7 +50,7 @@ class RedisBus(InMemorySubscriptionBus):
         self._channel = channel
 
     async def publish(self, event: ServerEvent) -> None:
-        """Deliver an event to the listeners on all replicas, or on this replica only while Redis can't be reached."""
+        """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
 
         try:

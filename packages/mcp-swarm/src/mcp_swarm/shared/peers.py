@@ -1,4 +1,4 @@
-"""The number of replicas. Some features need no Redis on a single replica, but need a Redis on several replicas.
+"""The number of replicas. Some features need a Redis only if there are several replicas.
 
 `MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
 counts. With `REDIS_URL` each replica writes a sign of life to Redis and counts these signs. With `REPLICAS_DNS` a

@@ -70,7 +70,7 @@ class Export(SpanExporter):
 
         def send() -> None:
             self._provider.shutdown()
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so no task waits for this event
                 loop.call_soon_threadsafe(done.set)
 
         # Not a thread of a pool: Python waits until such a thread ends, and the SDK waits up to 30 s for a collector.

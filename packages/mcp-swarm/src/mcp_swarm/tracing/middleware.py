@@ -24,7 +24,7 @@ _MCP = frozenset({"/mcp", "/mcp/"})
 _UNTRACED = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 _HTTP, _UNKNOWN = "HTTP", "_OTHER"
-"""The text for any other method: the first in the name of a span, the second in its attribute."""
+"""Texts for a method that is not in `_METHODS`: the first for the name of a span, the second for its attribute."""
 
 _tracer = trace.get_tracer("mcp-swarm", __version__)
 

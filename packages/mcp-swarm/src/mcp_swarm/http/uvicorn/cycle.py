@@ -1,4 +1,4 @@
-"""One request and its response, between the parser and the app, and the time at which responses are written."""
+"""A request and its response, between the parser and the app, and the queue that writes responses together."""
 
 import asyncio
 import functools

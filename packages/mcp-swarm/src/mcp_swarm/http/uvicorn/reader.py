@@ -26,8 +26,8 @@ _SLICES = 4
 of a body has one byte."""
 
 _MOST_HEADERS = 100
-"""Maximum number of header fields of a request, as in Apache and gunicorn. Each field needs much more memory than its
-bytes."""
+"""Maximum number of header fields of a request, as in Apache and gunicorn. The objects of a field
+need much more memory than its bytes."""
 
 _SHORT_URL = 64
 """Maximum size of a URL that is cached, in bytes. Nearly all URLs are `/mcp`."""
@@ -93,7 +93,7 @@ class Reader:
         return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
     def is_late(self, since: float) -> bool:
-        """Return whether an incomplete head began before `since`, and no more of it waits to be parsed."""
+        """Return whether the head is incomplete and began before `since`, and the parser has read all of it."""
         return self.head_since is not None and self.head_since < since and not self.unparsed
 
     @property
