@@ -101,6 +101,6 @@ def validate_format(text: Text, kind: Kind) -> Validity:
 
 def _read(text: str, source: str) -> Any:
     try:
-        return _READ[source](text.removeprefix("\ufeff"))
+        return _READ[source](text.lstrip("\ufeff"))
     except RecursionError:
         raise Unfit("it is nested too deeply") from None

@@ -115,4 +115,4 @@ def test_a_subscription_is_small(attack: Attack) -> None:
         connection.sendall(wire.listen({"notifications": {"resourceSubscriptions": uris}}))
         answer = connection.recv(65536)
     assert answer.startswith(b"HTTP/1.1 413 ")
-    assert "at most 65536 bytes" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+    assert "the limit is 65536 bytes" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]

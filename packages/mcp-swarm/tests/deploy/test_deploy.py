@@ -103,7 +103,7 @@ def test_secrets_are_made_once(swarm: Swarm) -> None:
     password = made["jobs_url"].removeprefix("redis://:").removesuffix("@redis:6379/0")
     assert len(bytes.fromhex(password)) == 24
     assert len(bytes.fromhex(made["metrics_token"])) == 32
-    assert f"password {made['grafana_password']} " in told
+    assert f"password {made['grafana_password']}. " in told
     again = swarm.deploy()
     assert "password" not in again
     assert swarm.state["secrets"] == made
