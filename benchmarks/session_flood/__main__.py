@@ -26,7 +26,6 @@ WAITING = 16
 """Number of clients of the flood that wait for a reply at any time."""
 
 _CONNECTIONS = 32
-_WARM_UP = 0.1
 _LOOK = 4.0
 """Seconds between two looks at the server's memory."""
 _REFUSED = "wrong reply: HTTP 503"
@@ -78,7 +77,7 @@ async def _flooded(process: Process, case: Case, seconds: float, most_mb: float)
     await client.enter(sessions=case.sessions)
     admitted = refused = 0
     async with Load(process.port, _HELLO, WAITING) as load:
-        await load.run(min(_WARM_UP, seconds))
+        await load.run_replies(WAITING, within=_PATIENCE)  # A longer warm-up could reach the limit of sessions.
         before = process.rss_mb()
         calling = asyncio.ensure_future(client.call())
         end = time.perf_counter() + seconds
