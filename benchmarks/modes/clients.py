@@ -151,7 +151,7 @@ class _Client:
     async def _exchange(
         self, method: str, params: dict[str, Any] | None = None, text: str | None = None
     ) -> HttpReply | None:
-        """Send a request and return the reply; None unless the reply is right."""
+        """Send a request and return the reply, or None if the reply is wrong."""
         clients = self._clients
         number = next(clients.numbers)
         request = clients.writer.request(clients.family, number, method, params, text=text, session=self._session)

@@ -69,8 +69,8 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
         copies = 0  # a queue in memory has no copies
         if not settings.jobs_in_process:
             copies = settings.jobs_copies
-            # Docket's connections for cancellations are in another pool. A lost connection there is noticed later, but
-            # workers also look for cancellations themselves.
+            # Docket's connections for cancellations are in another pool. The client notices a lost connection of that
+            # pool later, but workers also look for cancellations themselves.
             async with docket.redis() as redis:
                 notice_losses(cast("Redis", redis).connection_pool)
         yield Backend(docket, Store(docket, settings.jobs_max_pending, copies))

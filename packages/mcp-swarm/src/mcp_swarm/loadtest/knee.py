@@ -63,8 +63,8 @@ def find(
         first: The first rate, in requests per second. The search doubles the rate until a threshold breaks, then it
             tries the middle between the best and the worst rate.
         thresholds: The conditions that a good rate meets.
-        attempt: Generates load at a rate and returns the summary. A KeyboardInterrupt from it ends the search; the
-            stages so far are the result.
+        attempt: Generates load at a rate and returns the summary. If it raises KeyboardInterrupt, the search
+            ends, and the result has the stages that are complete.
         tried: Called after each stage.
     """
     knee = Knee([])

@@ -219,7 +219,7 @@ class StateStore:
     delete = get
 
     def __getattr__(self, name: str) -> Any:
-        """Make the real store for every other method."""
+        """Make the real store when FastMCP uses any method except `get` and `delete`."""
         mcp = cast("Any", self._mcp())
         mcp._FastMCP__state_store = None
         return getattr(mcp._state_store, name)

@@ -62,7 +62,7 @@ def _mend_redis_py() -> None:
     read = AbstractConnection._read_response_from_parser  # noqa: SLF001
 
     async def read_or_lose(self: AbstractConnection, *arguments: Any, **options: Any) -> Any:
-        """Read a reply, and raise redis-py's `ConnectionError` if the kernel gave up the connection (ETIMEDOUT).
+        """Read a reply, and raise redis-py's `ConnectionError` if the kernel has ended the connection (ETIMEDOUT).
 
         redis-py takes this error for "no message yet". A subscription then reads again at once in an endless loop, and
         nothing else runs in the process.
