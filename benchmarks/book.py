@@ -51,9 +51,14 @@ def book() -> str:
     def fill(place: re.Match[str]) -> str:
         kind, name, table = place.groups()
         found = study(name)
-        return _machine(found) if kind == "machine" else markdown(found.table(table))
+        return _machine(found) if kind == "machine" else _section(f"{name}-{table}", markdown(found.table(table)))
 
     return _PLACE.sub(fill, TEXT.read_text())
+
+
+def _section(name: str, text: str) -> str:
+    """Mark a text as a section, so that a page of the documentation can include it."""
+    return f"<!-- --8<-- [start:{name}] -->\n{text}\n<!-- --8<-- [end:{name}] -->"
 
 
 def _machine(found: Study) -> str:

@@ -34,7 +34,7 @@ class Column:
     unit: str = ""
     """Unit as printed: `ms`, `µs`, `MB` (10⁶ bytes), `/s`, `%`, `×`; empty for counts."""
     limits: str = ""
-    """Name of another column: this column has the largest allowed median of that column."""
+    """Name of the column that this one limits: a value here is the largest allowed median there. Empty: it limits none."""
 
     @property
     def heading(self) -> str:

@@ -1,6 +1,7 @@
 """A caller that submits jobs to `/jobs` over one kept connection.
 
-The caller uses the load test's connection: a client that needs milliseconds per call would dominate the figures.
+The caller uses the load test's class `Connection`, because an HTTP library that needs milliseconds per call would
+dominate the figures.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Component packs that the studies serve; `MCP_COMPONENTS` names one of them."""
+"""Component packs of the studies. A study names the packs that its server needs in `MCP_COMPONENTS`."""

@@ -64,7 +64,7 @@ def ids(lines: Sequence[bytes]) -> list[str]:
 
 
 def events(lines: Sequence[bytes]) -> list[str]:
-    """Return the events of the log itself among the lines, in their order."""
+    """Return the names of the log's own events among the lines, such as `begun`, in the order of the lines."""
     return [fields["event"] for fields in _whole(lines) if "event" in fields]
 
 

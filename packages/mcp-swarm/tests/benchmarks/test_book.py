@@ -29,7 +29,7 @@ def test_places_are_filled(folder: Path) -> None:
     """The text stays as it is, with a table and a machine line in the named places."""
     assert book.main([]) == 0
     text = (folder / "BENCHMARKS.md").read_text()
-    assert text.startswith("# A page\n\nA claim.\n\n|  | p50, ms | calls, /s |")
+    assert text.startswith("# A page\n\nA claim.\n\n<!-- --8<-- [start:example-calls] -->\n|  | p50, ms | calls, /s |")
     assert "{{" not in text
     assert "\n<sub>2026-11-22, 1 min, 3 rounds; " in text
     assert text.endswith("; uvicorn 0.54.</sub>\n")

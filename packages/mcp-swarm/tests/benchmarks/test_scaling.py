@@ -80,6 +80,6 @@ def test_small_shares_and_missing_controllers(tmp_path: Path) -> None:
     ],
 )
 def test_where_groups_may_be(memberships: str, found: list[str]) -> None:
-    """The process's own group comes first, then the groups around it; version 1 has a tree for the CPU."""
+    """The process's own cgroup comes first, then its parents. Cgroup version 1 has a separate tree for the CPU."""
     mount = Path("/sys/fs/cgroup")
     assert places(memberships, mount) == [mount / folder for folder in found]

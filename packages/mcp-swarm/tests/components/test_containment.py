@@ -178,7 +178,7 @@ def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -
 
 
 def test_a_tool_that_holds_the_interpreter_ends_its_replica(start_server: StartServer) -> None:
-    """A replica ends even if a tool holds the interpreter's lock.
+    """If a tool holds the interpreter's lock, the watchdog still ends the replica.
 
     No Python thread runs then, so C code ends the process.
     """

@@ -77,7 +77,7 @@ def test_failed_calls(gateway: Gateway, answer: bytes, endless: bytes, why: str)
 
 
 def test_an_api_that_takes_too_long(gateway: Gateway) -> None:
-    """A slow API causes an error at the time limit; too many calls leave no connection in use."""
+    """A call of a slow API fails at the time limit. After too many calls at once, all connections are free again."""
     before = downstream.HOSTS.settings
     hasty = {**before.model_dump(), "downstream_timeout_seconds": 0.3}
     downstream.configure(DownstreamSettings.model_validate(hasty))

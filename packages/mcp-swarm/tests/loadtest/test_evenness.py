@@ -38,5 +38,5 @@ def test_fair_dice_stay_above_the_tolerance(replicas: int, connections: int) -> 
 
 
 def test_one_replica_is_always_even() -> None:
-    """One replica is always even, and so is a run without a connection."""
+    """With one replica, or without a connection, the tolerance is 0."""
     assert tolerance(1, 100) == tolerance(3, 0) == 0.0

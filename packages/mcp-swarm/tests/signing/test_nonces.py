@@ -48,7 +48,7 @@ def test_each_key_has_its_own_nonces(pairs: list[tuple[str, str]]) -> None:
 
 
 def seen(pairs: list[tuple[str, str]]) -> set[str]:
-    """Return each pair as one text with a NUL between key and nonce. The id of a real key has no NUL."""
+    """Return each pair as one text. The NUL between key and nonce keeps pairs apart, because real keys have no NUL."""
     return {f"{key}\0{nonce}" for key, nonce in pairs}
 
 

@@ -130,7 +130,7 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
 
 @made_by_make
 def test_arguments_go_to_pytest() -> None:
-    """`make test ARGS="tests/… -k …"` runs tests of the server with these words in their names, and no others."""
+    """`make test ARGS=…` passes the arguments to pytest, which runs only the server's tests that they select."""
     done = make("test", *HERE, "ARGS=tests/test_resources.py -k resource")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 items" in done.stdout

@@ -91,9 +91,9 @@ def test_a_tools_error_is_marked(traced: Server, collector: Collector) -> None:
 
 
 def test_a_refused_request_has_a_span(traced: Server, collector: Collector) -> None:
-    """A refused request has a span, even if no path handles it.
+    """A refused request has a span, even if neither call path handles it.
 
-    The cases are invalid JSON, an unknown path, an unknown HTTP method and an unknown JSON-RPC method.
+    The cases are invalid JSON, an unknown URL, an unknown HTTP method and an unknown JSON-RPC method.
     """
     caller = Caller()
     headers = {**HEADERS, "traceparent": caller.traceparent}

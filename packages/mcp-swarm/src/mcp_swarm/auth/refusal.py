@@ -2,7 +2,7 @@
 
 
 class Refusal(Exception):
-    """A refused request. Its text is for people.
+    """The refusal of a request. The message of the exception is for people.
 
     `error` is a code for programs. It comes from RFC 6750, section 3.1, if that section has a code for the problem.
     """

@@ -78,7 +78,7 @@ class Tokens:
         await self._client.aclose()
 
     async def caller(self, token: bytes) -> Caller | None:
-        """Return the caller that a token identifies, or None if the token is not valid for any reason."""
+        """Return the caller that a token identifies, or None if the token is invalid, whatever the reason."""
         if len(token) > _LONGEST:
             return None
         digest = hashlib.sha256(token).digest()

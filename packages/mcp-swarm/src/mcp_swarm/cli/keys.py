@@ -133,7 +133,7 @@ exit codes:
     validity.add_argument(
         "--expires",
         metavar="TIME",
-        help="end: a time such as 2027-03-01T12:00:00Z, or 90d for in 90 days (default: never)",
+        help="end: a time such as 2027-03-01T12:00:00Z, or 90d: 90 days from now (default: never)",
     )
     new.set_defaults(run=_new)
     hashed = commands.add_parser(

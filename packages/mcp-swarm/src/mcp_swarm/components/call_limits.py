@@ -90,7 +90,7 @@ class CallLimits(Middleware):
             return await bounded(call_next(context), "prompt", name, self.seconds)
         except FastMCPError as error:
             if isinstance(error.__cause__, ValidationError):
-                # The reply has the argument's name only: FastMCP's text has its value and the type's name in Python.
+                # The reply names only the argument. FastMCP's text also has the argument's value.
                 wrong = [argument.name for argument in known if f"argument '{argument.name}' with" in str(error)]
                 raise MCPError(INVALID_PARAMS, f"Arguments of a wrong type: {', '.join(wrong[:1])}") from None
             raise

@@ -55,7 +55,8 @@ class OneUse:
     """SDK middleware inside that boundary: it accepts each request state once, over all replicas.
 
     The boundary has already refused expired states and states of other callers or other arguments. So no caller can use
-    up a state of another caller. A caller that repeats a round must start the call again. Without Redis, or while Redis
+    up a state of another caller. A caller that sends the same state a second time is
+    refused and must start the call again. Without Redis, or while Redis
     cannot be reached, a state can be used several times until it expires.
     """
 

@@ -42,8 +42,8 @@ _VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\
 class TextFormatter(logging.Formatter):
     """A formatter that writes `time - logger - LEVEL - [request id trace=id] message` and then the traceback.
 
-    All lines of a record except the first are indented, and control characters are escaped. So the text of a client
-    cannot look like a separate log line.
+    All lines of a record except the first are indented. Control characters, except tabs, are escaped. So the text of a
+    client cannot look like a separate log line.
     """
 
     def __init__(self) -> None:

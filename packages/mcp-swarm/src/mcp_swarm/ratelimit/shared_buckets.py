@@ -132,7 +132,7 @@ class SharedBuckets:
             raise
 
     def leave(self, name: str, rate: Rate) -> None:
-        """Decrease the number of calls in flight by one, and report it, so that any replica may accept a call."""
+        """Decrease a caller's number of calls in flight by one, and report the new number to Redis for all replicas."""
         if rate.concurrent:
             self._own.leave(name)
             if not self.alone:

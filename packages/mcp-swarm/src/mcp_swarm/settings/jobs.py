@@ -32,7 +32,8 @@ class JobSettings(SettingsGroup):
     jobs_max_result_bytes: int = Field(1024 * 1024, ge=1)
     """Maximum size of the result of a job, as JSON, in bytes. A job with a larger result fails."""
     jobs_wait_seconds: Seconds = Field(5, ge=0)
-    """Time that a call of a job's tool waits for the result, in seconds. After this time, the reply says how to get the
+    """Maximum time that a call of a job's tool waits for the result, in seconds; never more than half of
+    `CALL_TIMEOUT_SECONDS`. After this time, the reply says how to get the
     result."""
     jobs_unknown_seconds: Seconds = Field(120, ge=0)
     """Time that a job waits for a worker that has a job of this name, in seconds. During an update, some workers may

@@ -91,8 +91,9 @@ class ReplicaSettings(SettingsGroup):
     """Maximum memory of a replica for the results of cached tools, in bytes of JSON. With `REDIS_URL`, replicas also
     share these results in Redis."""
     max_connections: int = Field(1000, ge=1)
-    """Maximum number of open connections. When the limit is reached, a new connection replaces the connection that has
-    been stuck or idle for the longest time. If there is none, the new connection gets HTTP 503."""
+    """Maximum number of open connections. When the limit is reached, a new connection replaces another one: first a
+    connection whose client does not read its reply, then the one that has been idle longest. If all connections are in
+    use, the new connection gets HTTP 503."""
     max_subscriptions: int = Field(500, ge=1)
     """Maximum number of subscriptions (`subscriptions/listen`) in a replica. A further subscription gets HTTP 503. The
     limit is never more than three quarters of `MAX_CONNECTIONS`, so that calls and probes can still connect."""
