@@ -223,12 +223,7 @@ class App:
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
         intake = Intake(settings, limiter)
-        sessions = None
-        if settings.handshake_sessions != "off":
-            sessions = Sessions(settings, share.redis, intake.in_flight)
-        elif asking := asking_of(components):
-            names = ", ".join(asking)
-            logger.info("HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by %s", names)
+        sessions = self._sessions(share, intake)
         AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
@@ -245,9 +240,8 @@ class App:
         fleet = limiter.fleet if limiter else None
         state = ReplicaMetrics(replica, lifecycle, intake.in_flight, connections, fleet, share.peers)
         queue = QueueMetrics(service)
-        collectors = [requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue]
-        if sessions is not None:
-            collectors.append(sessions.requests.metrics)
+        asked = [] if sessions is None else [sessions.requests.metrics]
+        collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue, *asked
         metrics = metrics_route(collectors, queue.look, settings.metrics_token)
 
         @asynccontextmanager
@@ -291,6 +285,14 @@ class App:
         write = requests.counting(access_lines(settings, replica, buffer))
         app = self._surround(app, authentication, metrics, audit, write)
         return TracingMiddleware(app) if traced else app
+
+    def _sessions(self, share: Sharing, intake: Intake) -> Sessions | None:
+        """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
+        if self.settings.handshake_sessions != "off":
+            return Sessions(self.settings, share.redis, intake.in_flight)
+        if names := ", ".join(asking_of(self.components)):
+            logger.info("HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by %s", names)
+        return None
 
     def _surround(
         self, app: ASGIApp, authentication: Authentication, metrics: Route, audit: AuditLog | None, write: Write

@@ -23,7 +23,9 @@ async def greet(ctx: Context) -> str:
 @tool
 async def visit(ctx: Context) -> str:
     """Send the user to a web page."""
-    answer = await ctx.session.elicit_url("Log in", "https://example.com/", "login-1", related_request_id=ctx.request_id)
+    answer = await ctx.session.elicit_url(
+        "Log in", "https://example.com/", "login-1", related_request_id=ctx.request_id
+    )
     return answer.action
 
 

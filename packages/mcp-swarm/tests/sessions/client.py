@@ -30,7 +30,9 @@ class AskedClient:
         return {**HEADERS, "Mcp-Session-Id": self.session, "MCP-Protocol-Version": VERSION, **self.headers}
 
     @contextlib.contextmanager
-    def calling(self, url: str, tool: str, arguments: dict[str, Any] | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+    def calling(
+        self, url: str, tool: str, arguments: dict[str, Any] | None = None
+    ) -> Iterator[Iterator[dict[str, Any]]]:
         """Call a tool. Yields the messages on the event stream of the call."""
         asked = request("tools/call", {"name": tool, "arguments": arguments or {}})
         with streaming(url, {"json": asked, "headers": self.headed()}) as (reply, messages):

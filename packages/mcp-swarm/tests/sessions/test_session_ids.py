@@ -120,7 +120,9 @@ def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
 @pytest.mark.needs("redis")
 def test_a_plain_call_does_not_open_the_session(asking_fleet: Fleet) -> None:
     """A tool that cannot ask answers with any session id, because it does not need the session."""
-    reply = legacy(asking_fleet.url, "tools/call", {"name": "nap", "arguments": {"seconds": 0}}, **{"Mcp-Session-Id": "x"})
+    reply = legacy(
+        asking_fleet.url, "tools/call", {"name": "nap", "arguments": {"seconds": 0}}, **{"Mcp-Session-Id": "x"}
+    )
     assert text(reply.json()["result"]) == "0"
     reply = legacy(asking_fleet.url, "tools/call", {"name": "number", "arguments": {}}, **{"Mcp-Session-Id": "x"})
     assert reply.status_code == 404

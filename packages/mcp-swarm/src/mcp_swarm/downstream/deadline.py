@@ -12,7 +12,6 @@ END: ContextVar[float | None] = ContextVar("deadline", default=None)
 they have no event loop."""
 
 
-
 class Pauses:
     """The time for which a call has waited for its client. This time does not count for the call's deadline."""
 

@@ -1,7 +1,7 @@
 """The endpoint of `/mcp`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from fastmcp import FastMCP
@@ -69,18 +69,17 @@ class McpEndpoint:
         """Return the path of each tool, with the reason or condition if it is not simply the fast path."""
         return self.paths.plans.paths
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer a request."""
+        return (self._end_session if scope["method"] == "DELETE" else self._answer)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = headers_of(scope)
             intake = self.intake
             takes_stream = intake.admission.known.get(deciding(scope, headers))
             if takes_stream is None:
                 takes_stream = await intake.admission.check(scope, receive)
-                if scope["method"] == "DELETE":
-                    await self._end_session(headers, scope, send)
-                    return
-            if b"mcp-session-id" in headers:
-                drop_session_id(scope)
             # No variable refers to the body, because a body may be large.
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
             if TRACE in scope:
@@ -117,6 +116,8 @@ class McpEndpoint:
     ) -> Call:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
+        if b"mcp-session-id" in headers:
+            drop_session_id(scope)
         scope[CALLED] = called(request)
         if ARGUMENTS in scope:
             note_arguments(scope, request.params)
@@ -145,9 +146,7 @@ class McpEndpoint:
             return CallSession(self.sessions, sealed)
         return NO_SESSION
 
-    async def _acknowledge(
-        self, message: Request | Notification, headers: Headers, scope: Scope, send: Send
-    ) -> None:
+    async def _acknowledge(self, message: Request | Notification, headers: Headers, scope: Scope, send: Send) -> None:
         """Answer a notification with status 202 and an empty body.
 
         In the stateless protocol the server ignores notifications, because a client cancels a call by closing its
@@ -156,6 +155,8 @@ class McpEndpoint:
         version = handshake_version(headers)
         if version is None:
             check_served(headers)
+        if b"mcp-session-id" in headers:
+            drop_session_id(scope)
         scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
@@ -182,11 +183,15 @@ class McpEndpoint:
                 self.intake.memory.give(response.memory)
         await send_response(scope, send, 202, (), b"")
 
-    async def _end_session(self, headers: Headers, scope: Scope, send: Send) -> None:
+    async def _end_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """End a session on all replicas (HTTP DELETE), and answer with status 204."""
-        assert self.sessions is not None  # noqa: S101  # `Admission` refuses DELETE without sessions
-        await self.sessions.end(await self.sessions.open_live(scope, _session_id(headers)))
-        await send_response(scope, send, 204, (), b"")
+        try:
+            await self.intake.admission.check(scope, receive)
+            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused DELETE
+            await self.sessions.end(await self.sessions.open_live(scope, _session_id(headers_of(scope))))
+            await send_response(scope, send, 204, (), b"")
+        except Refused as refused:
+            await send_refusal(scope, send, refused)
 
 
 def _session_id(headers: Headers) -> bytes:

@@ -51,7 +51,13 @@ class ClientRequests:
         self._waiting = InFlight(most, "requests to clients (MAX_CLIENT_REQUESTS)")
 
     async def send(
-        self, session: Session, write: Write, pauses: Pauses, method: str, params: Mapping[str, Any] | None, limit: float
+        self,
+        session: Session,
+        write: Write,
+        pauses: Pauses,
+        method: str,
+        params: Mapping[str, Any] | None,
+        limit: float,
     ) -> dict[str, Any]:
         """Send a request to the client and return the result of its answer.
 
@@ -70,7 +76,9 @@ class ClientRequests:
         missing = missing_capability(session.client.capabilities, method, params)
         if missing:
             self.metrics.count(method, "unsupported")
-            raise ClientRequestError(INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}.")
+            raise ClientRequestError(
+                INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}."
+            )
         identity = secrets.token_urlsafe(16)
         seconds = min(self.seconds, limit)
         started = time.monotonic()

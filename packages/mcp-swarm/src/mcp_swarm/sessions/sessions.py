@@ -53,7 +53,9 @@ class Sessions:
             version: the protocol version that client and server agreed on.
             params: the params of `initialize`.
         """
-        return self._ids.seal(version, params.get("clientInfo") or {}, params.get("capabilities") or {}, owner_of(scope))
+        return self._ids.seal(
+            version, params.get("clientInfo") or {}, params.get("capabilities") or {}, owner_of(scope)
+        )
 
     def open(self, scope: Scope, sealed: bytes) -> Session:
         """Return the session of an id. Raise `Refused` (404 or 403) like `SessionIds.open`."""
