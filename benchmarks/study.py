@@ -34,7 +34,7 @@ class Column:
     unit: str = ""
     """Unit as printed: `ms`, `µs`, `MB` (10⁶ bytes), `/s`, `%`, `×`; empty for counts."""
     limits: str = ""
-    """Name of the column that this one limits: a value here is the largest allowed median there. Empty: it limits none."""
+    """Name of the column whose medians this column limits. Empty: this column limits nothing."""
 
     @property
     def heading(self) -> str:

@@ -184,7 +184,7 @@ class Battery:
             self._note(f"The log: {record}", data)
 
     def _note(self, what: str, data: bytes) -> None:
-        """Store the first fault of each kind, and count the others. The kind is a part of the text without its details."""
+        """Store the first fault of each kind and count the others. The kind is the text without its details."""
         kind = what.rpartition("…")[2] if what.startswith("The log") else what.partition(":")[0]
         if kind in self.report.found:
             self.report.found[kind].times += 1

@@ -9,7 +9,7 @@ from tests.calls import get
 
 
 def test_version(local_url: str) -> None:
-    """`/version` shows the server's name and version, the protocol versions, the replica's status and each tool's path."""
+    """`/version` shows the server's version, the protocol versions, the replica's status and each tool's path."""
     reply = httpx.get(f"{local_url}/version")
     assert reply.json() == {
         "name": "template-mcp",
