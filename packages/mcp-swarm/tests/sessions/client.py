@@ -11,7 +11,7 @@ from tests.calls import HEADERS, post, request
 from tests.replicas import streaming
 
 VERSION = "2025-11-25"
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
+EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
 """Capabilities of a client that can answer every request."""
 
 ADA = {"action": "accept", "content": {"value": "Ada", "name": "Ada"}}

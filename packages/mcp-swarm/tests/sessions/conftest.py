@@ -20,6 +20,12 @@ def asking_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 def asking_fleet(asking_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas with HANDSHAKE_SESSIONS=ask that share a Redis, for tests that do not change their state."""
     folder = tmp_path_factory.mktemp("asking-fleet")
-    settings = {"HANDSHAKE_SESSIONS": "ask", "REDIS_URL": asking_redis.url, "MCP_COMPONENTS": PACKS}
-    with running(folder, CLIENT_REQUEST_SECONDS="5", MAX_IN_FLIGHT="10", **settings) as found:
+    with running(
+        folder,
+        HANDSHAKE_SESSIONS="ask",
+        REDIS_URL=asking_redis.url,
+        MCP_COMPONENTS=PACKS,
+        CLIENT_REQUEST_SECONDS="5",
+        MAX_IN_FLIGHT="10",
+    ) as found:
         yield found

@@ -25,9 +25,11 @@ class Intake:
 
     def __init__(self, settings: Settings, limiter: Limiter | None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
-        methods = ("POST", "GET", "DELETE") if not settings.stateless_http else ("POST",)
-        if settings.handshake_sessions != "off":
-            methods = ("POST", "DELETE")
+        methods = ["POST"]
+        if not settings.stateless_http:
+            methods += ["GET", "DELETE"]
+        elif settings.handshake_sessions != "off":
+            methods.append("DELETE")
         self.admission = Admission(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")

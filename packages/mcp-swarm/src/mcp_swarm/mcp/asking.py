@@ -47,9 +47,7 @@ class CannotAsk:
         raise ClientRequestError(INVALID_REQUEST, f"The server cannot send {method} to the client: {self.reason}")
 
 
-STATELESS = CannotAsk(
-    "2026-07-28 has no requests of the server; the component can return an InputRequiredResult."
-)
+STATELESS = CannotAsk("2026-07-28 has no requests of the server; the component can return an InputRequiredResult.")
 OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set it to ask.")
 NO_SESSION = CannotAsk("the call has no session; send initialize first, and its Mcp-Session-Id with each call.")
 

@@ -121,7 +121,7 @@ class RedisAnswers:
 
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
         keys = [self._request(identity), self._answer(identity)]
-        args = [session, answer, _SLACK_SECONDS, self._wakeups.channel, identity]
+        args: list[bytes | str | int] = [session, answer, _SLACK_SECONDS, self._wakeups.channel, identity]
         with _lost():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
@@ -133,8 +133,8 @@ class RedisAnswers:
             while True:
                 woken.clear()
                 with contextlib.suppress(OSError), _lost():  # look again when Redis is back
-                    answer: bytes | None = await self._redis.get(self._answer(identity))
-                    if answer is not None:
+                    answer = await self._redis.get(self._answer(identity))
+                    if isinstance(answer, bytes):
                         return answer
                 remaining = end - loop.time()
                 if remaining <= 0:

@@ -126,7 +126,7 @@ class ClientRequests:
             answer: dict[str, Any] = from_json(await self.answers.wait(identity, seconds))
             return answer
         finally:
-            with contextlib.suppressOSError:  # the entries in Redis expire by themselves
+            with contextlib.suppress(OSError):  # the entries in Redis expire by themselves
                 await asyncio.shield(self.answers.forget(identity, session.key))
 
     async def answer(self, session: Session, identity: int | str | None, answer: Mapping[str, Any]) -> None:
