@@ -88,7 +88,14 @@ SCENARIOS = (
     ECHO,
     _call("echo-2026", "echo, 2026-07-28", "echo", "echo", family=Family.STATELESS, target=1.3),
     _call("echo-200", "echo on a server with 200 tools, handshake protocol", "echo_200", "echo", target=1.6),
-    _call("echo-200-2026", "echo on a server with 200 tools, 2026-07-28", "echo_200", "echo", family=Family.STATELESS, target=1.6),
+    _call(
+        "echo-200-2026",
+        "echo on a server with 200 tools, 2026-07-28",
+        "echo_200",
+        "echo",
+        family=Family.STATELESS,
+        target=1.6,
+    ),
     # The target of the echo plus 25 µs, as a multiple of a floor of 28 µs.
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
     # 1.5 times the target of the echo on a server with 200 tools.
