@@ -1,6 +1,7 @@
 """A handshake-protocol client that shows each HTTP request, for tests of requests to clients."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,11 +34,11 @@ class AskedClient:
     def calling(
         self, url: str, tool: str, arguments: dict[str, Any] | None = None
     ) -> Iterator[Iterator[dict[str, Any]]]:
-        """Call a tool. Yields the messages on the event stream of the call."""
+        """Call a tool. Yields the messages of the reply, which is an event stream or a single response."""
         asked = request("tools/call", {"name": tool, "arguments": arguments or {}})
         with streaming(url, {"json": asked, "headers": self.headed()}) as (reply, messages):
-            assert reply.headers["content-type"] == "text/event-stream", reply.read()
-            yield messages
+            is_stream = reply.headers["content-type"] == "text/event-stream"
+            yield messages if is_stream else iter([json.loads(reply.read())])
 
     def answer(self, url: str, identity: Any, result: Any = None, **instead: Any) -> httpx.Response:
         """Answer a request of the server with a result, or with other members."""

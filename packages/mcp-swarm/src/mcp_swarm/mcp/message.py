@@ -99,9 +99,9 @@ def _response(message: dict[str, Any], memory: int) -> Response:
     """Return the response in a message; raise `Refused` (HTTP 400) if its result or error has a wrong form."""
     identity, result, error = message["id"], message.get("result"), message.get("error")
     answered = identity if type(identity) is str or type(identity) is int else None
-    if type(result) is dict and error is None:
+    if type(result) is dict and "error" not in message:
         return Response(answered, {"result": result}, memory)
-    if type(error) is dict and type(error.get("code")) is int and type(error.get("message")) is str:
+    if type(error) is dict and "result" not in message and type(error.get("code")) is int and type(error.get("message")) is str:
         return Response(answered, {"error": error}, memory)
     text = "The response needs a result that is an object, or an error with a numeric code and a message."
     raise Refused(400, text)
