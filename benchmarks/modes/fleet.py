@@ -30,7 +30,7 @@ class Fleet:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep all replicas running inside the block.
+        """Start all replicas, and stop them at the end of the block.
 
         Raises:
             ProcessError: A replica does not start.

@@ -1,7 +1,8 @@
 """Write the bill of materials of a release (CycloneDX 1.5, JSON): make sbom.
 
-uv resolves the versions that `requirements.lock` pins, and adds how they depend on each other. Each component keeps
-the files whose hashes are in the lock. A component without such a file is an error, as is a pin without a component.
+uv resolves the versions that `requirements.lock` pins, and adds how they depend on each other. uv also
+lists the files of each component, and the bill keeps only the files whose hashes are in the lock. A component without
+such a file is an error, and so is a pin without a component.
 """
 
 import json

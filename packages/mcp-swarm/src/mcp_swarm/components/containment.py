@@ -150,7 +150,7 @@ def _refuse_endless(found: list[Any]) -> None:
 
 
 def _write(result: Any) -> None:
-    """Write a result as JSON and drop the JSON; raise ValueError if that is not possible."""
+    """Check that a result can be written as JSON; raise ValueError if it cannot."""
     if isinstance(result, str):
         result.encode()
         return

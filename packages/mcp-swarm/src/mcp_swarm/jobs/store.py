@@ -292,7 +292,7 @@ class Store:
         """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
 
         Args:
-            failures: number of attempts that have raised an exception, including this one.
+            failures: number of failed attempts so far. An attempt that its stopping worker ended is not a failed one.
             counts: whether this attempt counts in the record's number of attempts.
         """
         fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)

@@ -17,8 +17,8 @@ from mcp_swarm.loadtest.target import LoadTarget
 _TIMER = 0.002
 """Tolerance for the event loop's timers, in seconds.
 
-A client is free if it waits for no reply. If a free client sends a request late by less than this, the generator caused
-the delay. The delay does not count as latency.
+A client is free if it waits for no reply. A free client may send a request a little late, because the load test's own
+timer is late. A delay below this tolerance does not count as latency.
 """
 
 _SWEEP = 0.05

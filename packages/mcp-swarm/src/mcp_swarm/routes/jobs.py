@@ -49,7 +49,8 @@ class Submission(BaseModel):
 class JobRoutes:
     """The endpoints of `/jobs`.
 
-    A request first passes `intake`, because a page in a browser must not submit jobs to a server on a loopback address.
+    `intake` first checks Host and Origin, so that a page in a browser cannot submit jobs to a server on a loopback
+    address. Then it applies the limits.
     """
 
     service: JobService
