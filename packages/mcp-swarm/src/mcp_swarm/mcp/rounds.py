@@ -19,6 +19,7 @@ from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.context import ServerRequestContext
 from mcp_types import (
     INTERNAL_ERROR,
+    INVALID_REQUEST,
     CallToolRequestParams,
     CreateMessageResult,
     CreateMessageResultWithTools,
@@ -46,6 +47,10 @@ _MOST_ROUNDS = 100
 _PAUSE_SECONDS = 0.5
 """Pause before the next round if a component asks for nothing and only wants to be called again."""
 
+_CANNOT = (
+    "The component needs several rounds. A handshake-protocol client gets them only with HANDSHAKE_SESSIONS=ask, with "
+    "the session id from initialize, and if it accepts an event stream."
+)
 _INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequiredResourceResult)
 
 
@@ -100,6 +105,8 @@ class Rounds(Middleware):
 async def _answers(request: ServerRequestContext[Any, Any], asked: Mapping[str, InputRequest]) -> dict[str, Any]:
     """Ask the client all questions of a round at once, and return the answers by the names of the questions."""
     if not asked:
+        if not request.session.can_send_request:
+            raise ClientRequestError(INVALID_REQUEST, _CANNOT)
         await asyncio.sleep(_PAUSE_SECONDS)
         return {}
     tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in asked.items()}
