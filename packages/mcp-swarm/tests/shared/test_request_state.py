@@ -285,7 +285,11 @@ def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer
     redis_server.start()
     asked = ask(server.url)
     assert accepted(asked.answer(server.url))
-    until(lambda: not accepted(asked.answer(server.url)), "after the outage, the replica refuses the second use of a state", 10)
+    until(
+        lambda: not accepted(asked.answer(server.url)),
+        "after the outage, the replica refuses the second use of a state",
+        10,
+    )
 
 
 # --- Invalid settings ------------------------------------------------------------------------------------------------
