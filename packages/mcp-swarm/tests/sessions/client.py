@@ -40,10 +40,13 @@ class AskedClient:
             is_stream = reply.headers["content-type"] == "text/event-stream"
             yield messages if is_stream else iter([json.loads(reply.read())])
 
-    def answer(self, url: str, identity: Any, result: Any = None, **instead: Any) -> httpx.Response:
-        """Answer a request of the server with a result, or with other members."""
-        message = {"jsonrpc": "2.0", "id": identity, **(instead or {"result": result})}
-        return post(url, json=message, headers=self.headed())
+    def answer(self, url: str, identity: Any, result: Any) -> httpx.Response:
+        """Answer a request of the server with a result."""
+        return self.reply(url, identity, {"result": result})
+
+    def reply(self, url: str, identity: Any, members: dict[str, Any]) -> httpx.Response:
+        """Send a JSON-RPC response with these members."""
+        return post(url, json={"jsonrpc": "2.0", "id": identity, **members}, headers=self.headed())
 
     def ended(self, url: str) -> httpx.Response:
         """End the session."""

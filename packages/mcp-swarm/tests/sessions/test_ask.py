@@ -73,7 +73,7 @@ def test_refusals_and_errors_of_the_client_reach_the_tool(asking_fleet: Fleet) -
         with client.calling(asking_fleet.urls[0], tool) as messages:
             question = next(messages)
             error = {"code": -1, "message": "No user here"}
-            assert client.answer(asking_fleet.urls[1], question["id"], error=error).status_code == 202
+            assert client.reply(asking_fleet.urls[1], question["id"], {"error": error}).status_code == 202
             assert said(next(messages)) == expected
 
 

@@ -154,7 +154,7 @@ def test_a_malformed_answer_is_refused(asking_fleet: Fleet, message: dict[str, A
     client = start(asking_fleet.url)
     with client.calling(asking_fleet.urls[0], "greet") as messages:
         question = next(messages)
-        assert client.answer(asking_fleet.urls[1], question["id"], **message).status_code == 400
+        assert client.reply(asking_fleet.urls[1], question["id"], message).status_code == 400
         assert client.answer(asking_fleet.urls[1], question["id"], ADA).status_code == 202
         assert said(next(messages)) == "Hello, Ada!"
 

@@ -101,7 +101,8 @@ def _response(message: dict[str, Any], memory: int) -> Response:
     answered = identity if type(identity) is str or type(identity) is int else None
     if type(result) is dict and "error" not in message:
         return Response(answered, {"result": result}, memory)
-    if type(error) is dict and "result" not in message and type(error.get("code")) is int and type(error.get("message")) is str:
+    is_error = type(error) is dict and type(error.get("code")) is int and type(error.get("message")) is str
+    if is_error and "result" not in message:
         return Response(answered, {"error": error}, memory)
     text = "The response needs a result that is an object, or an error with a numeric code and a message."
     raise Refused(400, text)
