@@ -78,11 +78,13 @@ undeploy: ## remove the stack
 
 add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }
+	@echo "Adding $(PACKAGE) to pyproject.toml and to the locks (about 20 s) …"
 	@cp pyproject.toml $(VENV)/pyproject.before
 	@{ $(BIN)/uv add --frozen --quiet "$(PACKAGE)" && $(MAKE) --no-print-directory locks; } || \
 	  { cp $(VENV)/pyproject.before pyproject.toml; echo "Could not add $(PACKAGE); pyproject.toml is unchanged." >&2; exit 1; }
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
 	@touch $(READY)
+	@echo "Added $(PACKAGE). Commit pyproject.toml and requirements*.lock, and restart the replicas."
 
 lock: $(READY) ## update all locks to the newest versions that pyproject.toml allows
 	@$(MAKE) --no-print-directory locks LOCK_FLAGS="--upgrade $(LOCK_FLAGS)"

@@ -34,7 +34,7 @@ class Column:
     unit: str = ""
     """Unit as printed: `ms`, `µs`, `MB` (10⁶ bytes), `/s`, `%`, `×`; empty for counts."""
     limits: str = ""
-    """Name of the column whose medians this column limits. Empty: this column limits nothing."""
+    """For a column of targets: name of the column whose medians must not be larger. Empty: no targets."""
 
     @property
     def heading(self) -> str:

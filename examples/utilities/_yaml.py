@@ -29,7 +29,7 @@ _CORE = {
 class _Loader(yaml.CSafeLoader):
     """A loader based on the C library; PyYAML's own loader takes ten times as long."""
 
-    # Patterns by first letter. The patterns of version 1.1 take seconds for a long number in base 60.
+    # Patterns by first letter. `_CORE` replaces those of YAML 1.1, which take seconds for a long number in base 60.
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, _CORE.get(tag, pattern)) for tag, pattern in each if tag != f"{_TAG}value"]
         for first, each in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -66,8 +66,19 @@ def test_the_first_test_passes(pack: Path) -> None:
 
 
 def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
-    """A single replica runs README's job."""
+    """A single replica runs README's job, as a tool and with README's commands."""
     (tmp_path / "first_job.py").write_text(source("python", "def count_words"))
     server = start_server(MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
     result = call(server.url, "count_words", {"texts": ["one two", "three"]})
     assert result["content"][0]["text"] == "3", result
+    assert result["structuredContent"] == {"result": 3}
+    block = source("bash", "count_words").replace("localhost:8150", f"127.0.0.1:{server.port}")
+    submit, look = [line for line in block.splitlines() if line.startswith("curl")]
+    identity = json.loads(_output(submit))["id"]
+    look = look.partition("#")[0].replace("ID", identity)
+    until(lambda: json.loads(_output(look)).get("result") == 3, "the job has its result")
+
+
+def _output(command: str) -> str:
+    done = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=True)
+    return done.stdout

@@ -80,7 +80,7 @@ class LoadRun:
         self.connects: list[float] = []
         """Seconds that each new connection took."""
         self.late: list[float] = []
-        """In an open loop: how late free clients (without a request in flight) sent requests, in seconds."""
+        """In an open loop: the delays of requests of free clients (without a request in flight), in seconds."""
         self.taken = 0
         """How many times clients began the scenario."""
         self.elapsed = 0.0

@@ -24,7 +24,7 @@ class Generator:
     lag_p99_ms: float
     """99th percentile of the event loop's delay, in milliseconds; the highest value of all processes."""
     late_p99_ms: float
-    """99th percentile of how late free clients (without a request in flight) sent requests, in milliseconds."""
+    """99th percentile of the delays with which free clients (without a request in flight) sent requests, in ms."""
 
     @property
     def limit(self) -> str:

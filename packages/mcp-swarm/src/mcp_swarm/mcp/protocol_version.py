@@ -51,7 +51,7 @@ class Envelopes:
         if "progressToken" in meta:
             if not _is_usual(meta["progressToken"]):
                 return False
-            # Each request has another progress token.
+            # The progress token is different in each request, so it is not part of the key.
             meta = {name: value for name, value in meta.items() if name != "progressToken"}
         try:
             key = method, version, orjson.dumps(meta)  # as text, because Python treats 1 and true as equal

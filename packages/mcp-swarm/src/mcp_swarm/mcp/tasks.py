@@ -105,7 +105,9 @@ class JobTasks(LeavesToolsAlone):
         task = _task(record, "complete")
         if record.state == "completed":
             given = result_of(value)
-            result = CallToolResult(content=given.content, structured_content=given.structured_content)
+            result = CallToolResult(
+                content=given.content, structured_content=given.structured_content, _meta=given.meta
+            )
             task.result = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         elif record.state == "failed":
             task.error = {"code": INTERNAL_ERROR, "message": record.error}
@@ -138,9 +140,15 @@ class JobTasks(LeavesToolsAlone):
 
 
 def result_of(value: Any) -> ToolResult:
-    """Convert a job's value to the result of a tool call. An object becomes structured content, too."""
+    """Convert a job's value to the result of a tool call, with structured content.
+
+    Structured content must be an object. Any other value is put into an object, under the key `result`, as FastMCP does
+    for the value of a tool.
+    """
     text = value if isinstance(value, str) else to_json(value).decode()
-    return ToolResult(content=text, structured_content=value if isinstance(value, dict) else None)
+    if isinstance(value, dict):
+        return ToolResult(content=text, structured_content=value)
+    return ToolResult(content=text, structured_content={"result": value}, meta={"fastmcp": {"wrap_result": True}})
 
 
 def _task(record: Record, kind: Literal["task", "complete"]) -> Task:
