@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from mcp_swarm.sessions.answers import Answers, LocalAnswers, RedisAnswers
+from mcp_swarm.sessions.answers import Answers, LocalAnswers, RedisAnswers, SessionEnded
 from mcp_swarm.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 
@@ -43,25 +42,26 @@ async def two_replicas(url: str) -> AsyncIterator[list[RedisAnswers]]:
 async def check(asking: Answers, other: Answers, events: list[str]) -> None:
     """Check the store against a model: the request is waiting, answered, late or gone."""
     identity = secrets.token_hex(8)
-    assert await asking.expect(identity, "mine", 5)
-    state, first = "waiting", b""
-    for number, event in enumerate(events):
-        answer = b"%d" % number
-        if event == "right":
-            expected = {"waiting": "taken", "late": "late"}.get(state, "unknown")
-            assert await other.give(identity, "mine", answer) == expected
-            if state == "waiting":
-                state, first = "answered", answer
-        elif event == "wrong":
-            assert await other.give(identity, "another", answer) == "unknown"
-        elif event == "forget":
-            await asking.forget(identity, "mine")
-            state = {"waiting": "late", "answered": "gone"}.get(state, state)
-        elif state == "answered":
-            assert await asking.wait(identity, 1) == first
-        elif state == "waiting":
-            with pytest.raises(TimeoutError):
-                await asking.wait(identity, 0)
+    async with contextlib.AsyncExitStack() as stack:
+        wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5))
+        state, first = "waiting", b""
+        for number, event in enumerate(events):
+            answer = b"%d" % number
+            if event == "right":
+                expected = {"waiting": "taken", "late": "late"}.get(state, "unknown")
+                assert await other.give(identity, "mine", answer) == expected
+                if state == "waiting":
+                    state, first = "answered", answer
+            elif event == "wrong":
+                assert await other.give(identity, "another", answer) == "unknown"
+            elif event == "forget":
+                await stack.aclose()
+                state = {"waiting": "late", "answered": "gone"}.get(state, state)
+            elif state == "answered":
+                assert await wait(1) == first
+            elif state == "waiting":
+                with pytest.raises(TimeoutError):
+                    await wait(0)
 
 
 @given(EVENTS)
@@ -87,9 +87,8 @@ def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
     """A waiting call gets its answer at once, and not only at its next look after five seconds."""
 
     async def run() -> float:
-        async with two_replicas(redis.url) as (asking, other):
-            await asking.expect("woken", "mine", 5)
-            waiting = asyncio.ensure_future(asking.wait("woken", 5))
+        async with two_replicas(redis.url) as (asking, other), asking.waiting("woken", "mine", 5) as wait:
+            waiting = asyncio.ensure_future(wait(5))
             await asyncio.sleep(0)  # lets the call begin to wait
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -106,13 +105,22 @@ def test_a_lost_wakeup_loses_no_answer(redis: RedisServer) -> None:
     async def run() -> bytes:
         async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
             deaf = RedisAnswers(client, "test", RedisWakeups(client, "test:nothing"))
-            await deaf.expect("unheard", "mine", 20)
-            waiting = asyncio.ensure_future(deaf.wait("unheard", 20))
-            await asyncio.sleep(0)
-            assert await other.give("unheard", "mine", b"answer") == "taken"
-            return await waiting
+            async with deaf.waiting("unheard", "mine", 20) as wait:
+                waiting = asyncio.ensure_future(wait(20))
+                await asyncio.sleep(0)
+                assert await other.give("unheard", "mine", b"answer") == "taken"
+                return await waiting
 
     assert asyncio.run(run()) == b"answer"
+
+
+async def can_wait(answers: Answers, session: str) -> bool:
+    """Return whether a request of a session can wait for an answer."""
+    try:
+        async with answers.waiting("question", session, 5):
+            return True
+    except SessionEnded:
+        return False
 
 
 def test_an_ended_session_cannot_be_asked(redis: RedisServer) -> None:
@@ -120,33 +128,34 @@ def test_an_ended_session_cannot_be_asked(redis: RedisServer) -> None:
 
     async def run() -> None:
         async with two_replicas(redis.url) as (asking, other):
+            assert await can_wait(asking, "ended")
             assert not await asking.has_ended("ended")
             await other.end("ended", 60)
             assert await asking.has_ended("ended")
-            assert not await asking.expect("question", "ended", 5)
+            assert not await can_wait(asking, "ended")
+        alone = LocalAnswers()
+        await alone.end("ended", 60)
+        assert not await can_wait(alone, "ended")
 
     asyncio.run(run())
-    answers = LocalAnswers()
-    asyncio.run(answers.end("ended", 60))
-    assert not asyncio.run(answers.expect("question", "ended", 5))
 
 
-def test_every_key_expires(redis: RedisServer, tmp_path: Path) -> None:
+def test_every_key_expires(redis: RedisServer) -> None:
     """No key stays in Redis for ever."""
 
     async def run() -> None:
         async with two_replicas(redis.url) as (asking, other):
-            for identity in ("taken", "late", "waiting"):
-                await asking.expect(identity, "mine", 5)
-            await other.give("taken", "mine", b"answer")
-            await asking.forget("late", "mine")
-            await other.end("mine", 60)
+            async with asking.waiting("late", "mine", 5):
+                pass
+            async with asking.waiting("taken", "mine", 5), asking.waiting("waiting", "mine", 5):
+                await other.give("taken", "mine", b"answer")
+                await other.end("mine", 60)
+                keys = redis.ask("keys", "*").split()
+                assert len(keys) >= 4
+                for key in keys:
+                    assert 0 < int(redis.ask("ttl", key)) <= 600, key
 
     asyncio.run(run())
-    keys = redis.ask("keys", "*").split()
-    assert len(keys) >= 4
-    for key in keys:
-        assert 0 < int(redis.ask("ttl", key)) <= 600, key
 
 
 def test_the_memory_of_a_replica_is_limited() -> None:
@@ -155,8 +164,8 @@ def test_the_memory_of_a_replica_is_limited() -> None:
     async def run() -> None:
         answers = LocalAnswers()
         for number in range(10_050):
-            await answers.expect(f"{number}", "mine", 5)
-            await answers.forget(f"{number}", "mine")
+            async with answers.waiting(f"{number}", "mine", 5):
+                pass
         assert await answers.give("0", "mine", b"") == "unknown"
         assert await answers.give("10049", "mine", b"") == "late"
 

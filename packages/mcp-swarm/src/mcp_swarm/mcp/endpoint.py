@@ -177,7 +177,7 @@ class McpEndpoint:
         if self.sessions is not None:
             self.intake.memory.take(response.memory)
             try:
-                session = await self.sessions.open_live(scope, _session_id(headers))
+                session = self.sessions.open(scope, _session_id(headers))
                 await self.sessions.requests.answer(session, response.answered, response.answer)
             finally:
                 self.intake.memory.give(response.memory)

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -12,9 +13,9 @@ from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-Given = Literal["taken", "late", "unknown"]
+Given = Literal["taken", "late", "unknown", "ended"]
 """What became of an answer. `taken`: the call gets it. `late`: the call no longer waits. `unknown`: this session has no
-such request, or it is answered already."""
+such request, or it is answered already. `ended`: the session has ended."""
 
 _LOOK_SECONDS = 5.0
 """Pause between two looks for an answer whose wake-up was lost."""
@@ -24,23 +25,29 @@ _SLACK_SECONDS = 60
 """Time for which an answer stays in Redis after the time limit of its request, in seconds."""
 
 
+class SessionEnded(Exception):
+    """The client has ended its session, so it cannot be asked."""
+
+
+Wait = Callable[[float], Awaitable[bytes]]
+"""Returns the answer to a request; raises TimeoutError after a number of seconds."""
+
+
 class Answers(Protocol):
     """The store of waiting requests and of answers. A request belongs to one session.
 
-    Each method except `wait` raises OSError if the store cannot be reached.
+    Each method raises OSError if the store cannot be reached. While a call waits for an answer, it goes on waiting.
     """
 
-    async def expect(self, identity: str, session: str, seconds: float) -> bool:
-        """Note that a request waits for an answer for at most `seconds`. Return False if the session has ended."""
+    def waiting(self, identity: str, session: str, seconds: float) -> AbstractAsyncContextManager[Wait]:
+        """Let a request wait for an answer inside the `async with` block, for at most `seconds`.
+
+        Raises:
+            SessionEnded: the session has ended.
+        """
 
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
         """Hand over the answer to a request. Only the first answer of the right session is taken."""
-
-    async def wait(self, identity: str, seconds: float) -> bytes:
-        """Return the answer to a request; raise TimeoutError after `seconds`."""
-
-    async def forget(self, identity: str, session: str) -> None:
-        """Note that a request no longer waits."""
 
     async def end(self, session: str, seconds: float) -> None:
         """Note that a session has ended. The id of the session expires in `seconds`."""
@@ -64,13 +71,28 @@ class LocalAnswers:
         self._late: dict[str, str] = {}
         self._ended: dict[str, None] = {}
 
-    async def expect(self, identity: str, session: str, seconds: float) -> bool:  # noqa: ARG002
+    @asynccontextmanager
+    async def waiting(self, identity: str, session: str, seconds: float) -> AsyncIterator[Wait]:  # noqa: ARG002
         if session in self._ended:
-            return False
-        self._waiting[identity] = _Waiting(session)
-        return True
+            raise SessionEnded
+        waiting = self._waiting[identity] = _Waiting(session)
+
+        async def wait(seconds: float) -> bytes:
+            async with asyncio.timeout(seconds):
+                await waiting.arrived.wait()
+            assert waiting.answer is not None  # noqa: S101
+            return waiting.answer
+
+        try:
+            yield wait
+        finally:
+            del self._waiting[identity]
+            if waiting.answer is None:
+                _remember(self._late, identity, session)
 
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
+        if session in self._ended:
+            return "ended"
         waiting = self._waiting.get(identity)
         if waiting is None:
             return "late" if self._late.get(identity) == session else "unknown"
@@ -79,18 +101,6 @@ class LocalAnswers:
         waiting.answer = answer
         waiting.arrived.set()
         return "taken"
-
-    async def wait(self, identity: str, seconds: float) -> bytes:
-        waiting = self._waiting[identity]
-        async with asyncio.timeout(seconds):
-            await waiting.arrived.wait()
-        assert waiting.answer is not None  # noqa: S101
-        return waiting.answer
-
-    async def forget(self, identity: str, session: str) -> None:
-        waiting = self._waiting.pop(identity, None)
-        if waiting is not None and waiting.answer is None:
-            _remember(self._late, identity, session)
 
     async def end(self, session: str, seconds: float) -> None:  # noqa: ARG002
         _remember(self._ended, session, None)
@@ -114,36 +124,55 @@ class RedisAnswers:
         self._give = redis.register_script(_GIVE)
         self._forget = redis.register_script(_FORGET)
 
-    async def expect(self, identity: str, session: str, seconds: float) -> bool:
-        keys = [self._request(identity), self._ended(session)]
-        with _lost():
-            return bool(await self._expect(keys=keys, args=[session, int(seconds) + _SLACK_SECONDS]))
+    @asynccontextmanager
+    async def waiting(self, identity: str, session: str, seconds: float) -> AsyncIterator[Wait]:
+        # The call listens before the client is asked, so that it hears the wake-up of the fastest answer.
+        with self._wakeups.waiting(identity) as woken:
+            keys = [self._request(identity), self._ended(session)]
+            with _lost():
+                if not await self._expect(keys=keys, args=[session, int(seconds) + _SLACK_SECONDS]):
+                    raise SessionEnded
+            answered = False
+
+            async def wait(seconds: float) -> bytes:
+                nonlocal answered
+                answer = await self._wait(identity, woken, seconds)
+                answered = True
+                return answer
+
+            try:
+                yield wait
+            finally:
+                if not answered:
+                    await asyncio.shield(self._forget_quietly(identity, session))
 
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
-        keys = [self._request(identity), self._answer(identity)]
+        keys = [self._request(identity), self._answer(identity), self._ended(session)]
         args: list[bytes | str | int] = [session, answer, _SLACK_SECONDS, self._wakeups.channel, identity]
         with _lost():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
 
-    async def wait(self, identity: str, seconds: float) -> bytes:
+    async def _wait(self, identity: str, woken: asyncio.Event, seconds: float) -> bytes:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        with self._wakeups.waiting(identity) as woken:
-            while True:
-                woken.clear()
-                with contextlib.suppress(OSError), _lost():  # look again when Redis is back
-                    answer = await self._redis.get(self._answer(identity))
-                    if isinstance(answer, bytes):
-                        return answer
-                remaining = end - loop.time()
-                if remaining <= 0:
-                    raise TimeoutError
-                await _wait(woken, min(remaining, _LOOK_SECONDS))
+        while True:
+            remaining = end - loop.time()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, min(remaining, _LOOK_SECONDS))):
+                    await woken.wait()
+            woken.clear()
+            with contextlib.suppress(OSError), _lost():  # look again when Redis is back
+                answer = await self._redis.get(self._answer(identity))
+                if isinstance(answer, bytes):
+                    return answer
+            if remaining <= 0:
+                raise TimeoutError
 
-    async def forget(self, identity: str, session: str) -> None:
+    async def _forget_quietly(self, identity: str, session: str) -> None:
+        """Note that a request no longer waits. Without Redis, its key expires by itself."""
         keys = [self._request(identity), self._answer(identity)]
-        with _lost():
+        with contextlib.suppress(OSError), _lost():
             await self._forget(keys=keys, args=[session, _LATE_SECONDS])
 
     async def end(self, session: str, seconds: float) -> None:
@@ -172,6 +201,7 @@ return 1
 """A script that notes a waiting request, unless its session has ended."""
 
 _GIVE = """
+if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
 local waiting = redis.call('GET', KEYS[1])
 if waiting == 'late:' .. ARGV[1] then return 'late' end
 if waiting ~= ARGV[1] then return 'unknown' end
@@ -218,11 +248,3 @@ def _remember(known: dict[str, str] | dict[str, None], name: str, value: object)
     known[name] = value  # type: ignore[assignment]
     if len(known) > _REMEMBERED:
         del known[next(iter(known))]
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass

@@ -16,11 +16,11 @@ from mcp_swarm.downstream.deadline import Pauses
 from mcp_swarm.http.in_flight import InFlight
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.http.responses import encode
-from mcp_swarm.sessions.answers import Answers, Given
+from mcp_swarm.sessions.answers import Answers, Given, SessionEnded
 from mcp_swarm.sessions.capabilities import missing_capability
 from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.metrics import ClientRequestMetrics
-from mcp_swarm.sessions.session import Session
+from mcp_swarm.sessions.session import Session, unknown_session
 
 logger = logging.getLogger(__name__)
 
@@ -115,19 +115,18 @@ class ClientRequests:
     ) -> dict[str, Any]:
         request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
         try:
-            if not await self.answers.expect(identity, session.key, seconds):
-                raise ClientRequestError(INVALID_REQUEST, "The client has ended this session.")
+            async with self.answers.waiting(identity, session.key, seconds) as wait:
+                await write(encode(request))
+                answer: dict[str, Any] = from_json(await wait(seconds))
+                return answer
+        except SessionEnded:
+            raise ClientRequestError(INVALID_REQUEST, "The client has ended this session.") from None
+        except TimeoutError:
+            raise
         except OSError as error:
             logger.warning("Redis can't be reached: the client was not asked: %s", error)
             text = "The server cannot ask the client now, because its Redis cannot be reached; retry later."
             raise ClientRequestError(INTERNAL_ERROR, text) from None
-        try:
-            await write(encode(request))
-            answer: dict[str, Any] = from_json(await self.answers.wait(identity, seconds))
-            return answer
-        finally:
-            with contextlib.suppress(OSError):  # the entries in Redis expire by themselves
-                await asyncio.shield(self.answers.forget(identity, session.key))
 
     async def answer(self, session: Session, identity: int | str | None, answer: Mapping[str, Any]) -> None:
         """Hand over the client's answer to the call that waits for it, on any replica. Ignore a late answer.
@@ -147,6 +146,8 @@ class ClientRequests:
             logger.warning("Redis can't be reached: the answer of a client was refused: %s", error)
             text = "The server cannot take the answer now; send it again later."
             raise Refused(503, text, code=INTERNAL_ERROR, headers={"Retry-After": "1"}) from None
+        if given == "ended":
+            raise unknown_session()
         if given == "unknown":
             self.metrics.refused += 1
             raise Refused(400, "No request of the server waits for this response in this session.")
