@@ -23,8 +23,9 @@ class CannotAsk:
 
     __slots__ = ("reason",)
 
-    sealed: bytes | None = None
-    """The session id of the call; None without a session."""
+    can_ask = False
+    unopened: bytes | None = None
+    """The session id that `open` opens; None: there is nothing to open."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -59,11 +60,15 @@ class CallSession:
         sealed: the session id, as the client sent it.
     """
 
-    __slots__ = ("_session", "_sessions", "pauses", "sealed")
+    __slots__ = ("_sealed", "_session", "_sessions", "pauses", "unopened")
+
+    can_ask = True
 
     def __init__(self, sessions: Sessions, sealed: bytes) -> None:
         self._sessions = sessions
-        self.sealed = sealed
+        self._sealed = sealed
+        self.unopened: bytes | None = sealed
+        """The session id that `open` opens; None: the session is open."""
         self._session: Session | None = None
         self.pauses = Pauses()
 
@@ -73,7 +78,8 @@ class CallSession:
         Raises:
             Refused: HTTP 404 or 403, see `Sessions.open_live`.
         """
-        session = self._session = await self._sessions.open_live(call.scope, self.sealed)
+        session = self._session = await self._sessions.open_live(call.scope, self._sealed)
+        self.unopened = None
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = session.version
         PAUSES.set(self.pauses)
@@ -102,7 +108,7 @@ class CallSession:
             reason = "the client accepts no event stream; send the header Accept with text/event-stream."
             return await CannotAsk(reason).request(call, method, params, opts)
         try:
-            session = self._session or await self._sessions.open_live(call.scope, self.sealed)
+            session = self._session or await self._sessions.open_live(call.scope, self._sealed)
         except Refused as refused:
             raise ClientRequestError(refused.code, refused.message) from None
         limit = (opts or {}).get("timeout", self._sessions.requests.seconds)

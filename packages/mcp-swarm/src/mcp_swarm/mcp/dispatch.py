@@ -34,7 +34,7 @@ class Dispatch:
     @property
     def can_send_request(self) -> bool:
         """Whether the call can ask its client."""
-        return self.call is not None and self.call.may_stream and self.call.asking.sealed is not None
+        return self.call is not None and self.call.may_stream and self.call.asking.can_ask
 
     @property
     def transport(self) -> TransportContext:

@@ -123,7 +123,7 @@ class McpEndpoint:
             note_arguments(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
-            asking = self._asking(method, headers)
+            asking: Asking = OFF if self.sessions is None else self._asking(method, headers)
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams, asking)
         listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
@@ -138,11 +138,9 @@ class McpEndpoint:
         return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
 
     def _asking(self, method: str, headers: Headers) -> Asking:
-        """Return how a call of the handshake protocol asks its client."""
-        if self.sessions is None:
-            return OFF
+        """Return how a call of the handshake protocol asks its client, if HANDSHAKE_SESSIONS is on."""
         sealed = headers.get(b"mcp-session-id")
-        if sealed is not None and method != "initialize":
+        if self.sessions is not None and sealed is not None and method != "initialize":
             return CallSession(self.sessions, sealed)
         return NO_SESSION
 

@@ -63,18 +63,15 @@ class FastPath:
 
         It raises `Refused` if the call's session id is invalid. A tool without a Context does not need the session.
         """
-        if call.asking.sealed is not None and plan.needs_session:
+        if call.asking.unopened is not None and plan.needs_session:
             return self._open_and_answer(call, plan)
-        return self._start(call, plan)
-
-    async def _open_and_answer(self, call: Call, plan: Plan) -> None:
-        await call.asking.open(call)
-        await self._start(call, plan)
-
-    def _start(self, call: Call, plan: Plan) -> Awaitable[None]:
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
+
+    async def _open_and_answer(self, call: Call, plan: Plan) -> None:
+        await call.asking.open(call)
+        await self.answer(call, plan)
 
     def _send(self, call: Call, reply: bytes | Handover) -> Awaitable[None]:
         return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
