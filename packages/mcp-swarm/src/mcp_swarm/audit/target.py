@@ -113,7 +113,8 @@ class StdoutTarget:
     """Stdout, from which the container runtime collects the lines.
 
     If a disk is full, a write may end in the middle of a line, and nobody can remove this part from stdout. The next
-    write then begins with a line break. The first write also begins with a line break, because another process may have begun a line.
+    write then begins with a line break. The first write also begins with a line break, because another process may have
+    begun a line.
     """
 
     name = "stdout"
