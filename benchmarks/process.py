@@ -135,7 +135,7 @@ class Process(Program):
         secret_folder.mkdir(exist_ok=True)
         port = int(settings.get("MCP_PORT") or free_port())
         fixed = {
-            "PYTHONHASHSEED": "0",  # All processes have the same order of dictionaries.
+            "PYTHONHASHSEED": "0",  # All processes hash strings in the same way.
             "SECRETS_DIR": str(secret_folder),  # The machine's own secrets must not be used.
             "MCP_PORT": str(port),
             "DRAIN_SECONDS": "0",

@@ -62,7 +62,7 @@ def in_memory(_core: int, _folder: Path) -> Iterator[Place]:
 @contextmanager
 def over_stdio(core: int, folder: Path, *, shared: bool = False) -> Iterator[Place]:
     """Let each client start a server process when it connects."""
-    environment = {"PYTHONHASHSEED": "0"}  # All servers have the same order of dictionaries.
+    environment = {"PYTHONHASHSEED": "0"}  # All servers hash strings in the same way.
     arguments = ["-m", _STDIO_MODULE, str(core)]
     server = StdioServerParameters(command=sys.executable, args=arguments, env=environment, cwd=ROOT)
 

@@ -11,6 +11,7 @@ from mcp_swarm.settings.downstream import DownstreamSettings
 from mcp_swarm.settings.jobs import JobSettings
 from mcp_swarm.settings.rate import RateSettings
 from mcp_swarm.settings.replica import ReplicaSettings
+from mcp_swarm.settings.sessions import SessionSettings
 from mcp_swarm.settings.telemetry import AuditSettings, TelemetrySettings
 from mcp_swarm.settings.words import SettingsGroup
 
@@ -34,6 +35,7 @@ reference`. -->
 
 GROUPS: dict[str, type[SettingsGroup]] = {
     "Replica": ReplicaSettings,
+    "Requests to clients": SessionSettings,
     "Authentication": AccessSettings,
     "Rate limits": RateSettings,
     "Audit log": AuditSettings,

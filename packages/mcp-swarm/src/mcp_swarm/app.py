@@ -32,7 +32,7 @@ from mcp_swarm.jobs.metrics import QueueMetrics
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.alone import AloneOnly
-from mcp_swarm.mcp.components import Catalogue, offer_jobs, serve_components, timeouts_of
+from mcp_swarm.mcp.components import Catalogue, asking_of, offer_jobs, serve_components, timeouts_of
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
 from mcp_swarm.mcp.sharing import Sharing
@@ -53,6 +53,7 @@ from mcp_swarm.routes.health import health_routes
 from mcp_swarm.routes.home import home_route
 from mcp_swarm.routes.jobs import JobRoutes
 from mcp_swarm.routes.version import version_route
+from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.tracing.middleware import TracingMiddleware
@@ -219,13 +220,14 @@ class App:
         offer_jobs(mcp, service, settings)
         if service.jobs and service.off:
             logger.warning("%s", service.off)
-        AloneOnly(settings, mcp, service, share)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
         intake = Intake(settings, limiter)
+        sessions = self._sessions(share, intake)
+        AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
-            endpoint = McpEndpoint(mcp, settings, timeouts_of(components), intake)
+            endpoint = McpEndpoint(mcp, settings, timeouts_of(components), intake, sessions)
         else:
             endpoint = SdkEndpoint(mcp, settings, self.catalogue, intake)
             lifecycle.at_stop.append(endpoint.stop)
@@ -238,7 +240,8 @@ class App:
         fleet = limiter.fleet if limiter else None
         state = ReplicaMetrics(replica, lifecycle, intake.in_flight, connections, fleet, share.peers)
         queue = QueueMetrics(service)
-        collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue
+        asked = [] if sessions is None else [sessions.requests.metrics]
+        collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue, *asked
         metrics = metrics_route(collectors, queue.look, settings.metrics_token)
 
         @asynccontextmanager
@@ -253,7 +256,7 @@ class App:
                     with untraced():
                         await warm_up(endpoint)
                 await enter(around)
-                for part in (traced, limiter, audit, service, lag):
+                for part in (traced, limiter, audit, service, sessions, lag):
                     if part is not None:
                         await enter(part.running())
                 yield {KEY: connections}
@@ -282,6 +285,14 @@ class App:
         write = requests.counting(access_lines(settings, replica, buffer))
         app = self._surround(app, authentication, metrics, audit, write)
         return TracingMiddleware(app) if traced else app
+
+    def _sessions(self, share: Sharing, intake: Intake) -> Sessions | None:
+        """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
+        if self.settings.handshake_sessions != "off":
+            return Sessions(self.settings, share.redis, intake.in_flight)
+        if names := ", ".join(asking_of(self.components)):
+            logger.info("HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by %s", names)
+        return None
 
     def _surround(
         self, app: ASGIApp, authentication: Authentication, metrics: Route, audit: AuditLog | None, write: Write

@@ -112,8 +112,9 @@ class FileTarget:
 class StdoutTarget:
     """Stdout, from which the container runtime collects the lines.
 
-    A full disk may leave a part of a line, and stdout does not allow its removal. The next write then begins with a
-    line break. The first write also begins with a line break, because another process may have begun a line.
+    If a disk is full, a write may end in the middle of a line, and nobody can remove this part from stdout. The next
+    write then begins with a line break. The first write also begins with a line break, because another process may have
+    begun a line.
     """
 
     name = "stdout"

@@ -115,7 +115,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     """
     task = asyncio.ensure_future(_contained(call, kind, name, seconds))
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        done = await deadline.within(task, seconds)
     except asyncio.CancelledError:  # the client closed the connection, or the replica stops
         task.cancel()
         raise
@@ -128,7 +128,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     try:
         return task.result()
     finally:
-        del task, done  # the traceback of the task's error has this frame: with the task they would form a cycle
+        del task  # the traceback of the task's error has this frame: with the task they would form a cycle
 
 
 async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:

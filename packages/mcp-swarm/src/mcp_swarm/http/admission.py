@@ -26,10 +26,12 @@ class Admission:
     Args:
         allowed_hosts: Accepted names in Host besides the loopback names. Empty: check Host on loopback addresses only.
         allowed_origins: Accepted values of Origin.
-        only_post: Refuse other methods than POST, because they need sessions.
+        methods: Accepted HTTP methods. The other methods need sessions.
     """
 
-    def __init__(self, allowed_hosts: Sequence[str], allowed_origins: Sequence[str], *, only_post: bool = True) -> None:
+    def __init__(
+        self, allowed_hosts: Sequence[str], allowed_origins: Sequence[str], methods: Sequence[str] = ("POST",)
+    ) -> None:
         # FastMCP's protection against DNS rebinding: a page in a browser must not reach a server on a loopback address.
         self._guard = HostOriginGuardMiddleware(
             _pass,
@@ -37,7 +39,7 @@ class Admission:
             allowed_origins=list(allowed_origins),  # with None, FastMCP would accept every origin in a container
             mode="auto",
         )
-        self._only_post = only_post
+        self._methods = methods
         self.known: dict[Hashable, bool] = {}
         """For each accepted head: whether the client accepts an event stream. The key is the result of `deciding`."""
 
@@ -49,9 +51,9 @@ class Admission:
         """
         await self.check_source(scope, receive)
         if scope["method"] != "POST":
-            if self._only_post:
-                text = "This server has no sessions; send each JSON-RPC message with POST."
-                raise Refused(405, text, headers={"Allow": "POST"})
+            if scope["method"] not in self._methods:
+                text = "This server has no event stream outside of a call; send each JSON-RPC message with POST."
+                raise Refused(405, text, headers={"Allow": ", ".join(self._methods)})
             return True
         headers = headers_of(scope)
         if _media_type(headers.get(b"content-type", b"")) != b"application/json":

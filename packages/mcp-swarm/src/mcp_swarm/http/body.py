@@ -63,8 +63,8 @@ class Body:
     async def _read_on(self, message: Message, receive: Receive, declared: bytes | None) -> bytes:
         """Read the rest of a body and return the whole body. `message` has the first part.
 
-        Unless Content-Length says that the body is small, it counts as a request in flight while it arrives. Its bytes
-        count as memory.
+        While the body arrives, it counts as a request in flight, and its bytes count for MAX_BUFFERED_BYTES. A body
+        that is small according to Content-Length does not count.
         """
         counts = declared is None or not declared.isdigit() or int(declared) > _SMALL
         if counts:

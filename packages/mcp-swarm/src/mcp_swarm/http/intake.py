@@ -25,7 +25,12 @@ class Intake:
 
     def __init__(self, settings: Settings, limiter: Limiter | None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
-        self.admission = Admission(settings.allowed_hosts, origins, only_post=settings.stateless_http)
+        methods = ["POST"]
+        if not settings.stateless_http:
+            methods += ["GET", "DELETE"]
+        elif settings.handshake_sessions != "off":
+            methods.append("DELETE")
+        self.admission = Admission(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
         self.memory = Memory(settings.max_buffered_bytes)

@@ -24,6 +24,7 @@ from fastmcp.server.dependencies import (
 )
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
+from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import FunctionTool
 from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
@@ -38,7 +39,7 @@ from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.dispatch import Dispatch
+from mcp_swarm.mcp.dispatch import CallOutbound, Dispatch
 
 
 class LeavesToolsAlone(ServerExtension):
@@ -66,9 +67,24 @@ def adopt(mcp: FastMCP, security: RequestStateSecurity, audience: str, *, mask_e
         chain[:] = [boundary if isinstance(each, RequestStateBoundary) else each for each in chain]
 
 
-def runner_of(mcp: FastMCP, state: Any, version: str, client: tuple[Any, Any] = (None, None)) -> ServerRunner[Any]:
-    """Return the SDK's runner for one request. `client` is the client's part of the request (`Call.client`)."""
-    return ServerRunner(low_level(mcp), Connection.from_envelope(version, *client), state)
+def runner_of(mcp: FastMCP, state: Any, version: str) -> ServerRunner[Any]:
+    """Return the SDK's runner for a message without a client's part."""
+    return ServerRunner(low_level(mcp), Connection.from_envelope(version, None, None), state)
+
+
+def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> ServerRunner[Any]:
+    """Return the SDK's runner for one call."""
+    if call.modern:
+        connection = Connection.from_envelope(call.version, *call.client)
+    else:
+        connection = call.asking.connection(call, CallOutbound(dispatch))
+    return ServerRunner(low_level(mcp), connection, state)
+
+
+def request_context_of(context: MiddlewareContext[Any]) -> ServerRequestContext[Any, Any] | None:
+    """Return the SDK's context of the request that a middleware handles. None: there is no request."""
+    own = context.fastmcp_context.request_context if context.fastmcp_context else None
+    return None if own is None else own._srctx
 
 
 def needs_cleanup(connection: Connection) -> bool:
@@ -316,8 +332,8 @@ class LazyRequestContext(FastMCPRequestContext):
     @cached_property
     def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
         call, request = self._call, self._call.request
-        runner = runner_of(self._binding.mcp, self._binding.state, call.version, call.client)
         dispatch, meta = Dispatch(request, call.scope, call), _extract_meta(request.params)
+        runner = runner_of_call(self._binding.mcp, self._binding.state, call, dispatch)
         return runner._make_context(dispatch, request.method, request.params, meta, call.version)
 
     @property

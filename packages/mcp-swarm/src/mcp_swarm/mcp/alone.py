@@ -10,24 +10,28 @@ from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.job_tools import tools_of
 from mcp_swarm.mcp.sharing import Sharing
 from mcp_swarm.mcp.tasks import TASKS_EXTENSION
+from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 
 class AloneOnly:
-    """Jobs in this process and subscriptions without Redis. Other replicas do not have their data.
+    """Jobs in this process, and subscriptions and requests to clients without Redis. Other replicas lack their data.
 
     The replica withdraws these features when another replica starts. It offers them again when it is the only replica.
     """
 
-    def __init__(self, settings: Settings, mcp: FastMCP, service: JobService, share: Sharing) -> None:
+    def __init__(
+        self, settings: Settings, mcp: FastMCP, service: JobService, share: Sharing, sessions: Sessions | None
+    ) -> None:
         self._settings = settings
         self._mcp = mcp
         self._service = service
         self._share = share
         self._tasks: ServerExtension | None = None
         self._jobs = bool(service.jobs) and settings.jobs_in_process
+        self._sessions = sessions if settings.redis_url is None else None
         self._subscriptions = share.subscriptions if settings.redis_url is None else None
         share.peers.on_change.append(self.follow)
 
@@ -41,6 +45,9 @@ class AloneOnly:
         if self._subscriptions is not None:
             what.append("subscriptions (they need REDIS_URL)")
             self._subscriptions.offer() if alone else self._subscriptions.withdraw()
+        if self._sessions is not None:
+            what.append("requests to handshake-protocol clients (they need REDIS_URL)")
+            self._sessions.requests.offered = alone
         if alone:
             offered = " and ".join(what) or "everything"
             logger.warning("This replica is the only one again; it offers %s again", offered)

@@ -1,15 +1,17 @@
 """A call: one request inside the endpoint, and the reply to it."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
 from starlette.types import Receive, Scope, Send
 
+from mcp_swarm.downstream.deadline import TimeLimit
 from mcp_swarm.http.refusal import ClientGone
 from mcp_swarm.http.responses import send_json
+from mcp_swarm.mcp.asking import STATELESS, Asking
 from mcp_swarm.mcp.message import Request
 
 PING_SECONDS = 15.0
@@ -36,6 +38,10 @@ class Call:
     send: Send
     may_stream: bool
     """Whether the reply may become an event stream. If not, notifications before the result are dropped."""
+    asking: Asking = STATELESS
+    """How the call asks its client."""
+    headers: Sequence[tuple[bytes, bytes]] = ()
+    """Headers of the reply in addition to its type and length, unless the reply is an event stream."""
     streaming: bool = False
     """Whether the reply has become an event stream."""
     _lock: asyncio.Lock | None = None
@@ -55,7 +61,9 @@ class Call:
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
         """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
-        return self._end(message) if self.streaming else send_json(self.scope, self.send, status, message)
+        if self.streaming:
+            return self._end(message)
+        return send_json(self.scope, self.send, status, message, self.headers)
 
     async def wait_for(self, task: asyncio.Task[Any], seconds: float | None = None) -> None:
         """Wait until the call's task is done, and keep an open event stream alive during this time.
@@ -71,20 +79,25 @@ class Call:
             CancelledError: this replica stops.
         """
         loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
+        limit = None if seconds is None else TimeLimit(seconds)
+        next_ping = loop.time() + PING_SECONDS
         gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
         try:
             while True:
-                pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
-                await asyncio.wait((task, gone), timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED)
+                pause = max(0.0, next_ping - loop.time())
+                if limit is not None:
+                    pause = min(pause, limit.look())
+                await asyncio.wait((task, gone), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     return
                 if gone.done():
                     raise ClientGone
-                if deadline is not None and loop.time() >= deadline:
+                if limit is not None and limit.has_ended():
                     raise TimeoutError
-                if self.streaming:
-                    await self._ping()
+                if loop.time() >= next_ping:
+                    next_ping = loop.time() + PING_SECONDS
+                    if self.streaming:
+                        await self._ping()
         finally:
             gone.cancel()
             if not task.done():

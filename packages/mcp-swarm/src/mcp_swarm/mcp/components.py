@@ -11,12 +11,14 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from mcp_swarm.auth.visibility import Visibility
+from mcp_swarm.components.asking import may_ask
 from mcp_swarm.components.call_limits import CallLimits, bounded
 from mcp_swarm.components.discovery import Discovered, DiscoveryError, discover
 from mcp_swarm.components.not_found import answer_not_found
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk, request_state
 from mcp_swarm.mcp.job_tools import JOB_TOOLS, tools_of
+from mcp_swarm.mcp.rounds import Rounds
 from mcp_swarm.mcp.tasks import JobTasks
 from mcp_swarm.settings import Settings
 
@@ -74,6 +76,7 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     _sdk.adopt(mcp, request_state.security(settings), settings.mcp_name, mask_errors=not settings.debug_errors)
     lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
+        Rounds(),
         CallLimits(settings.call_timeout_seconds, timeouts_of(discovered)),
         *(each for each in mcp.middleware if each not in lists),
         *discovered.middleware,
@@ -96,6 +99,11 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
         if name in JOB_TOOLS and name in discovered.jobs:
             raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool with this name; rename the job")
     return discovered
+
+
+def asking_of(discovered: Discovered) -> list[str]:
+    """Return the names of the components that may ask their client in the middle of a call, sorted."""
+    return sorted(_entry(item.component).name for item in discovered.components if may_ask(item.component))
 
 
 def timeouts_of(discovered: Discovered) -> dict[str, float]:

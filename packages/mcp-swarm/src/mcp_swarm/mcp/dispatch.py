@@ -6,27 +6,23 @@ from typing import Any
 
 import anyio
 from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
+from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
 from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
+from mcp_swarm.sessions.errors import ClientRequestError
 
 
 class Dispatch:
-    """The SDK's `DispatchContext` (a structural type). It sends notifications in the reply to the request.
+    """The SDK's `DispatchContext` (a structural type). It sends notifications and requests in the reply to a request.
 
-    A stateless server cannot send a request to its client during a call, in either protocol family: the client's
-    response would be a new HTTP request, and another replica may get it. `call` is None if the message is a
-    notification, because a notification has no reply.
+    `call` is None if the message is a notification, because a notification has no reply.
     """
-
-    transport = TransportContext(kind="streamable-http", can_send_request=False)
-    can_send_request = False
 
     def __init__(self, message: Request | Notification, scope: Scope, call: Call | None = None) -> None:
         self.message = message
@@ -34,6 +30,15 @@ class Dispatch:
         self.request_id = message.id
         self.http_request = HttpRequest(scope)
         self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
+
+    @property
+    def can_send_request(self) -> bool:
+        """Whether the call can ask its client."""
+        return self.call is not None and self.call.may_stream and self.call.asking.can_ask
+
+    @property
+    def transport(self) -> TransportContext:
+        return TransportContext(kind="streamable-http", can_send_request=self.can_send_request)
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
@@ -43,11 +48,17 @@ class Dispatch:
     async def send_raw_request(
         self,
         method: str,
-        params: Mapping[str, Any] | None,  # noqa: ARG002
-        opts: CallOptions | None = None,  # noqa: ARG002
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
     ) -> dict[str, Any]:
-        """Raise `NoBackChannelError`, because the server cannot send requests to the client."""
-        raise NoBackChannelError(method)
+        """Send a request to the client and return the result of its answer.
+
+        Raises:
+            ClientRequestError: the client cannot be asked, does not answer in time, or answers with an error.
+        """
+        if self.call is None:
+            raise ClientRequestError(INVALID_REQUEST, f"A notification cannot send {method}, because it has no reply.")
+        return await self.call.asking.request(self.call, method, params, opts)
 
     async def notify(
         self,
@@ -70,3 +81,22 @@ class Dispatch:
             return
         params = {"progressToken": token, "progress": progress, "total": total, "message": message}
         await self.notify("notifications/progress", {key: value for key, value in params.items() if value is not None})
+
+
+class CallOutbound:
+    """The SDK's `Outbound` of a session: it sends requests on the event stream of the call.
+
+    Notifications that belong to no call are dropped, because the client keeps no event stream for them.
+    """
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request like `Dispatch.send_raw_request`."""
+        return await self._dispatch.send_raw_request(method, params, opts)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Drop the notification."""

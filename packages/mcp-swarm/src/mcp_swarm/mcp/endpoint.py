@@ -1,7 +1,7 @@
 """The endpoint of `/mcp`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from fastmcp import FastMCP
@@ -15,11 +15,13 @@ from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
 from mcp_swarm.http.responses import error_response, send_response
 from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp.asking import NO_SESSION, OFF, Asking, CallSession
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, parse
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, check_served, handshake_version
 from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 from mcp_swarm.tracing.parent import untraced
@@ -36,8 +38,16 @@ class McpEndpoint:
     paths: CallPaths
     """The paths that answer requests. The attribute exists after the server has started."""
 
-    def __init__(self, mcp: FastMCP, settings: Settings, timeouts: Mapping[str, float], intake: Intake) -> None:
+    def __init__(
+        self,
+        mcp: FastMCP,
+        settings: Settings,
+        timeouts: Mapping[str, float],
+        intake: Intake,
+        sessions: Sessions | None = None,
+    ) -> None:
         self.mcp = mcp
+        self.sessions = sessions
         self.seconds = settings.call_timeout_seconds
         self.timeouts = timeouts
         self.intake = intake
@@ -50,7 +60,7 @@ class McpEndpoint:
         """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
         server = _sdk.low_level(self.mcp)
         async with server.lifespan(server) as state:
-            self.paths = CallPaths(self.mcp, state, self.seconds, self.timeouts)
+            self.paths = CallPaths(self.mcp, state, self.seconds, self.timeouts, self.sessions)
             with untraced():
                 await self.paths.plan()
             yield
@@ -59,15 +69,17 @@ class McpEndpoint:
         """Return the path of each tool, with the reason or condition if it is not simply the fast path."""
         return self.paths.plans.paths
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer a request."""
+        return (self._end_session if scope["method"] == "DELETE" else self._answer)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = headers_of(scope)
             intake = self.intake
             takes_stream = intake.admission.known.get(deciding(scope, headers))
             if takes_stream is None:
                 takes_stream = await intake.admission.check(scope, receive)
-            if b"mcp-session-id" in headers:
-                drop_session_id(scope)
             # No variable refers to the body, because a body may be large.
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
             if TRACE in scope:
@@ -75,6 +87,9 @@ class McpEndpoint:
             call = None
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
+            elif isinstance(message, Response):
+                await self._hand_over(message, headers, scope, send)
+                return
             place = intake.subscriptions if message.method == _LISTEN else intake.in_flight
             leave = None
             if message.memory or intake.limiter is not None or place.count >= place.most:
@@ -101,12 +116,15 @@ class McpEndpoint:
     ) -> Call:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
+        if b"mcp-session-id" in headers:
+            drop_session_id(scope)
         scope[CALLED] = called(request)
         if ARGUMENTS in scope:
             note_arguments(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
-            return Call(request, version, False, scope, receive, send, takes_stream and self.streams)
+            asking: Asking = OFF if self.sessions is None else self._asking(method, headers)
+            return Call(request, version, False, scope, receive, send, takes_stream and self.streams, asking)
         listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
             text = f"Subscription request too large: the limit is {_LONGEST_LISTEN} bytes."
@@ -119,27 +137,66 @@ class McpEndpoint:
             check_param_headers(request, scope, self.paths.plans.annotated)
         return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
 
-    async def _acknowledge(
-        self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
-    ) -> None:
-        """Answer a notification or a response with status 202 and an empty body.
+    def _asking(self, method: str, headers: Headers) -> Asking:
+        """Return how a call of the handshake protocol asks its client, if HANDSHAKE_SESSIONS is on."""
+        sealed = headers.get(b"mcp-session-id")
+        if self.sessions is not None and sealed is not None and method != "initialize":
+            return CallSession(self.sessions, sealed)
+        return NO_SESSION
+
+    async def _acknowledge(self, message: Request | Notification, headers: Headers, scope: Scope, send: Send) -> None:
+        """Answer a notification with status 202 and an empty body.
 
         In the stateless protocol the server ignores notifications, because a client cancels a call by closing its
         connection. In the handshake protocol, middleware gets the notifications.
-
-        Raises:
-            Refused: a response in the stateless protocol, because the server sends no requests in this protocol.
         """
         version = handshake_version(headers)
         if version is None:
-            if isinstance(message, Response):
-                raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
             check_served(headers)
-        if isinstance(message, Notification):
-            scope[CALLED] = (message.method[:LONGEST], "")
+        if b"mcp-session-id" in headers:
+            drop_session_id(scope)
+        scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
             await self.paths.full.observe(message, version, scope)
+
+    async def _hand_over(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
+        """Hand the client's response over to the call that waits for it, on any replica, and answer with status 202.
+
+        Without sessions, the response is ignored.
+
+        Raises:
+            Refused: the stateless protocol has no requests of the server; or no call of this session waits for this
+                response; or the session is missing (HTTP 400), unknown (404) or of another caller (403).
+        """
+        if handshake_version(headers) is None:
+            raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
+        scope[CALLED] = ("response", "")
+        if self.sessions is not None:
+            self.intake.memory.take(response.memory)
+            try:
+                session = self.sessions.open(scope, _session_id(headers))
+                await self.sessions.requests.answer(session, response.answered, response.answer)
+            finally:
+                self.intake.memory.give(response.memory)
+        await send_response(scope, send, 202, (), b"")
+
+    async def _end_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End a session on all replicas (HTTP DELETE), and answer with status 204."""
+        try:
+            await self.intake.admission.check(scope, receive)
+            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused DELETE
+            await self.sessions.end(await self.sessions.open_live(scope, _session_id(headers_of(scope))))
+            await send_response(scope, send, 204, (), b"")
+        except Refused as refused:
+            await send_refusal(scope, send, refused)
+
+
+def _session_id(headers: Headers) -> bytes:
+    sealed = headers.get(b"mcp-session-id")
+    if sealed is None:
+        raise Refused(400, "The header Mcp-Session-Id is missing; send the session id from the reply to initialize.")
+    return sealed
 
 
 async def _answer_cancelled(call: Call | None) -> None:

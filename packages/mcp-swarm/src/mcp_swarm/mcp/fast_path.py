@@ -59,10 +59,19 @@ class FastPath:
         return plan if self.envelopes.is_valid("tools/call", meta, call.version, call.request.size) else None
 
     def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
-        """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection."""
+        """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection.
+
+        It raises `Refused` if the call's session id is invalid. A tool without a Context does not need the session.
+        """
+        if call.asking.unopened is not None and plan.needs_session:
+            return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
+
+    async def _open_and_answer(self, call: Call, plan: Plan) -> None:
+        await call.asking.open(call)
+        await self.answer(call, plan)
 
     def _send(self, call: Call, reply: bytes | Handover) -> Awaitable[None]:
         return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)

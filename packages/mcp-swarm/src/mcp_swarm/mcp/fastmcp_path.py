@@ -22,6 +22,7 @@ from mcp_swarm.mcp.call_span import noted_in_span
 from mcp_swarm.mcp.dispatch import Dispatch
 from mcp_swarm.mcp.message import Notification
 from mcp_swarm.process import task_exits
+from mcp_swarm.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +34,14 @@ class FastMcpPath:
 
     Args:
         state: the value of FastMCP's lifespan.
+        sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
         in_span: whether the request's span is already open. Errors are then recorded on this span.
     """
 
-    def __init__(self, mcp: FastMCP, state: Any, *, in_span: bool = False) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, sessions: Sessions | None, *, in_span: bool = False) -> None:
         self.mcp = mcp
         self.state = state
+        self.sessions = sessions
         self.in_span = in_span
 
     async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
@@ -49,7 +52,10 @@ class FastMcpPath:
 
         Raises:
             ClientGone: the client closed the connection, and the call was cancelled.
+            Refused: the session id of the call is invalid, see `Sessions.open_live`.
         """
+        if call.asking.unopened is not None:
+            await call.asking.open(call)
         call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
         task = task_exits.start(self._serve(call, handed))
         await call.wait_for(task)
@@ -71,6 +77,9 @@ class FastMcpPath:
             result = await self.result(call, handed)
             if result.get("isError") is True:
                 call.scope[FAILED] = TOOL_ERROR
+            if self.sessions is not None and request.method == "initialize" and not call.modern:
+                session = self.sessions.start(call.scope, result["protocolVersion"], request.params or {})
+                call.headers = ((b"mcp-session-id", session.encode()),)
             return 200, response(request.id, result)
         except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
@@ -98,7 +107,7 @@ class FastMcpPath:
         with set_http_request(dispatch.http_request):
             # The same steps as in the SDK's `serve_one`. It always runs a cleanup that is shielded from cancellation,
             # but hardly any request needs a cleanup.
-            runner = _sdk.runner_of(self.mcp, self.state, call.version, call.client)
+            runner = _sdk.runner_of_call(self.mcp, self.state, call, dispatch)
             try:
                 return await runner.on_request(dispatch, request.method, request.params)
             finally:

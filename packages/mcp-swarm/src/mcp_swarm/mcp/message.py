@@ -53,9 +53,13 @@ class Notification:
 class Response:
     """A JSON-RPC response of the client to a request of the server."""
 
+    answered: int | str | None
+    """The id of the server's request. None: the id is neither a string nor an integer."""
+    answer: dict[str, Any]
+    """`{"result": {…}}` or `{"error": {"code": …, "message": …}}`."""
+    memory: int = 0
     method: str = ""
     params: None = None
-    memory: int = 0
     id: None = None
 
 
@@ -77,7 +81,7 @@ def parse(body: bytes) -> Request | Notification | Response:
     method, params = message.get("method"), message.get("params")
     if type(method) is not str or (params is not None and type(params) is not dict):
         if method is None and "id" in message and ("result" in message or "error" in message):
-            return Response()
+            return _response(message, memory_of(body))
         raise Refused(400, _NO_MESSAGE)
     identity = message.get("id", _NONE)
     if len(method) > LONGEST_NAME or (type(identity) is str and len(identity) > LONGEST_NAME):
@@ -89,6 +93,19 @@ def parse(body: bytes) -> Request | Notification | Response:
     if identity is _NONE:
         return Notification(method, params, memory_of(body))
     raise Refused(400, "The id of a request must be a string or an integer; a notification must not have an id.")
+
+
+def _response(message: dict[str, Any], memory: int) -> Response:
+    """Return the response in a message; raise `Refused` (HTTP 400) if its result or error has a wrong form."""
+    identity, result, error = message["id"], message.get("result"), message.get("error")
+    answered = identity if type(identity) is str or type(identity) is int else None
+    if type(result) is dict and "error" not in message:
+        return Response(answered, {"result": result}, memory)
+    is_error = type(error) is dict and type(error.get("code")) is int and type(error.get("message")) is str
+    if is_error and "result" not in message:
+        return Response(answered, {"error": error}, memory)
+    text = "The response needs a result that is an object, or an error with a numeric code and a message."
+    raise Refused(400, text)
 
 
 def _check_names(params: dict[str, Any], identity: int | str) -> None:

@@ -17,6 +17,7 @@ from mcp_swarm.mcp.fast_path import FastPath
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.planning import Plans, plan
 from mcp_swarm.mcp.protocol_version import Envelopes
+from mcp_swarm.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +32,23 @@ class CallPaths:
         state: the value of FastMCP's lifespan.
         seconds: time limit of a call.
         timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
+        sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
     """
 
-    def __init__(self, mcp: FastMCP, state: Any, seconds: float, timeouts: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        mcp: FastMCP,
+        state: Any,
+        seconds: float,
+        timeouts: Mapping[str, float],
+        sessions: Sessions | None = None,
+    ) -> None:
         self.mcp = mcp
         self.seconds = seconds
         self.timeouts = timeouts
-        self.full = FastMcpPath(mcp, state)
+        self.full = FastMcpPath(mcp, state, sessions)
         self.traced = is_on()
-        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.full
+        handed_over = FastMcpPath(mcp, state, sessions, in_span=True) if self.traced else self.full
         envelopes = Envelopes()
         self.fast = FastPath(mcp, state, handed_over, envelopes)
         self.lists = CachedLists(handed_over, envelopes)

@@ -13,6 +13,7 @@ from mcp_types import CallToolResult, ContentBlock, InputRequiredResult, TextCon
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
+from mcp_swarm.components.asking import finds_context
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.http.responses import encode, response
 from mcp_swarm.mcp import _sdk
@@ -102,6 +103,7 @@ class Plan:
         write: writes a result as JSON. It returns None for an unusual kind of result.
         structured: templates of responses with structured content, by protocol version.
         middleware: registered middleware that takes part in calls, outermost first.
+        needs_session: whether the tool or the middleware may use the session of the call.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class Plan:
         self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
         self.templates = templates
         self.middleware = middleware
+        self.needs_session = bool(middleware) or _sdk.injects(tool) or finds_context(tool)
 
 
 def _tool_result(result: ToolResult) -> CallToolResult:

@@ -19,8 +19,9 @@ from mcp_swarm.components.call_limits import CallLimits
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.plan import Plan, Templates
+from mcp_swarm.mcp.rounds import Rounds
 
-_EVERYWHERE = (CallLimits, Visibility, DereferenceRefsMiddleware)
+_EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
 """Middleware classes that allow call plans and cached lists.
 
 Both paths apply the rules of such middleware themselves, or the middleware changes lists in the same way for all

@@ -13,7 +13,9 @@ from mcp_swarm.http.access_log import CALLED, CLIENT_GONE, FAILED, FAULT, PATH_T
 from mcp_swarm.metrics.durations import Durations
 
 _TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
-_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | _TASK_METHODS
+_RESPONSE = "response"
+"""Label `method` of a client's response to a request of the server."""
+_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS | _TASK_METHODS | {_RESPONSE}
 _HTTP = "http"
 """Label `method` of a request that is not an MCP message: `/version`, `/jobs` …"""
 _NO_WAY = ("", "")

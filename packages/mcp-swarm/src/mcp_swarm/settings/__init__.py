@@ -19,6 +19,7 @@ from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.settings.jobs import JobSettings
 from mcp_swarm.settings.rate import RateSettings
 from mcp_swarm.settings.replica import ReplicaSettings
+from mcp_swarm.settings.sessions import SessionSettings
 from mcp_swarm.settings.telemetry import AuditSettings, TelemetrySettings
 
 
@@ -29,6 +30,7 @@ class Settings(
     AuditSettings,
     RateSettings,
     AccessSettings,
+    SessionSettings,
     ReplicaSettings,
 ):
     """The settings of the server. The name of a variable or secret file is the name of the field in capitals.
@@ -56,12 +58,23 @@ class Settings(
                 f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
                 "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes a key)"
             )
+        if self.handshake_sessions != "off":
+            self._check_sessions()
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
                 "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
                 "set one of them, or mount a secret named auth_token"
             )
         return self
+
+    def _check_sessions(self) -> None:
+        setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}"
+        if self.mcp_replicas > 1 and self.redis_url is None:
+            raise ValueError(f"REDIS_URL: required by {setting} with MCP_REPLICAS={self.mcp_replicas}; set it")
+        if self.json_response != "auto":
+            raise ValueError(f"{setting}: needs JSON_RESPONSE=auto, because a request to a client is an event")
+        if not self.stateless_http:
+            raise ValueError(f"{setting}: needs STATELESS_HTTP=true; with STATELESS_HTTP=false, sessions exist already")
 
     @classmethod
     def load(cls) -> Self:

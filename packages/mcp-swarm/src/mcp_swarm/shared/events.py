@@ -1,9 +1,7 @@
 """Delivery of change events from one replica to the listeners on all replicas."""
 
-import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
-from mcp_swarm.process.meanwhile import meanwhile
+from mcp_swarm.shared.channel import Channel
 from mcp_swarm.shared.lost_redis import reason
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ _LISTS: dict[str, ServerEvent] = {
     "resources": ResourcesListChanged(),
 }
 _KINDS = {event: kind for kind, event in _LISTS.items()}
-_FIRST_RETRY, _LAST_RETRY = 0.2, 10.0
-_START_SECONDS = 1.0
 
 
 class RedisBus(InMemorySubscriptionBus):
@@ -46,15 +42,14 @@ class RedisBus(InMemorySubscriptionBus):
 
     def __init__(self, redis: "Redis", channel: str) -> None:
         super().__init__()
-        self._redis = redis
-        self._channel = channel
+        self._channel = Channel(redis, channel, "this replica gets no change events of other replicas")
 
     async def publish(self, event: ServerEvent) -> None:
         """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
 
         try:
-            await self._redis.publish(self._channel, encode(event))
+            await self._channel.redis.publish(self._channel.name, encode(event))
         except (RedisError, OSError) as error:
             logger.warning(
                 "Redis can't be reached: %r goes to the listeners of this replica only: %s", event, reason(error)
@@ -63,42 +58,15 @@ class RedisBus(InMemorySubscriptionBus):
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listen to Redis while the context is open.
-
-        The start waits for Redis for at most one second and then goes on without it.
-        """
-        listening = asyncio.Event()
-        async with meanwhile(self._listen(listening)):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(listening.wait(), _START_SECONDS)
+        """Listen to Redis while the context is open."""
+        async with self._channel.listening(self._deliver):
             yield
-
-    async def _listen(self, listening: asyncio.Event) -> None:
-        from redis.exceptions import RedisError  # noqa: PLC0415
-
-        pause = _FIRST_RETRY
-        while True:
-            try:
-                async with self._redis.pubsub(ignore_subscribe_messages=False) as subscription:
-                    await subscription.subscribe(self._channel)
-                    async for message in subscription.listen():
-                        if message["type"] == "subscribe":
-                            listening.set()
-                            pause = _FIRST_RETRY
-                        elif message["type"] == "message":
-                            await self._deliver(message["data"])
-            except (RedisError, OSError) as error:
-                logger.warning(
-                    "Redis can't be reached: this replica gets no change events of other replicas: %s", reason(error)
-                )
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  # spreads the retries of the replicas
-            pause = min(2 * pause, _LAST_RETRY)
 
     async def _deliver(self, data: bytes) -> None:
         event = decode(data)
         if event is None:
             logger.warning(
-                "Message on channel %s ignored, because it is not a change event: %.100r", self._channel, data
+                "Message on channel %s ignored, because it is not a change event: %.100r", self._channel.name, data
             )
         else:
             await super().publish(event)

@@ -64,8 +64,8 @@ def _mend_redis_py() -> None:
     async def read_or_lose(self: AbstractConnection, *arguments: Any, **options: Any) -> Any:
         """Read a reply, and raise redis-py's `ConnectionError` if the kernel has ended the connection (ETIMEDOUT).
 
-        redis-py takes this error for "no message yet". A subscription then reads again at once in an endless loop, and
-        nothing else runs in the process.
+        redis-py itself takes ETIMEDOUT for "no message yet". A subscription then reads again at once in an endless
+        loop, and nothing else runs in the process.
         """
         try:
             return await read(self, *arguments, **options)

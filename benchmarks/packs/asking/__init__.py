@@ -1,0 +1,1 @@
+"""A tool that asks its client."""

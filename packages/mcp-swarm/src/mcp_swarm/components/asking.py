@@ -1,0 +1,43 @@
+"""Components that may ask the client in the middle of a call."""
+
+import inspect
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from fastmcp.prompts.function_prompt import FunctionPrompt
+from fastmcp.resources import FunctionResource
+from fastmcp.resources.template import FunctionResourceTemplate
+from fastmcp.tools import FunctionTool
+from fastmcp.utilities.components import FastMCPComponent
+
+_ASKING = frozenset({"elicit", "elicit_form", "elicit_url", "create_message", "list_roots", "InputRequiredResult"})
+"""Names in the code of a function that asks: methods of FastMCP's Context and of `ctx.session`, and the result of a
+multi-round component."""
+
+
+def may_ask(component: FastMCPComponent) -> bool:
+    """Return whether a component's own function names one of the ways to ask the client.
+
+    A function that asks only through another function is not found.
+    """
+    if isinstance(component, FunctionTool | FunctionPrompt | FunctionResource | FunctionResourceTemplate):
+        return _has_name(component.fn, _ASKING)
+    return False
+
+
+def finds_context(component: FunctionTool) -> bool:
+    """Return whether a tool's function calls FastMCP's `get_context`, so that it needs no parameter for the Context."""
+    return _has_name(component.fn, frozenset({"get_context"}))
+
+
+def _has_name(fn: Callable[..., Any], names: frozenset[str]) -> bool:
+    """Return whether the code of a function, or of a function inside it, uses one of these names."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    waiting = [code] if isinstance(code, CodeType) else []
+    while waiting:
+        each = waiting.pop()
+        if not names.isdisjoint(each.co_names):
+            return True
+        waiting += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
+    return False

@@ -1,0 +1,119 @@
+"""Requests of a call to its client: over the session of the call, or refused with the reason."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.connection import Connection
+from mcp.shared.dispatcher import CallOptions, Outbound
+from mcp_types import INVALID_REQUEST
+
+from mcp_swarm.downstream.deadline import PAUSES, Pauses
+from mcp_swarm.http.headers import headers_of
+from mcp_swarm.http.refusal import Refused
+from mcp_swarm.sessions.errors import ClientRequestError
+from mcp_swarm.sessions.session import Session
+from mcp_swarm.sessions.sessions import Sessions
+
+if TYPE_CHECKING:
+    from mcp_swarm.mcp.call import Call
+
+
+class CannotAsk:
+    """A call that cannot ask its client. `reason` is the text of the error that a request gets."""
+
+    __slots__ = ("reason",)
+
+    can_ask = False
+    unopened: bytes | None = None
+    """The session id that `open` opens; None: there is nothing to open."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    async def open(self, call: "Call") -> None:
+        """Open nothing."""
+
+    def connection(self, call: "Call", outbound: Outbound) -> Connection:
+        """Return the SDK's connection of a call without a session. The client's capabilities are unknown."""
+        return Connection.from_envelope(call.version, None, None, outbound=outbound)
+
+    async def request(
+        self,
+        call: "Call",  # noqa: ARG002
+        method: str,
+        params: Mapping[str, Any] | None,  # noqa: ARG002
+        opts: CallOptions | None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Raise `ClientRequestError` with the reason."""
+        raise ClientRequestError(INVALID_REQUEST, f"The server cannot send {method} to the client: {self.reason}")
+
+
+STATELESS = CannotAsk("2026-07-28 has no requests of the server; the component can return an InputRequiredResult.")
+OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set it to ask.")
+NO_SESSION = CannotAsk("the call has no session; send initialize first, and its Mcp-Session-Id with each call.")
+
+
+class CallSession:
+    """The session of one call, from its session id.
+
+    Args:
+        sealed: the session id, as the client sent it.
+    """
+
+    __slots__ = ("_sealed", "_session", "_sessions", "pauses", "unopened")
+
+    can_ask = True
+
+    def __init__(self, sessions: Sessions, sealed: bytes) -> None:
+        self._sessions = sessions
+        self._sealed = sealed
+        self.unopened: bytes | None = sealed
+        """The session id that `open` opens; None: the session is open."""
+        self._session: Session | None = None
+        self.pauses = Pauses()
+
+    async def open(self, call: "Call") -> None:
+        """Open the session, so that the call can ask its client. The time of asking does not count for its deadline.
+
+        Raises:
+            Refused: HTTP 404 or 403, see `Sessions.open_live`.
+        """
+        session = self._session = await self._sessions.open_live(call.scope, self._sealed)
+        self.unopened = None
+        if b"mcp-protocol-version" not in headers_of(call.scope):
+            call.version = session.version
+        PAUSES.set(self.pauses)
+
+    def connection(self, call: "Call", outbound: Outbound) -> Connection:
+        """Return the SDK's connection, which sends requests to `outbound`.
+
+        It has the client's capabilities if the session was opened.
+        """
+        session = self._session
+        if session is None:
+            return Connection.from_envelope(call.version, None, None, outbound=outbound)
+        connection = Connection(outbound, protocol_version=call.version, client_params=session.client)
+        connection.initialized.set()
+        return connection
+
+    async def request(
+        self, call: "Call", method: str, params: Mapping[str, Any] | None, opts: CallOptions | None
+    ) -> dict[str, Any]:
+        """Send a request to the client on the event stream of the call, and return the result of the answer.
+
+        Raises:
+            ClientRequestError: the client accepts no event stream, or see `ClientRequests.send`.
+        """
+        if not call.may_stream:
+            reason = "the client accepts no event stream; send the header Accept with text/event-stream."
+            return await CannotAsk(reason).request(call, method, params, opts)
+        try:
+            session = self._session or await self._sessions.open_live(call.scope, self._sealed)
+        except Refused as refused:
+            raise ClientRequestError(refused.code, refused.message) from None
+        limit = (opts or {}).get("timeout", self._sessions.requests.seconds)
+        return await self._sessions.requests.send(session, call.event, self.pauses, method, params, limit)
+
+
+Asking = CannotAsk | CallSession
+"""How a call asks its client."""

@@ -1,0 +1,1 @@
+"""Sessions of handshake-protocol clients. Any replica reads a session from its id and can ask its client."""

@@ -1,0 +1,49 @@
+"""Metrics about requests to clients."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from mcp_swarm.metrics.durations import Durations
+
+_KINDS = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+    "ping": "ping",
+}
+_WAITS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+
+
+class ClientRequestMetrics(Collector):
+    """Counters of requests to clients, by kind and outcome, and the time until their answers."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._waits: dict[str, Durations] = {}
+        self.refused = 0
+        """Number of answers that no call waited for."""
+
+    def count(self, method: str, outcome: str, seconds: float | None = None) -> None:
+        """Count a request with its outcome. `seconds` is the time from the request to its answer or its end."""
+        kind = _KINDS.get(method, "other")
+        self._requests[kind, outcome] += 1
+        if seconds is not None:
+            self._waits.setdefault(kind, Durations(_WAITS)).observe(seconds)
+
+    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+        """Return all metrics."""
+        text = "Number of requests to handshake-protocol clients."
+        requests = CounterMetricFamily("mcp_client_requests", text, None, ("kind", "outcome"))
+        for labels, count in self._requests.items():
+            requests.add_metric(labels, count)
+        yield requests
+        text = "Time from a request to a client to its answer or its end, in seconds."
+        waits = HistogramMetricFamily("mcp_client_request_seconds", text, labels=("kind",))
+        for kind, durations in self._waits.items():
+            durations.add_to(waits, (kind,))
+        yield waits
+        text = "Number of answers of clients that were refused, because no request waited for them."
+        yield CounterMetricFamily("mcp_client_answers_refused", text, self.refused)

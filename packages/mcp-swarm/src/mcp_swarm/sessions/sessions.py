@@ -1,0 +1,92 @@
+"""The sessions of handshake-protocol clients in one replica: start, open and end."""
+
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import Scope
+
+from mcp_swarm.auth.caller import owner_of
+from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.refusal import Refused
+from mcp_swarm.sessions.answers import answers
+from mcp_swarm.sessions.client_requests import ClientRequests
+from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
+from mcp_swarm.settings import Settings
+from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Starts, opens and ends sessions, and sends requests to their clients.
+
+    Args:
+        in_flight: the counter of requests in flight.
+    """
+
+    def __init__(self, settings: Settings, redis: "Redis | None", in_flight: InFlight) -> None:
+        name = settings.mcp_name
+        keys = settings.request_state_ring or [secrets.token_hex(32)]
+        self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
+        self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
+        self._answers = answers(redis, name, self._wakeups)
+        seconds, most = settings.client_request_seconds, settings.max_client_requests
+        self.requests = ClientRequests(self._answers, seconds, in_flight, most)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Get wake-ups while the context is open."""
+        async with self._wakeups.running():
+            yield
+
+    def start(self, scope: Scope, version: str, params: Mapping[str, Any]) -> str:
+        """Return the id of a new session.
+
+        Args:
+            version: the protocol version that client and server agreed on.
+            params: the params of `initialize`.
+        """
+        return self._ids.seal(
+            version, params.get("clientInfo") or {}, params.get("capabilities") or {}, owner_of(scope)
+        )
+
+    def open(self, scope: Scope, sealed: bytes) -> Session:
+        """Return the session of an id. Raise `Refused` (404 or 403) like `SessionIds.open`."""
+        return self._ids.open(sealed.decode("latin-1"), owner_of(scope))
+
+    async def open_live(self, scope: Scope, sealed: bytes) -> Session:
+        """Return the session of an id, and check with all replicas that the session has not ended.
+
+        While Redis cannot be reached, the session counts as live.
+
+        Raises:
+            Refused: like `open`; also HTTP 404 if the client has ended the session.
+        """
+        session = self.open(scope, sealed)
+        try:
+            ended = await self._answers.has_ended(session.key)
+        except OSError as error:
+            logger.warning("Redis can't be reached: a session was not checked for its end: %s", error)
+            return session
+        if ended:
+            raise unknown_session()
+        return session
+
+    async def end(self, session: Session) -> None:
+        """End a session on all replicas.
+
+        Raises:
+            Refused: HTTP 503: Redis cannot be reached.
+        """
+        try:
+            await self._answers.end(session.key, session.expires - time.time())
+        except OSError as error:
+            logger.warning("Redis can't be reached: a session was not ended: %s", error)
+            raise Refused(503, "The session cannot be ended now; retry later.", headers={"Retry-After": "1"}) from None

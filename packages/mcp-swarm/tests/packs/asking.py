@@ -1,0 +1,101 @@
+"""Tools that ask their client in the middle of a call, with `await`."""
+
+import asyncio
+
+from fastmcp import Context
+from fastmcp.prompts import prompt
+from fastmcp.resources import resource
+from fastmcp.server.elicitation import AcceptedElicitation
+from fastmcp.tools import tool
+from mcp import MCPError
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
+
+_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+@tool
+async def greet(ctx: Context) -> str:
+    """Ask for a name and return a greeting."""
+    answer = await ctx.elicit("What is your name?", str)
+    return f"Hello, {answer.data}!" if isinstance(answer, AcceptedElicitation) else f"You said {answer.action}."
+
+
+@tool
+async def visit(ctx: Context) -> str:
+    """Send the user to a web page."""
+    answer = await ctx.session.elicit_url(
+        "Log in", "https://example.com/", "login-1", related_request_id=ctx.request_id
+    )
+    return answer.action
+
+
+@tool
+async def folders(ctx: Context) -> str:
+    """Return the client's roots, after a ping. Neither request names the call that it belongs to."""
+    await ctx.session.send_ping()
+    return ", ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+@tool
+async def why_not(ctx: Context) -> str:
+    """Ask for a name and return the error."""
+    try:
+        return (await ctx.elicit("What is your name?", str)).action
+    except MCPError as error:
+        return f"{error.code}: {error.message}"
+
+
+@tool
+async def nap(seconds: float) -> str:
+    """Return after some seconds."""
+    await asyncio.sleep(seconds)
+    return f"{seconds:g}"
+
+
+@tool(timeout=0.4)
+async def patient(seconds: float, ctx: Context) -> str:
+    """Ask for a name, then work for some seconds. The time limit is 0.4 s, without the wait for the client."""
+    await ctx.elicit("What is your name?", str)
+    await asyncio.sleep(seconds)
+    return "Done."
+
+
+@tool
+async def two_at_once(ctx: Context) -> str:
+    """Ask two questions at once and return both answers."""
+    first, second = await asyncio.gather(ctx.elicit("First?", str), ctx.elicit("Second?", str))
+    return f"{getattr(first, 'data', None)} and {getattr(second, 'data', None)}"
+
+
+@tool
+async def number(ctx: Context) -> str:
+    """Return the id of the request without asking anything."""
+    return ctx.request_id
+
+
+@tool
+async def endless(ctx: Context) -> InputRequiredResult:
+    """Ask again in each round."""
+    return _question()
+
+
+@prompt
+async def introduction(ctx: Context) -> str | InputRequiredResult:
+    """Ask for a name and return a prompt with it."""
+    return f"I am {_name(ctx)}." if _name(ctx) else _question()
+
+
+@resource("asking://{key}")
+async def profile(key: str, ctx: Context) -> str | InputRequiredResult:
+    """Ask for a name and return a resource with it."""
+    return f"{key}: {_name(ctx)}" if _name(ctx) else _question()
+
+
+def _question() -> InputRequiredResult:
+    form = ElicitRequestFormParams(message="What is your name?", requested_schema=_SCHEMA)
+    return InputRequiredResult(input_requests={"name": ElicitRequest(params=form)})
+
+
+def _name(ctx: Context) -> str:
+    answer = (ctx.input_responses or {}).get("name")
+    return str((answer.content or {}).get("name")) if isinstance(answer, ElicitResult) else ""

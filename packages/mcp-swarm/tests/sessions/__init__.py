@@ -1,0 +1,1 @@
+"""Tests of sessions in the handshake protocol and of requests to clients."""

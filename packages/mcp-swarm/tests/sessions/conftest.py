@@ -1,0 +1,31 @@
+"""Replicas that can ask their clients."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.replicas import COMPONENTS, Fleet, RedisServer, running
+
+PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.asking"
+
+
+@pytest.fixture(scope="package")
+def asking_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """The Redis of `asking_fleet`."""
+    with RedisServer(tmp_path_factory.mktemp("asking") / "redis.log") as redis:
+        yield redis
+
+
+@pytest.fixture(scope="package")
+def asking_fleet(asking_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas with HANDSHAKE_SESSIONS=ask that share a Redis, for tests that do not change their state."""
+    folder = tmp_path_factory.mktemp("asking-fleet")
+    with running(
+        folder,
+        HANDSHAKE_SESSIONS="ask",
+        REDIS_URL=asking_redis.url,
+        MCP_COMPONENTS=PACKS,
+        CLIENT_REQUEST_SECONDS="5",
+        MAX_IN_FLIGHT="10",
+    ) as found:
+        yield found

@@ -1,0 +1,218 @@
+"""Tests of requests to clients in the middle of a call. The client answers at another replica."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from conftest import Server, until
+from tests.calls import BOTH, call, get, legacy, modern, request, text
+from tests.mcp.any_replica.rounds import ANSWERS, ROUNDS
+from tests.replicas import Fleet, RedisServer, running, streaming
+from tests.sessions.client import ADA, EVERYTHING, VERSION, AskedClient, said, start
+
+pytestmark = pytest.mark.needs("redis")
+
+
+def answers(message: dict[str, Any]) -> Any:
+    """Answer like a client that supports every request."""
+    return ADA if message["method"] == "elicitation/create" else ANSWERS.get(message["method"], {})
+
+
+def test_every_request_is_answered_at_another_replica(asking_fleet: Fleet) -> None:
+    """Elicitation in both modes, sampling, roots and ping reach the client, and its answers reach the call."""
+    client = start(asking_fleet.url)
+    expected = {
+        "greet": "Hello, Ada!",
+        "visit": "accept",
+        "folders": "file:///work",
+        "test_sampling": "LLM response: Paris",
+        "two_at_once": "Ada and Ada",
+    }
+    for urls in itertools.permutations(asking_fleet.urls):
+        for tool, text_ in expected.items():
+            given = {"prompt": "Capital of France?"} if tool == "test_sampling" else {}
+            assert said(client.call(list(urls), tool, answers, **given)) == text_
+
+
+def test_multi_round_components_ask_handshake_clients(asking_fleet: Fleet) -> None:
+    """A tool that returns an InputRequiredResult asks a handshake-protocol client with requests, round after round."""
+    client = start(asking_fleet.url)
+
+    def answer(message: dict[str, Any]) -> Any:
+        return ANSWERS[message["method"]]
+
+    for tool, expected in ROUNDS.items():
+        assert said(client.call(asking_fleet.urls, tool, answer)) == expected
+    assert said(client.call(asking_fleet.urls, "transfer", answer, amount=5)) == "accept: 5"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        ("prompts/get", {"name": "introduction"}, "I am Ada."),
+        ("resources/read", {"uri": "asking://me"}, "me: Ada"),
+    ],
+)
+def test_prompts_and_resources_ask_too(asking_fleet: Fleet, method: str, params: Any, expected: str) -> None:
+    """A prompt and a resource with several rounds ask a handshake-protocol client, too."""
+    client = start(asking_fleet.url)
+    asked = {"json": request(method, params), "headers": client.headed()}
+    with streaming(asking_fleet.urls[0], asked) as (_, messages):
+        question = next(messages)
+        assert client.answer(asking_fleet.urls[1], question["id"], ADA).status_code == 202
+        assert expected in str(next(messages)["result"])
+
+
+def test_refusals_and_errors_of_the_client_reach_the_tool(asking_fleet: Fleet) -> None:
+    """A tool sees that the user declined, and an error of the client as an MCPError."""
+    client = start(asking_fleet.url)
+    assert said(client.call(asking_fleet.urls, "greet", lambda _: {"action": "decline"})) == "You said decline."
+    assert said(client.call(asking_fleet.urls, "greet", lambda _: {"action": "cancel"})) == "You said cancel."
+    for tool, expected in (("why_not", "-1: No user here"), ("greet", "No user here")):
+        with client.calling(asking_fleet.urls[0], tool) as messages:
+            question = next(messages)
+            error = {"code": -1, "message": "No user here"}
+            assert client.reply(asking_fleet.urls[1], question["id"], {"error": error}).status_code == 202
+            assert said(next(messages)) == expected
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "tool", "lacks"),
+    [
+        ({}, "greet", "elicitation"),
+        ({"elicitation": {"url": {}}}, "greet", "elicitation.form"),
+        ({"elicitation": {}}, "visit", "elicitation.url"),
+        ({}, "folders", "roots"),
+        ({}, "test_input_required_result_sampling", "sampling"),
+    ],
+)
+def test_a_client_without_the_capability_is_not_asked(
+    asking_fleet: Fleet, capabilities: dict[str, Any], tool: str, lacks: str
+) -> None:
+    """A client without the capability gets an error at once."""
+    client = start(asking_fleet.url, capabilities)
+    response = client.call(asking_fleet.urls, tool, lambda _: {})
+    assert response["result"]["isError"]
+    assert f"it lacks the capability {lacks}." in said(response)
+
+
+def test_a_client_without_an_event_stream_is_not_asked(asking_fleet: Fleet) -> None:
+    """A client that accepts only JSON, or that has no session, reads what it must change."""
+    client = start(asking_fleet.url)
+    reply = legacy(asking_fleet.url, "tools/call", {"name": "greet", "arguments": {}}, **client.headed())
+    assert "send the header Accept with text/event-stream" in text(reply.json()["result"])
+    for tool in ("greet", "transfer"):
+        arguments = {"amount": 1} if tool == "transfer" else {}
+        reply = legacy(asking_fleet.url, "tools/call", {"name": tool, "arguments": arguments}, Accept=BOTH)
+        assert "the call has no session; send initialize first" in text(reply.json()["result"])
+
+
+def test_without_sessions_the_error_names_the_setting(fleet: Fleet) -> None:
+    """Without HANDSHAKE_SESSIONS no session id is issued, and a tool that asks gets an error with the setting."""
+    hello = {"protocolVersion": VERSION, "capabilities": EVERYTHING, "clientInfo": {"name": "t", "version": "1"}}
+    assert "mcp-session-id" not in legacy(fleet.url, "initialize", hello).headers
+    for tool, arguments in (("test_elicitation", {"message": "?"}), ("transfer", {"amount": 1})):
+        result = call(fleet.url, tool, arguments)
+        assert result["isError"]
+        assert "HANDSHAKE_SESSIONS is off" in text(result)
+
+
+def test_await_elicit_is_an_error_in_the_stateless_protocol(asking_fleet: Fleet) -> None:
+    """`await ctx.elicit` gets FastMCP's error in the stateless protocol, and an InputRequiredResult works."""
+    result = modern(asking_fleet.url, "tools/call", {"name": "greet"}).json()["result"]
+    assert "unavailable on 2026-07-28" in text(result)
+    asked = modern(asking_fleet.url, "tools/call", {"name": "transfer", "arguments": {"amount": 1}}).json()["result"]
+    assert asked["resultType"] == "input_required"
+
+
+def test_the_client_has_a_time_limit(asking_fleet: Fleet) -> None:
+    """After CLIENT_REQUEST_SECONDS the tool gets an error, and the client is told; its late answer changes nothing."""
+    client = start(asking_fleet.url)
+    with client.calling(asking_fleet.urls[0], "why_not") as messages:
+        question, cancelled, response = messages
+    assert cancelled["method"] == "notifications/cancelled"
+    assert cancelled["params"]["requestId"] == question["id"]
+    assert said(response) == "-32001: The client did not answer elicitation/create within 5 s."
+    assert client.answer(asking_fleet.urls[1], question["id"], ADA).status_code == 202
+    assert AskedClient.answer(start(asking_fleet.url), asking_fleet.urls[1], question["id"], ADA).status_code == 400
+
+
+def test_the_wait_for_the_client_does_not_count_for_the_time_limit(asking_fleet: Fleet) -> None:
+    """A tool with a limit of 0.4 s may wait longer than this for its client. Its own work is still limited."""
+    client = start(asking_fleet.url)
+    for seconds, expected in ((0, "Done."), (30, "tool 'patient' did not finish within 0.4 s")):
+        with client.calling(asking_fleet.urls[0], "patient", {"seconds": seconds}) as messages:
+            question = next(messages)
+            assert text(call(asking_fleet.urls[1], "nap", {"seconds": 0.8})) == "0.8"
+            assert client.answer(asking_fleet.urls[2], question["id"], ADA).status_code == 202
+            assert said(next(messages)) == expected
+
+
+def test_waiting_calls_do_not_fill_a_replica(asking_fleet: Fleet) -> None:
+    """Calls that wait for their client do not count for MAX_IN_FLIGHT: other calls are answered beside them."""
+    client = start(asking_fleet.url)
+    url = asking_fleet.urls[0]
+    streams = [client.calling(url, "greet") for _ in range(15)]
+    questions = []
+    try:
+        messages = [stream.__enter__() for stream in streams]
+        questions = [next(each)["id"] for each in messages]
+        assert text(call(url, "echo", {"message": "still served"})) == "still served"
+        assert "mcp_requests_in_flight 0.0" in get(f"{url}/metrics").text
+        for question in questions:
+            assert client.answer(asking_fleet.urls[1], question, ADA).status_code == 202
+        assert [said(next(each)) for each in messages] == ["Hello, Ada!"] * 15
+    finally:
+        for stream in streams:
+            stream.__exit__(None, None, None)
+
+
+def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
+    """A single replica without Redis can ask its clients."""
+    with running(tmp_path, 1, HANDSHAKE_SESSIONS="ask", MCP_COMPONENTS="tests.packs.asking") as alone:
+        client = start(alone.url)
+        assert said(client.call(alone.urls, "greet", lambda _: ADA)) == "Hello, Ada!"
+        assert client.ended(alone.url).status_code == 204
+        assert client.ended(alone.url).status_code == 404
+
+
+def test_without_redis_plain_calls_go_on(asking_fleet: Fleet, tmp_path: Any) -> None:
+    """While Redis is away, plain calls are answered and a tool that asks gets a clear error. Then both work again."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path, 2, HANDSHAKE_SESSIONS="ask", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.asking,tests.sample"
+        ) as fleet,
+    ):
+        client = start(fleet.url)
+        assert said(client.call(fleet.urls, "greet", answers)) == "Hello, Ada!"
+        with client.calling(fleet.urls[0], "greet") as messages:
+            question = next(messages)
+            redis.kill()
+            assert text(call(fleet.urls[0], "echo", {"message": "hi"})) == "hi"
+            assert client.answer(fleet.urls[1], question["id"], ADA).status_code == 503
+            response = legacy(
+                fleet.urls[1], "tools/call", {"name": "greet"}, **{**client.headed(), "Accept": BOTH}
+            ).json()
+            assert "its Redis cannot be reached; retry later" in said(response)
+        redis.start()
+
+        def works() -> bool:
+            reply = client.call(fleet.urls, "greet", answers)
+            return bool(said(reply) == "Hello, Ada!")
+
+        until(works, "the tool can ask again")
+
+
+def test_a_server_names_the_tools_that_ask(tmp_path: Any) -> None:
+    """The log names the components that cannot ask, because HANDSHAKE_SESSIONS is off."""
+    server = Server(tmp_path / "log", MCP_COMPONENTS="tests.packs.asking", LOG_LEVEL="INFO")
+    try:
+        server.wait_ready()
+        until(lambda: "HANDSHAKE_SESSIONS is off" in server.output, "the log names the setting")
+        line = next(line for line in server.output.splitlines() if "HANDSHAKE_SESSIONS is off" in line)
+        assert "greet" in line
+        assert "number" not in line
+    finally:
+        server.stop()
