@@ -29,7 +29,7 @@ class Intake:
         if not settings.stateless_http:
             methods += ["GET", "DELETE"]
         elif settings.handshake_sessions != "off":
-            methods.append("DELETE")
+            methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]
         self.admission = Admission(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")

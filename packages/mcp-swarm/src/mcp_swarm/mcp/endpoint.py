@@ -1,6 +1,7 @@
 """The endpoint of `/mcp`."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 
@@ -20,11 +21,16 @@ from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, parse
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, check_served, handshake_version
+from mcp_swarm.mcp.session_methods import SessionMethods
+from mcp_swarm.mcp.session_stream import send_stream
 from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 from mcp_swarm.tracing.parent import untraced
+
+logger = logging.getLogger(__name__)
 
 _LISTEN = "subscriptions/listen"
 
@@ -53,7 +59,12 @@ class McpEndpoint:
         self.intake = intake
         self.streams = settings.json_response == "auto"
         """Whether a reply may become an event stream, if the client accepts one."""
-        forget_sessions(mcp)
+        if sessions is not None and sessions.records is not None:
+            SessionMethods(sessions.records).offer(mcp)
+            if sessions.state is not None:
+                _sdk.share_state(mcp, sessions.state)
+        else:
+            forget_sessions(mcp)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -71,7 +82,10 @@ class McpEndpoint:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
-        return (self._end_session if scope["method"] == "DELETE" else self._answer)(scope, receive, send)
+        method = scope["method"]
+        if method == "POST":
+            return self._answer(scope, receive, send)
+        return self._without_body(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -158,7 +172,17 @@ class McpEndpoint:
         scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
+            sealed = headers.get(b"mcp-session-id")
+            if message.method == "notifications/cancelled" and sealed is not None and self.sessions is not None:
+                await self._cancel(message, sealed, scope)
             await self.paths.full.observe(message, version, scope)
+
+    async def _cancel(self, notification: Notification, sealed: bytes, scope: Scope) -> None:
+        """Cancel a call of this session, on the replica that runs it. An invalid session id cancels nothing."""
+        assert self.sessions is not None  # noqa: S101
+        with suppress(Refused):
+            self.sessions.open(scope, sealed)
+            await self.sessions.cancel(sealed, (notification.params or {}).get("requestId"))
 
     async def _hand_over(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
         """Hand the client's response over to the call that waits for it, on any replica, and answer with status 202.
@@ -181,15 +205,35 @@ class McpEndpoint:
                 self.intake.memory.give(response.memory)
         await send_response(scope, send, 202, (), b"")
 
-    async def _end_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """End a session on all replicas (HTTP DELETE), and answer with status 204."""
+    async def _without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End a session on all replicas (HTTP DELETE), or open its event stream (GET)."""
         try:
             await self.intake.admission.check(scope, receive)
-            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused DELETE
-            await self.sessions.end(await self.sessions.open_live(scope, _session_id(headers_of(scope))))
-            await send_response(scope, send, 204, (), b"")
+            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused these methods
+            session = await self.sessions.open_live(scope, _session_id(headers_of(scope)))
+            if scope["method"] == "DELETE":
+                await self.sessions.end(session)
+                await send_response(scope, send, 204, (), b"")
+            else:
+                await self._stream(session, scope, receive, send)
         except Refused as refused:
             await send_refusal(scope, send, refused)
+
+    async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the event stream of a session."""
+        assert self.sessions is not None  # noqa: S101
+        assert self.sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
+        scope[CALLED] = ("stream", "")
+        place = self.intake.subscriptions
+        place.enter(None)
+        try:
+            await send_stream(self.sessions.streams.messages(session), receive, send)
+        except OSError as error:
+            logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
+            text = "The server cannot open an event stream now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
+        finally:
+            place.leave()
 
 
 def _session_id(headers: Headers) -> bytes:
