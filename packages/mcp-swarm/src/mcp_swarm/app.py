@@ -205,7 +205,8 @@ class App:
         """Compose the middleware and routes of the replica.
 
         Args:
-            lifecycle: The life of the replica. This method adds the functions that it calls at the drain and the stop.
+            lifecycle: The life of the replica. This method registers the functions that the lifecycle calls at the
+                drain and at the stop.
             around: A context manager, entered before the first request and left after the last request.
             audited: Whether the replica writes the audit log.
         """
@@ -252,7 +253,7 @@ class App:
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
-                if settings.stateless_http:  # with sessions, each request of the warm-up would open one
+                if settings.stateless_http:  # otherwise each request of the warm-up would open a session
                     with untraced():
                         await warm_up(endpoint)
                 await enter(around)
@@ -291,7 +292,7 @@ class App:
         if self.settings.handshake_sessions != "off":
             return Sessions(self.settings, share.redis, intake.in_flight)
         if names := ", ".join(asking_of(self.components)):
-            logger.info("HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by %s", names)
+            logger.info("HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: %s", names)
         return None
 
     def _surround(

@@ -1,7 +1,7 @@
 """The tool results that all replicas share in Redis.
 
-While Redis cannot be reached, the shared results are empty. No call fails because of that. A call waits for Redis at
-most once, for at most 0.25 seconds.
+While Redis cannot be reached, calls find no shared results, but they do not fail. Each command waits for Redis for at
+most 0.25 seconds. After a failed command, the replica sends no command to Redis for one second.
 """
 
 import asyncio
