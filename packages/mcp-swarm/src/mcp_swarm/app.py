@@ -222,7 +222,7 @@ class App:
         if service.jobs and service.off:
             logger.warning("%s", service.off)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
-        traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
+        traced = tracing(settings, replica)  # made first, because the endpoint checks only once whether tracing is on
         intake = Intake(settings, limiter)
         sessions = self._sessions(share, intake)
         AloneOnly(settings, mcp, service, share, sessions)
@@ -313,7 +313,11 @@ class App:
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
-    """Compress replies of at least `min_bytes`, unless the ASGI server does it, as our uvicorn protocol does."""
+    """Return an app that compresses replies of at least `min_bytes` with gzip.
+
+    If the ASGI server compresses replies itself, as the uvicorn protocol of this package does, the app leaves replies
+    unchanged.
+    """
     gzip = GZipMiddleware(app, min_bytes, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

@@ -37,7 +37,7 @@ class Answers(Protocol):
     """The store of waiting requests and of answers. A request belongs to one session.
 
     Each method raises OSError if the store cannot be reached. A call that already waits for an answer gets no OSError:
-    it waits until its time limit.
+    it waits until the answer arrives or its time limit ends.
     """
 
     def waiting(self, identity: str, session: str, seconds: float) -> AbstractAsyncContextManager[Wait]:

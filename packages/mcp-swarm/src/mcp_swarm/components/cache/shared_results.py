@@ -80,8 +80,8 @@ class SharedResults:
     async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> CachedResult | None:
         """Wait for another replica's fresh result, or claim the right to run the tool.
 
-        Return the other replica's result. Return None if this replica must run the tool, and call `end` after the run.
-        Without `end`, the claim expires after `seconds`.
+        Return the other replica's result. Return None if this replica must run the tool; then call `end` after the
+        run. Without `end`, the claim expires after `seconds`.
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:
