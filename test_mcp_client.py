@@ -3,7 +3,8 @@
 
     python test_mcp_client.py --url http://localhost:8150/mcp --protocol auto --rapid 30
 
-The tests of mcp-swarm run the same steps with both protocol families against three local replicas.
+The tests of mcp-swarm run the same steps against three local replicas, once with protocol version 2025-11-25 and once
+with 2026-07-28.
 """
 
 import argparse
