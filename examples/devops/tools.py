@@ -4,7 +4,8 @@
 `tcp://host:port`, without TLS. Write access to this API means root access on the manager. Therefore do not give the
 socket to a server that clients can reach. Put a proxy between the server and the socket. The proxy must allow only
 `GET /services` and `GET /tasks`, and only the server may be able to reach the proxy. Set `DOCKER_HOST` to the address
-of the proxy. The tools of this pack send only these two requests. The proxy refuses all requests of other code.
+of the proxy. The tools of this pack send only these two requests. The proxy protects the manager against other requests
+from any other code in the server.
 
 Callers see names, images, counts, states, and the engine's error texts (shortened). They do not see the environment,
 labels, commands, secrets and mounts of services.

@@ -58,7 +58,10 @@ class Samples:
     replicas: NumberedWords = field(default_factory=lambda: NumberedWords(("",)))
     names: NumberedWords = field(default_factory=NumberedWords)
     examples: dict[str, str] = field(default_factory=dict)
-    """One example of each kind of failure: the beginning of the response, or the text of the error without one."""
+    """One example of each kind of failure: the beginning of the response, or the text of an error if no response came.
+
+    The example is empty if there is neither.
+    """
 
     def add(self, begun: float, ended: float, kind: str, replica: str, name: str, connection: int) -> None:
         """Add a sample."""
