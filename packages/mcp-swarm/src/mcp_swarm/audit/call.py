@@ -31,8 +31,11 @@ class Noted(NamedTuple):
     status: int
     """HTTP status of the reply. 499: the client closed the connection before the reply."""
     failed: bool
-    """Whether the reply contains an error, with any status. With status 503, true means that the replica cancelled the
-    call, and false means that the replica refused the call."""
+    """Whether the call failed after its start (see `FAILED` in `mcp_swarm.http.access_log`).
+
+    With status 200: the reply contains an error. With status 503, true means that the replica cancelled the call, and
+    false means that the replica refused the call.
+    """
     seconds: float
     """Duration of the call in seconds."""
 
