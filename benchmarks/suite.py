@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.suite",
         description=f"Run the studies {', '.join(CHOICES)}; with --all, run all studies.",
-        epilog="Exit codes: 0 all measured; otherwise the worst exit code of a study. All studies run even if one fails.",
+        epilog="Exit codes: 0 all measured; otherwise the worst exit code of a study. After a failed study, the others run.",
     )
     parser.add_argument("--quick", action="store_true", help="run for about three minutes; the figures are rough")
     parser.add_argument("--all", action="store_true", help="also run exchange, generators, jobs and metrics")
