@@ -152,7 +152,7 @@ def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[.
 
 @pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
 def test_an_invalid_network_stops_the_start(proxies: str) -> None:
-    """A value that is not a network stops the start, and the error names the setting."""
+    """`check` exits with 3 if a value is not a network, and the error names the setting."""
     done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
     assert done.returncode == 3
     assert done.stderr.startswith(f"TRUSTED_PROXIES={proxies}: ")

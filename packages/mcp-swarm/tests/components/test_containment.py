@@ -161,7 +161,7 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
 def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -> None:
     """The watchdog logs the place where an event loop is blocked and ends the replica.
 
-    The supervisor starts a new replica, and the other replicas continue to serve.
+    The other replica continues to serve.
     """
     server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
     with pytest.raises(httpx.HTTPError):
