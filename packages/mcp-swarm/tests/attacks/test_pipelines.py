@@ -95,7 +95,7 @@ def test_a_connection_ends_after_its_maximum_of_requests(attack: Attack) -> None
 def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
     """A replica does not parse the waiting requests of a connection while it answers an earlier request.
 
-    It parses them only if they came in the same 2 KB. Therefore waiting requests take little memory.
+    It parses only the waiting requests in the same 2 KB of received data. So waiting requests take little memory.
     """
     replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:

@@ -158,7 +158,7 @@ def test_a_changed_line_causes_no_problem_at_later_lines() -> None:
     ],
 )
 def test_a_wrong_key_is_reported(lines: list[bytes], key: bytes | None, problem: str) -> None:
-    """A check without the log's key, with another key, or with a key for a log that has none reports the first line."""
+    """A missing key, a wrong key, or a key for a log without one causes a problem at the first line."""
     assert found(lines, key)[0].startswith(problem)
 
 

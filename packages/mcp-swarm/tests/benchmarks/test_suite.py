@@ -12,7 +12,7 @@ from conftest import ROOT, environment, until
 
 @pytest.fixture
 def codes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Exit codes by the name of a study. The suite runs no study; a study without a code here returns 0."""
+    """Exit codes by the name of a study, instead of real runs. A study without an exit code here returns 0."""
     found: dict[str, int] = {}
     monkeypatch.setattr(suite, "_run", lambda command: found.get(command[2].removeprefix("benchmarks."), 0))
     return found

@@ -237,7 +237,10 @@ def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
 
 
 def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
-    """No accepted job is lost when the master is cut off; reachable again, it becomes a copy of the new master."""
+    """No accepted job is lost when the master is cut off.
+
+    When the old master is reachable again, it becomes a copy of the new master.
+    """
     with calling(trio.serve()) as caller:
         trio.network.nodes[1].vanish()
         caller.wait_for_more()
