@@ -70,7 +70,7 @@ def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -
 
 
 def test_an_ipv6_network_contains_no_ipv4_address() -> None:
-    """A trusted IPv6 network contains no IPv4 address, and the reverse, in any spelling."""
+    """A trusted IPv6 network contains no IPv4 address, and a trusted IPv4 network contains no IPv6 address."""
     assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
     assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
 
