@@ -158,7 +158,7 @@ class Battery:
                 connection.wait_for_reply_or_end()
             except NoReply as error:
                 self._note(f"No reply to an unfinished request: {error}", data)
-                break  # the others have had the same time
+                break  # the other connections have had the same time to end
         for connection, _ in self._left_before:
             connection.close()
         self._left, self._left_before = [], self._left

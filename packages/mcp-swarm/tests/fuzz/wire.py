@@ -52,7 +52,7 @@ class Asked:
         self.upgraded = False
         """Whether a request asks for another protocol, so that the server does not read the bytes after it."""
         self._parser = httptools.HttpRequestParser(self)
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # uvicorn does this, too
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # uvicorn sets this option, too
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
