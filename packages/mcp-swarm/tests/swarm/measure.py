@@ -55,7 +55,7 @@ class Measure:
         """Wait until all replicas run and each node has one."""
         docker("node", "ls")
         self.stack.wait("3/3", 240)
-        if len(self.stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two on a node.
+        if len(self.stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two tasks on a node.
             self.stack.scale(4)
             self.stack.scale(3)
 

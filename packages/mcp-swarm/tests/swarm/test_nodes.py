@@ -26,7 +26,7 @@ def engines(stack: Stack) -> Iterator[dict[int, str]]:
     Each node has one replica, and all nodes are running again after the test.
     """
     stack.wait("3/3", 240)
-    if len(stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two on a node.
+    if len(stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two tasks on a node.
         stack.scale(4)
         stack.scale(3)
     assert len(stack.nodes()) == 3

@@ -107,7 +107,7 @@ def test_the_knee_is_searched(local_url: str) -> None:
 
 @pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
 def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
-    """Besides `echo`, the load test can call other tools and methods, in both protocol families."""
+    """The load test can use the SDK's client, sessions, another method or another tool, in both protocol families."""
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--protocol", "mixed", *what)
     assert done.returncode in (0, 1), done.stdout + done.stderr  # fewer connections may reach fewer replicas
     assert "(100.0%)" in done.stdout
