@@ -3,7 +3,7 @@
 
     python test_mcp_client.py --url http://localhost:8150/mcp --protocol auto --rapid 30
 
-The tests of mcp-swarm run the same steps with both protocol families against three local replicas.
+The tests of mcp-swarm run this script against three local replicas, with each value of `--protocol`.
 """
 
 import argparse
@@ -242,7 +242,7 @@ exit codes:
         type=_count,
         default=0,
         metavar="N",
-        help="afterwards, connect N clients at the same time, each with its own connection (default: 0)",
+        help="after all other steps, connect N clients at the same time, each with its own connection (default: 0)",
     )
     parser.add_argument(
         "--token",

@@ -33,7 +33,7 @@ STDOUT = "-"
 
 
 class Missing(Exception):
-    """A program that the whole study needs is missing; `str()` says which one, and how to install it."""
+    """The whole study cannot run on this machine: a program or a right is missing. `str()` says what is missing."""
 
 
 @dataclass(frozen=True)

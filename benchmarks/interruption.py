@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM, handled only where nothing is lost.
+"""Ctrl-C and SIGTERM, which end a study only at points where no process is left behind.
 
-An exception between the start of a process and the note that it runs would leave the process behind. uvloop would take
-an exception in a callback for a fault of the connection.
+An exception directly after the start of a process could leave this process behind, because the study has not stored it
+yet. If a signal handler raised an exception inside a callback, uvloop would treat it as a fault of the connection.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ def installed() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Delay such a signal until the end of the block. Such blocks must not be nested."""
+    """Delay SIGINT and SIGTERM until the end of the block. These blocks must not be nested."""
     _State.held = True
     try:
         yield
@@ -49,7 +49,7 @@ def held() -> Iterator[None]:
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine on uvloop. Such a signal cancels the coroutine and is raised after its end."""
+    """Run a coroutine on uvloop. SIGINT or SIGTERM cancels it; after its end, `SystemExit` is raised."""
 
     async def cancellable() -> _T:
         loop = asyncio.get_running_loop()

@@ -22,9 +22,8 @@ class LoadError(Exception):
 class Load:
     """Connections to a port of 127.0.0.1 that are busy inside the `async with` block.
 
-    In the warm-up the load parses and compares each reply, and a wrong reply ends the load. During a measurement a
-    reply is right if its bytes equal those of a reply that was compared before; other replies are compared and
-    counted.
+    In the warm-up the load parses and compares each reply, and a wrong reply ends the load. During a measurement the
+    load compares a reply only if its bytes differ from the last right reply, and it counts wrong replies.
 
     Args:
         patience: Time limit in seconds for a connection, and for the last replies at the end.
@@ -79,16 +78,16 @@ class Load:
         """Let the load run for some time.
 
         Raises:
-            LoadError: A connection was lost, a reply was unreadable, or a compared reply was wrong.
+            LoadError: A connection was lost, a reply was unreadable, or a reply in the warm-up was wrong.
         """
         await asyncio.wait([self._broken], timeout=seconds)
         self._raise_if_broken()
 
     async def run_replies(self, count: int, *, within: float) -> None:
-        """Let the load run until a number of further replies has arrived.
+        """Let the load run until `count` further replies have arrived, for at most `within` seconds.
 
         Raises:
-            LoadError: See `run`; or the replies did not arrive within some seconds.
+            LoadError: See `run`; or the replies did not arrive in time.
         """
         self._goal = self.replies + count
         self._reached = asyncio.get_running_loop().create_future()

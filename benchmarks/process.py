@@ -36,7 +36,7 @@ class Program:
         port: Port that the program listens on.
         core: Number of the CPU core that it runs on; None: any core.
         folder: Folder for its output.
-        settings: Environment variables. Of this process's environment the program gets only the path and the locale.
+        settings: Environment variables. The program inherits only PATH, HOME, TMPDIR and the locale from this process.
     """
 
     def __init__(self, *command: str, port: int, core: int | None, folder: Path, **settings: str) -> None:
@@ -123,7 +123,7 @@ class Program:
 
 
 class Process(Program):
-    """A Python module that serves HTTP and writes its access log to stderr.
+    """A process of a Python module that serves HTTP and writes its access log to stderr.
 
     Args:
         module: Module and arguments for `python -m`.
@@ -156,7 +156,7 @@ class Process(Program):
 
 
 def replica(pack: str, core: int | None, folder: Path, *module: str, **settings: str) -> Process:
-    """Start this project's server with the component pack `benchmarks.packs.<pack>`."""
+    """Start this project's server, or another module, with the component pack `benchmarks.packs.<pack>`."""
     usual = {
         "MCP_COMPONENTS": f"benchmarks.packs.{pack}",
         "REPLICA_NAME": "benchmark",

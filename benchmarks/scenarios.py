@@ -96,7 +96,7 @@ SCENARIOS = (
         family=Family.STATELESS,
         target=1.6,
     ),
-    # The target of the echo plus 25 µs, as a multiple of a floor of 28 µs.
+    # The target of the echo on a server with 200 tools plus 25 µs, as a multiple of a floor of 28 µs.
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
     # 1.5 times the target of the echo on a server with 200 tools.
     _call("cached", "cached tool", "cached", "cached", target=2.4),

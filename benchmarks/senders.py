@@ -43,8 +43,8 @@ class Job:
 def wrk(job: Job) -> dict[str, float]:
     """Return the figures of wrk, which checks only the status of a reply.
 
-    The figures of both generators: successful requests per second, p50 and p99 in ms, and the generator's own CPU time
-    per request in µs.
+    Both generators return the same figures: successful requests per second, p50 and p99 in ms, and the generator's own
+    CPU time per request in µs.
     """
     headers, body = split(job.request.payload)
     script = job.folder / "post.lua"

@@ -34,7 +34,7 @@ class Column:
     unit: str = ""
     """Unit as printed: `ms`, `µs`, `MB` (10⁶ bytes), `/s`, `%`, `×`; empty for counts."""
     limits: str = ""
-    """For a column of targets: name of the column whose medians must not be larger. Empty: no targets."""
+    """For a column of targets: name of the column with the figures that the targets limit. Empty: no targets."""
 
     @property
     def heading(self) -> str:
@@ -57,7 +57,7 @@ class Row:
 
     @classmethod
     def of(cls, name: str, title: str, rounds: Mapping[str, Sequence[float]], failure: str = "") -> Self:
-        """Return the row of the values that each round gave, by the column's name."""
+        """Return a row with the spreads of `rounds`, which has the values of all rounds by the column's name."""
         return cls(name, title, {column: Spread.of(values) for column, values in rounds.items() if values}, "", failure)
 
 

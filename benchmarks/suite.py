@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.suite",
         description=f"Run the studies {', '.join(CHOICES)}; with --all, run all studies.",
-        epilog="Exit codes: 0 all measured; otherwise the worst exit code of a study. A failing study stops no other.",
+        epilog="Exit codes: 0 all measured; otherwise the worst exit code of a study. The suite continues "
+        "after a study that fails.",
     )
     parser.add_argument("--quick", action="store_true", help="run for about three minutes; the figures are rough")
     parser.add_argument("--all", action="store_true", help="also run exchange, generators, jobs and metrics")

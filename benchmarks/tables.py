@@ -27,7 +27,7 @@ def figure(spread: Spread) -> str:
 
 
 def cells(row: Row, columns: list[Column]) -> list[str]:
-    """Return the texts of a row; a case without figures has its reason in the first column."""
+    """Return the texts of a row. If the row has no figures, the text after the title says why."""
     if not row.figures:
         reason = f"✗ {row.failure}" if row.failure else f"skipped: {row.skipped}" if row.skipped else _NONE
         return [row.title, reason, *[""] * (len(columns) - 1)]

@@ -27,7 +27,7 @@ def encode(
     session: str = "",
     identity: int | None = 1,
 ) -> bytes:
-    """Return a `POST /mcp`, with an API key and a session unless they are empty; without an id: a notification."""
+    """Return a `POST /mcp`. Empty `key` or `session`: the request has none. `identity` None: a notification."""
     params = dict(params or {})
     headers = {
         "Host": "127.0.0.1",

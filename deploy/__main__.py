@@ -111,7 +111,7 @@ def _overlays(before: dict[str, Service]) -> list[str]:
 
 
 def _counts(before: dict[str, Service]) -> dict[str, str]:
-    """Return the numbers of tasks of the running stack for the variables that are unset."""
+    """Return REPLICAS and WORKERS of the running stack, without the variables that the operator has set."""
     counts = {}
     for name, variable in _COUNTS.items():
         running = before[name].replicas if name in before else None

@@ -18,8 +18,9 @@ _CONTENT = "[0-9a-f]{12}"
 def by_content(image: str) -> str | None:
     """Tag a local image by its content and return the name with the tag; None if the image is not local.
 
-    An image is local if its name does not start with a registry, this engine has it, and it was never pushed or
-    pulled. `app:latest` becomes `app:3f2a9c1d0b7e`, `app:1.2` becomes `app:1.2-3f2a9c1d0b7e`.
+    An image is local if its name does not start with a registry and this engine has the image. If the name contains a
+    slash, the image must also have no digest, because an image that was pushed or pulled has a digest.
+    `app:latest` becomes `app:3f2a9c1d0b7e`, `app:1.2` becomes `app:1.2-3f2a9c1d0b7e`.
 
     Raises:
         DockerError: The tag can't be set.

@@ -22,7 +22,7 @@ def recall(stack: str) -> str | None:
 
 
 def remember(stack: str, text: str) -> None:
-    """Store the text in place of the last one.
+    """Store the output of `docker stack config` in place of the output of the last deployment.
 
     Raises:
         DockerError: Docker can't reach a manager of a Swarm.

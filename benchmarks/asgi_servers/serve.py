@@ -14,7 +14,7 @@ _APP = "server.server:create_app"
 
 
 def main() -> None:
-    """Serve until SIGTERM under the server of the command line, with the named protocol class of uvicorn."""
+    """Serve until SIGTERM under the ASGI server that the command line names; for uvicorn also the `http` option."""
     settings = Settings.load()
     server, *protocol = sys.argv[1:]
     if server == "uvicorn":

@@ -28,7 +28,7 @@ _WARM_UP = 20
 
 @dataclass(frozen=True)
 class Case:
-    """A way to serve the tool: the ports that get the call and the answers."""
+    """A way to serve the tool. The first server gets the call, and the last server gets the answers."""
 
     name: str
     title: str

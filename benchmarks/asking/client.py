@@ -1,6 +1,6 @@
 """A client of the handshake protocol that answers each question at once.
 
-It reads and writes HTTP/1.1 itself, so that the figures contain little of its own time.
+It reads and writes HTTP/1.1 itself, so that the figures contain little CPU time of the client.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class _Connection:
 
 
 async def answer_questions(asking: int, answering: int, times: int) -> list[float]:
-    """Call the tool, answer its questions, and return how long each answer took for the tool, in milliseconds.
+    """Call the tool, answer its questions, and return how long the tool waited for each answer, in milliseconds.
 
     Args:
         asking: port of the server that runs the tool.

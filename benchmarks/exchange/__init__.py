@@ -1,1 +1,1 @@
-"""The parts of `python -m benchmarks.exchange`: the CPU time of `POST /mcp`, compared with a bare floor."""
+"""The parts of `python -m benchmarks.exchange`: the cost of `POST /mcp`, compared with `benchmarks.floor`."""

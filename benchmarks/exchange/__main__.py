@@ -1,4 +1,4 @@
-"""The cost of one exchange: CPU time, rate, latency and memory of `POST /mcp`, compared with a bare floor.
+"""The cost of `POST /mcp`: CPU time, rate, latency and memory, compared with the floor (`benchmarks.floor`).
 
 python -m benchmarks.exchange --rounds 5 --json figures.json
 """
@@ -51,7 +51,7 @@ def _rounds(run: Run, scenarios: Sequence[Scenario]) -> list[Course]:
     """Measure the scenarios in turns, each in a process that lives through all rounds.
 
     The floor is measured immediately before each scenario: the speed of a shared machine changes by half within
-    seconds, and the figure that counts is a ratio.
+    seconds, and the study compares the ratios to the floor.
 
     Raises:
         ProcessError: The floor failed, so that no comparison is possible.

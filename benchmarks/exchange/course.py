@@ -15,7 +15,7 @@ from benchmarks.scenarios import FLOOR, Scenario
 from benchmarks.study import Row
 
 JUDGED = 32
-"""Number of requests in flight that the targets are for: the server is busy then."""
+"""Number of requests in flight at which the targets apply. This number keeps the server busy."""
 LOADS = (1, JUDGED)
 """Numbers of requests in flight: one caller, and enough callers to keep the server busy."""
 

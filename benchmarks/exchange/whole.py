@@ -25,8 +25,8 @@ _BARE = "from fastmcp import FastMCP; FastMCP('bare')"
 def measure_start_up(measured: Run, starts: int) -> list[Row]:
     """Measure the time from the start of a process to the first 200 of `/readyz`, several times.
 
-    A process that only creates a FastMCP object is measured in turns with the server: no server that uses FastMCP can
-    be ready before it.
+    The function measures a process that only creates a FastMCP object, in turns with the server. No server that uses
+    FastMCP can start faster than this process.
     """
     seconds: list[float] = []
     bare: list[float] = []

@@ -47,8 +47,8 @@ async def latencies(port: int, calls: int) -> dict[str, list[float]]:
     """Let one caller make one call after the other, and return the sorted seconds of the calls.
 
     Returns:
-        `submit`: a submission; `status`: a status request for a finished job; `alone`: from the submission to the
-        result, for a tenth of the number of jobs.
+        `submit`: `calls` submissions. `status`: `calls` status requests for a finished job. `alone`: a tenth of `calls`
+        jobs, from the submission to the result.
     """
     async with calling(port) as caller:
         ids: list[str] = []

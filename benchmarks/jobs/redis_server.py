@@ -13,7 +13,7 @@ _PAGE = 1000
 
 
 class RedisServer(Program):
-    """A `redis-server` that writes nothing to disk. Jobs are in database 0, the counters of a job in database 1."""
+    """A `redis-server` that writes nothing to disk. Database 0: jobs; database 1: counters of the job `mark`."""
 
     def __init__(self, folder: Path) -> None:
         need("redis-server", "redis-server")

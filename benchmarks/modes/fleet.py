@@ -9,7 +9,7 @@ from benchmarks.process import Process, free_port
 
 REPLICAS = 3
 DRAIN_SECONDS = 0.75
-"""Duration of five health checks of the proxy, as with the shipped settings: 5 s, and one check per second."""
+"""Time for five health checks of the proxy. `stack.yml` and the proxy's file have this ratio, too: 5 s and 1 s."""
 
 
 class Fleet:
@@ -37,7 +37,7 @@ class Fleet:
         """
         with ExitStack() as stack:
             for number in range(REPLICAS):
-                self._replicas.append(self._start(number, None))  # A start takes a second of CPU time.
+                self._replicas.append(self._start(number, None))  # On any core, because a start takes a second.
                 stack.callback(self.kill, number)
             for replica in self._replicas:
                 replica.wait_ready()

@@ -70,7 +70,7 @@ def groups(count: int) -> Iterator[list[Group]]:
 
 
 def _place() -> Path:
-    """Return the folder in which this process may create groups: its own group, or one around it."""
+    """Return the folder in which this process may create groups: its own group, or a parent of this group."""
     reason = "no cgroup has a cpu controller"
     for place in places(Path("/proc/self/cgroup").read_text(), _MOUNT):
         folder = _folder(place, "try")

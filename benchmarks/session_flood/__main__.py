@@ -135,8 +135,8 @@ SCRIPT = Script(
     name="session_flood",
     description="Let clients initialize as fast as the server answers, and never close, against this server with "
     "sessions (without limits, with the MCP SDK's limits, with lower limits) and without sessions. A good client calls "
-    "echo at the same time. Then let a stateless replica answer many calls. The flood of a server ends early at 2 GB "
-    "or at an eighth of the machine's memory.",
+    "echo at the same time. Then let a stateless replica answer many calls. The flood of a server ends early when "
+    "the server has 2 GB, or an eighth of the machine's memory if that is less.",
     rounds=(1, 2),
     seconds=(2, 20),
     packages=("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "starlette", "pydantic", "orjson"),

@@ -1,7 +1,8 @@
 """This project's server with another limit of sessions than the MCP SDK's default.
 
 `python -m benchmarks.session_flood.bounds` serves as `python -m server` does. `SESSIONS_MOST` is the maximum number of
-sessions; `none`: no limit. The SDK's session manager answers 503 beyond the limit. FastMCP has no setting for it.
+sessions; `none`: no limit. Beyond the limit, the SDK's session manager answers 503. FastMCP has no setting for the
+limit.
 """
 
 import os

@@ -39,7 +39,8 @@ class GoodClient:
         """Initialize.
 
         Raises:
-            LoadError: The reply was wrong, there was none, or it opened a session where `sessions` is False.
+            LoadError: The reply was wrong or missing; or it has a session id although `sessions` is False, or none
+                although `sessions` is True.
         """
         reply = await self._send(INITIALIZE)
         wrong = fault(WELCOME, b"%d" % reply.status, reply.body)

@@ -146,8 +146,8 @@ SCRIPT = Script(
     name="transports",
     description="Call an echo over stdio (one process per client, and one shared process), over Streamable HTTP (TCP "
     "and a Unix socket) and in memory, in the handshake protocol, with the official SDK's client. Measure the time "
-    "from start to first reply, to connect, and of a call, with one client and with several clients; CPU time and "
-    "memory of the server. Every reply is checked.",
+    "from the start to the first reply, the time to connect, and the time of a call with one client and with several "
+    "clients. Also measure the CPU time and the memory of the server. Every reply is checked.",
     rounds=(1, 5),
     seconds=(1, 1),
     packages=("mcp", "fastmcp", "httpx2", "uvicorn", "uvloop"),

@@ -54,7 +54,7 @@ class Place:
 
 @contextmanager
 def in_memory(_core: int, _folder: Path) -> Iterator[Place]:
-    """Create a FastMCP server in this process, for clients of the SDK's server inside it."""
+    """Create a FastMCP server in this process. Clients connect to the SDK's server inside FastMCP's."""
     server = low_level(fastmcp_server())
     yield Place(lambda: Client(server, mode=_MODE), lambda: ())
 
@@ -118,7 +118,7 @@ def _over_http(process: Process, path: Path | None) -> Place:
 
 
 def _resident(pid: int) -> tuple[int, int]:
-    """Return the KiB that only this process has, and the KiB that other processes have mapped, too."""
+    """Return the resident memory of a process in KiB: its private memory, and the memory that it shares."""
     kibibytes = {"Private": 0, "Shared": 0}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         name, _, value = line.partition(":")

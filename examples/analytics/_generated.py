@@ -20,7 +20,7 @@ def customers() -> Iterator[tuple[int, str, str]]:
 
 
 def sales() -> Iterator[tuple[int, int, date, int]]:
-    """Yield the rows of `sales (id, customer_id, sold_on, cents)` for two years; few customers buy most."""
+    """Yield the rows of `sales (id, customer_id, sold_on, cents)` for two years. A few customers have most sales."""
     for number in range(_SALES):
         spread = number * 7919 % _SALES
         customer = spread * spread * _CUSTOMERS // _SALES**2 + 1

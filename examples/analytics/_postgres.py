@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0
 _SPARE_SECONDS = 1.0
-"""Extra time beyond the database's own limit for a statement, in seconds: a lost database never answers."""
+"""Time for which a call waits after the database's own limit for a statement has ended, in seconds. The call needs a
+limit too, because a lost database never answers."""
 _IDLE_SECONDS = 300.0
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
@@ -56,7 +57,7 @@ class AnalyticsSettings(Settings):
 
 
 def _fits(url: str) -> bool:
-    """Return whether a URL names a host and a database, and no part of the password can be read as one of them."""
+    """Return whether a URL names a host and a database, and no part of the password can be read as host or database."""
     try:
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True)) if parts.query else {}
@@ -103,8 +104,8 @@ class Postgres:
                 try:
                     return [tuple(row) for row in await connection.fetch(statement, *values)]
                 finally:
-                    # A cancelled call first cancels its statement in the database. The connection stays in the pool
-                    # until that is confirmed. The time limit is for a database that never confirms.
+                    # After a cancelled call, `release` waits until the database has confirmed the end of the
+                    # statement. The time limit is for a database that never confirms.
                     await pool.release(connection, timeout=_SPARE_SECONDS)
         except (TimeoutError, asyncpg.QueryCanceledError):
             raise ToolError(f"The database did not answer within {_SECONDS:g} s; ask for a shorter period.") from None

@@ -31,7 +31,7 @@ class Generated:
         """Return the rows of a statement; `$1`, `$2`, … in the statement stand for the values.
 
         Raises:
-            ToolError: The statement took longer than 5 s.
+            ToolError: The statement, with its wait for other statements, took longer than 5 s.
         """
         # A thread, because SQLite blocks.
         return await asyncio.to_thread(self._rows, statement, values)

@@ -2,9 +2,10 @@
 
 `DOCKER_HOST` is the address of the Docker API of a Swarm manager: `unix:///var/run/docker.sock` (default) or
 `tcp://host:port`, without TLS. Write access to this API means root access on the manager. Therefore do not give the
-socket to a server that clients can reach. Put a proxy between the two that allows only `GET /services` and
-`GET /tasks`, on a network that only these two use, and set `DOCKER_HOST` to the proxy. These tools send only these two
-requests; the proxy protects against all other code.
+socket to a server that clients can reach. Put a proxy between the server and the socket. The proxy must allow only
+`GET /services` and `GET /tasks`, and only the server may be able to reach the proxy. Set `DOCKER_HOST` to the address
+of the proxy. The tools of this pack send only these two requests. The proxy protects the manager against other requests
+from any other code in the server.
 
 Callers see names, images, counts, states, and the engine's error texts (shortened). They do not see the environment,
 labels, commands, secrets and mounts of services.

@@ -1,8 +1,8 @@
 """A separate process for work that may never end.
 
-A regular expression may run forever, and an expression may double its result with each step. Inside a process, nothing
-can stop such work or limit its memory. The separate process has limits for CPU time and memory. It gets no environment
-variables and can't open files or connections. If it fails, nothing else is affected.
+A regular expression may run forever, and an expression may double its result with each step. In the process of the
+replica, nothing could stop such work or limit its memory. The separate process has limits for CPU time and memory. It
+gets no environment variables and can't open files or connections. If it fails, only this call gets an error.
 """
 
 import asyncio

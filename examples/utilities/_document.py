@@ -20,10 +20,11 @@ class Unfit(Exception):
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return a deep copy of a value: lists, objects, texts, numbers, booleans, null, dates and times.
+    """Return a deep copy of a value of lists, objects, texts, numbers, booleans, null, dates and times.
 
     Raises:
-        Unfit: The value is nested too deeply, or has a key that is not text, or text that is not Unicode.
+        Unfit: The value is nested too deeply, contains another type, or has a key that is not text, or text that is
+            not Unicode.
     """
     if depth > DEEPEST:
         raise Unfit(f"it is nested deeper than {DEEPEST} lists and objects")

@@ -13,7 +13,8 @@ _BARE = r"[A-Za-z0-9_-]"
 _LONG_KEY = re.compile(
     rf"""(?<!{_BARE})(?:(?:{_BARE}++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}"""
 )
-"""A dotted key with more names than the maximum depth: the memory of Python's parser grows with the square of them."""
+"""A dotted key with more names than the maximum depth. The memory that Python's parser needs for such a key grows with
+the square of the number of names."""
 
 
 def read(text: str) -> dict[str, Any]:

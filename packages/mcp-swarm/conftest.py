@@ -58,7 +58,7 @@ _SLOW = ("attacks", "benchmarks", "conformance", "fuzz", "swarm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these folders as slow."""
+    """Mark the tests in the folders of `_SLOW` as slow."""
     for item in items:
         if item.path.relative_to(PACKAGE / "tests").parts[0] in _SLOW:
             item.add_marker(pytest.mark.slow)
@@ -190,7 +190,7 @@ A make that a test starts must not inherit the options of the make that runs the
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Return this process's environment with the given settings, without the settings that the machine has set."""
+    """Return this process's environment, in which the given settings replace all settings of this process."""
     keep = {name: value for name, value in os.environ.items() if name.upper() not in _SETTINGS | _MAKE}
     if "PYTHONPATH" in settings:
         settings["PYTHONPATH"] = os.pathsep.join((settings["PYTHONPATH"], os.environ["PYTHONPATH"]))
@@ -219,7 +219,7 @@ class Server:
     """A process that runs `python -m tests.sample`.
 
     Args:
-        within: a command that starts the server's process, if this process does not start it itself.
+        within: a command that gets the server's command line as further arguments and runs it.
         command: arguments of Python that replace `-m tests.sample`.
     """
 
@@ -299,7 +299,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
 @pytest.fixture(scope="session")
 def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Three local replicas with the sample's components, for tests that do not change their state."""
+    """Three local replicas with the sample's components. Only tests that do not change the replicas' state use them."""
     server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
     server.wait_ready()
     until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")

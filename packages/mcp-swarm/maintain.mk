@@ -11,11 +11,11 @@ WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
 # pytest's exit code 5 means that it found no tests; that is not a failure here.
 SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 
-# ARGS=tests/test_words.py runs this file alone.
+# With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of mcp-swarm.
 test::
 	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ])
 
-test-all: $(READY) ## run all tests of mcp-swarm (30 minutes; REQUIRE=docker,browser fails tests that skip without them)
+test-all: $(READY) ## run all tests of mcp-swarm (30 minutes; with REQUIRE=docker, tests fail instead of being skipped if docker is missing)
 	@$(if $(WHERE),$(BIN)/python -m pytest)
 	@$(SIDE_BY_SIDE) -n 2 -m "not alone" $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || [ $$? = 5 ]

@@ -40,7 +40,7 @@ def pinned() -> dict[str, set[str]]:
 
 
 def completed(bill: dict[str, Any]) -> dict[str, Any]:
-    """Name the package as the subject of the bill, and keep the files that the lock allows."""
+    """Name the package as the subject of the bill, and keep only the files whose hashes are in the lock."""
     with (PACKAGE / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     pins = pinned()
@@ -52,13 +52,13 @@ def completed(bill: dict[str, Any]) -> dict[str, Any]:
             if any(each["content"] in hashes for each in file["hashes"])
         ]
         if not component["externalReferences"]:
-            raise SystemExit(f"{component['name']} {component['version']}: requirements.lock has no hash of it.")
+            raise SystemExit(f"{component['name']} {component['version']}: requirements.lock has no hash of its files.")
     if pins:
         raise SystemExit(f"Not in the bill of materials: {', '.join(pins)}.")
     subject = bill["metadata"]["component"]
     subject |= {"name": project["name"], "version": project["version"], "licenses": [{"license": {"id": "MIT"}}]}
     subject["purl"] = f"pkg:pypi/{project['name']}@{project['version']}"
-    subject.pop("properties")  # uv's mark of a subject without a name
+    subject.pop("properties")  # uv marks a subject without a name with this property.
     return bill
 
 

@@ -8,7 +8,7 @@ import { z } from 'zod';
 
 const inputSchema = { message: z.string().describe('Any text.') };
 
-// A stateless transport serves one request, and a server one transport.
+// A stateless transport serves only one request, and a server has only one transport. So each request needs new ones.
 function newServer() {
   const server = new McpServer({ name: 'peer', version: '1' });
   server.registerTool('echo', { description: 'Give a message back.', inputSchema }, async ({ message }) => ({

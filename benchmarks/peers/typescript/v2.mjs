@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const inputSchema = z.object({ message: z.string().describe('Any text.') });
 
-// A stateless transport serves one request, and a server one transport.
+// A stateless transport serves only one request, and a server has only one transport. So each request needs new ones.
 function newServer() {
   const server = new McpServer({ name: 'peer', version: '1' });
   server.registerTool('echo', { description: 'Give a message back.', inputSchema }, async ({ message }) => ({
@@ -17,7 +17,7 @@ function newServer() {
 
 const modern = createMcpHandler(newServer, { legacy: 'reject', responseMode: 'json' });
 
-// The handler above would answer a request of the older era with an event stream; this transport can do without.
+// The handler above would answer a handshake-protocol request with an event stream. This transport answers with JSON.
 async function legacy(request) {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await newServer().connect(transport);

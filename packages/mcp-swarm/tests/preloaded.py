@@ -38,9 +38,9 @@ It imports some of them only when it needs them.
 """
 
 _COMMANDS: tuple[list[str], ...] = ([], ["worker"])
-"""Command lines that run one process.
+"""Command lines of servers that run one process. Only these servers are forked.
 
-Supervisors start other processes, and for these the command line must be `python -m tests.sample`.
+A supervisor starts other processes, which import its main module again. So it must run as `python -m tests.sample`.
 """
 
 _MAX_MESSAGE_BYTES = 1 << 18

@@ -186,7 +186,7 @@ class Fleet:
 
 @contextlib.contextmanager
 def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
-    """Run replicas that serve the conformance pack, each on its own port, behind a round-robin proxy."""
+    """Run replicas behind a round-robin proxy. By default they serve the sample and the conformance pack."""
     common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
     replicas: list[Server] = []
     try:
@@ -214,14 +214,14 @@ def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas without Redis, for tests that do not change their state."""
+    """Three replicas without Redis, for tests that do not change the replicas' state."""
     with running(tmp_path_factory.mktemp("fleet"), MCP_COMPONENTS=PACKS) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def fleet_with_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas that share a Redis, for tests that do not change their state."""
+    """Three replicas that share a Redis, for tests that do not change the replicas' state."""
     folder = tmp_path_factory.mktemp("fleet-with-redis")
     with (
         RedisServer(folder / "redis.log") as redis,

@@ -1,4 +1,4 @@
-"""Tests of the extension points, which an author uses without a change of the package."""
+"""Tests of the extension points, with which an author extends a server without changing the package mcp-swarm."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -29,7 +29,7 @@ def measured(server: Server, file: Path, *load: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("connections", ["keepalive", "fresh"])
 def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, connections: str) -> None:
-    """At three times its capacity a replica serves over 90 % of its peak throughput and refuses the other calls.
+    """With three times as many calls as its capacity, a replica serves over 90 % of its peak and refuses the others.
 
     The calls that it serves stay fast, and after the overload all calls succeed.
     """

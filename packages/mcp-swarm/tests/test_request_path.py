@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT, environment, free_port
 
 _MAX_MODULES = 20
-"""Maximum number of modules (DESIGN, rule 2)."""
+"""Maximum number of modules of this project that one call uses."""
 
 
 @pytest.mark.parametrize("protocol", ["handshake", "stateless"])

@@ -23,7 +23,7 @@ impl Peer {
     }
 }
 
-// It has one core: more threads would only cost it switches between them.
+// The server has one core. More threads would only cost time to switch between threads.
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let config = StreamableHttpServerConfig::default()

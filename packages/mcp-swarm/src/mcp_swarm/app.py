@@ -205,7 +205,8 @@ class App:
         """Compose the middleware and routes of the replica.
 
         Args:
-            lifecycle: The life of the replica. This method adds the functions that it calls at the drain and the stop.
+            lifecycle: The life of the replica. This method registers the functions that the lifecycle calls at the
+                drain and at the stop.
             around: A context manager, entered before the first request and left after the last request.
             audited: Whether the replica writes the audit log.
         """
@@ -221,7 +222,7 @@ class App:
         if service.jobs and service.off:
             logger.warning("%s", service.off)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
-        traced = tracing(settings, replica)  # before the endpoint, which checks only once whether calls are traced
+        traced = tracing(settings, replica)  # made first, because the endpoint checks only once whether tracing is on
         intake = Intake(settings, limiter)
         sessions = self._sessions(share, intake, lifecycle)
         AloneOnly(settings, mcp, service, share, sessions)
@@ -252,7 +253,7 @@ class App:
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
-                if settings.stateless_http:  # with sessions, each request of the warm-up would open one
+                if settings.stateless_http:  # otherwise each request of the warm-up would open a session
                     with untraced():
                         await warm_up(endpoint)
                 await enter(around)
@@ -294,7 +295,7 @@ class App:
                 lifecycle.at_drain.append(sessions.streams.close)
             return sessions
         if names := ", ".join(asking_of(self.components)):
-            logger.info("HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by %s", names)
+            logger.info("HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: %s", names)
         return None
 
     def _surround(
@@ -315,7 +316,11 @@ class App:
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
-    """Compress replies of at least `min_bytes`, unless the ASGI server does it, as our uvicorn protocol does."""
+    """Return an app that compresses replies of at least `min_bytes` with gzip.
+
+    If the ASGI server compresses replies itself, as the uvicorn protocol of this package does, the app leaves replies
+    unchanged.
+    """
     gzip = GZipMiddleware(app, min_bytes, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

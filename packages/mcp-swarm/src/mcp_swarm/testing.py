@@ -186,7 +186,7 @@ def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[C
         try:
             app = getattr(create_app, "__wrapped__", create_app)()
         finally:
-            own, root.handlers = root.handlers, handlers  # the handlers of pytest, so that a test can check the log
+            own, root.handlers = root.handlers, handlers  # give pytest its handlers back: a test can check the log
             root.setLevel(level)
         if not isinstance(app, App):
             raise TypeError(f"{create_app} returns {type(app).__name__}; return the app of mcp_swarm.create_app")

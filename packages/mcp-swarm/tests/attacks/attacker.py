@@ -4,9 +4,9 @@ At most 150 rounds run at the same time. Each round opens a connection and behav
 Then it ends the connection, either in order or with a reset. The name of a round determines everything that the round
 sends: `python -m tests.attacks.attacker PORT --round SEED/3/14/go` repeats a round and shows its replies.
 
-The attacker limits itself in two ways. Without these limits, the server could rightly refuse the good client, too. The
-attacker has few requests in flight and sends few large requests at the same time. It uses at most about half of a
-processor core.
+The attacker limits itself, because a server under full load may rightly refuse the well-behaved client of
+`good_client.py`, too. The attacker has few requests in flight and sends few large requests at the same time. It also
+uses at most about half of a processor core.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _BIND_ADDRESS_NO_PORT = 24
 Python has no name for this option.
 """
 _ADDRESS = "127.0.0.2"
-"""An address that the good client does not use.
+"""An address that the well-behaved client (`good_client.py`) does not use.
 
 Hundreds of thousands of connections use up the ports of an address. Then the kernel drops the first packets of new
 connections from that address.
@@ -52,7 +52,7 @@ _BODY_BYTES = 4 * 1024 * 1024
 
 @dataclass
 class Report:
-    """A report of the attacker's rounds and of the replies."""
+    """The counts of the attacker's rounds and of the replies that it received."""
 
     rounds: Counter[str] = field(default_factory=Counter)
     """Number of rounds for each way."""
@@ -174,7 +174,7 @@ async def read_slowly(connection: Connection, dice: Random) -> None:
 
 
 async def read_nothing(connection: Connection, dice: Random) -> None:
-    """Ask for megabytes many times and read none of them."""
+    """Send up to 30 requests, most with large replies, and read none of the replies."""
     await connection.open(dice.choice([2048, 0]))
     async with asyncio.timeout(dice.uniform(0.1, 8)):
         for _ in range(dice.randint(1, 30)):
@@ -187,7 +187,7 @@ async def send_slowly(connection: Connection, dice: Random) -> None:
     await connection.open()
     data = odd(dice) if dice.random() < 0.3 else ordinary(dice)
     head = data.find(b"\r\n\r\n") + 4
-    begin = dice.choice([0, 0, head, dice.randrange(len(data))])  # beyond the head, only the body comes slowly
+    begin = dice.choice([0, 0, head, dice.randrange(len(data))])  # if begin == head, only the body comes slowly
     await connection.send(data[:begin])
     await connection.trickle(data[begin:][: dice.choice([1, 20, 200, 1000])], dice.choice([0.001, 0.02, 0.2]))
     await connection.read(dice.choice([0.1, 5]))

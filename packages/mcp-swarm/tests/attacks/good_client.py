@@ -1,4 +1,4 @@
-"""`python -m tests.attacks.good_client HOST PORT`: call `echo` repeatedly until stdin ends, then report.
+"""`python -m tests.attacks.good_client HOST PORT`: call `echo` until stdin has a line or ends, then report.
 
 The client prints a line after its first call.
 
@@ -22,7 +22,7 @@ _PAUSE = 0.02
 
 
 def main() -> None:
-    """Make calls until stdin ends; then print the figures as JSON."""
+    """Make calls until stdin has a line or ends; then print the figures as JSON."""
     host, port = sys.argv[1], int(sys.argv[2])
     connection: http.client.HTTPConnection | None = None
     figures = {"calls": 0, "longest": 0.0}

@@ -75,7 +75,7 @@ def _of_jobs(dice: Random) -> bytes:
 
 
 def large(dice: Random, most: int) -> bytes:
-    """Return a request with a large body of random content in a random place."""
+    """Return a request with a large random value, of at most `most` bytes, in a random place of its body."""
     place = dice.choice(_PLACES)
     # With `repeat`, the reply contains the value ten times. A reply of 40 MB would take the replica a third of a
     # second.

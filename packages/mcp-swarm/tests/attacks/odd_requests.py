@@ -12,7 +12,7 @@ _CHUNKED = _START + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def odd(dice: Random) -> bytes:
-    """Return one of these requests at random."""
+    """Return a random request of one of the kinds in this module."""
     return dice.choice(_KINDS)(dice)
 
 
@@ -40,7 +40,7 @@ def _chunks(dice: Random) -> bytes:
 
 
 def _framing(dice: Random) -> bytes:
-    """Return a request with two contradictory framings, or with an unknown one."""
+    """Return a request with contradictory or invalid headers about the framing or encoding of its body."""
     lines = dice.choice(
         [
             b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",

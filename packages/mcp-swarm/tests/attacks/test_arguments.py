@@ -21,7 +21,7 @@ def call(tool: str, arguments: dict[str, Any]) -> list[bytes]:
 
 
 def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[bytes]:
-    """Return the replies to the requests when each is sent `times` times at the same moment, on its own connections."""
+    """Send each request `times` times at the same moment, always on a new connection, and return all replies."""
     connections = [replica.connect() for _ in requests * times]
     try:
         for connection, request in zip(connections, requests * times, strict=True):
@@ -36,7 +36,7 @@ def answers(replica: Attacked, requests: list[bytes], times: int = 6) -> list[by
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 @pytest.mark.parametrize("tool", ["echo", "export_data", "submit_job"])
 def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any]) -> None:
-    """The error for many unknown arguments is small and lists ten of them.
+    """The error for many unknown arguments is small: it lists ten of them, or says that the body has too many values.
 
     This holds for a plain tool, for a job's own tool, and for the tool `submit_job`.
     """
@@ -53,7 +53,7 @@ def test_unknown_arguments(attack: Attack, tool: str, arguments: dict[str, Any])
 @pytest.mark.alone
 @pytest.mark.parametrize("arguments", [_UNKNOWN, _MANY])
 def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any]) -> None:
-    """The replica refuses a job with many unknown parameters over plain HTTP with a small reply.
+    """The replica refuses a `POST /jobs` with many unknown parameters, and its reply is small.
 
     The unknown names stand beside the job's name or among its parameters.
     """
@@ -96,7 +96,7 @@ def test_bodies_with_very_many_values(attack: Attack, element: bytes, kind: str)
 
 
 def test_text_of_any_kind_is_read(attack: Attack) -> None:
-    """The replica accepts 4 MB of text that is full of the characters that separate JSON values."""
+    """The replica accepts megabytes of text that is full of the characters that separate JSON values."""
     replica = attack()
     for text in ("a,b:[{" * 600_000, '{"a":["b",1]}' * 150_000, '\\"\\\\' * 400_000):
         (answer, other) = answers(replica, call("echo", {"message": text}), 1)

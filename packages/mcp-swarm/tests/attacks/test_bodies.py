@@ -20,7 +20,7 @@ _SENT = b" " * _BYTES
 @pytest.mark.parametrize("paths", [("/mcp",), ("/jobs",), ("/mcp", "/jobs")], ids=["mcp", "jobs", "both"])
 @pytest.mark.parametrize("endpoint", [{}, {"JSON_RESPONSE": "false"}], ids=["own", "sdk"])
 def test_the_largest_bodies(attack: Attack, paths: tuple[str, ...], endpoint: dict[str, str]) -> None:
-    """Most of a hundred unfinished bodies of the maximum size are refused.
+    """A replica refuses at least half of a hundred unfinished bodies of the maximum size.
 
     The client sends all bytes of each body except the last one. All routes share one memory limit.
     """

@@ -13,9 +13,9 @@ _ROUNDS = 8
 
 @pytest.mark.alone
 def test_a_new_client_does_not_wait_for_a_whole_burst(attack: Attack) -> None:
-    """A new client does not wait for all connections of a burst.
+    """A new client does not wait one turn of the event loop for each connection of a burst.
 
-    Each connection of a burst brings work, so that the next turn of the event loop comes late.
+    Each connection of the burst brings work, so that each turn takes long.
     """
     replica = attack(LOOP_STALL_SECONDS="2")
     with replica.beside_good_client(longest=0.5):

@@ -1,6 +1,6 @@
-"""Hundreds of thousands of failing calls leave nothing behind.
+"""Many failing calls leave nothing behind in a replica's memory.
 
-`ENDURANCE_CALLS` is the number of calls; the full run has 200,000.
+`ENDURANCE_CALLS` is the number of calls: 20,000 by default, and 200,000 in the full run.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ KINDS = [
     *_both("params that are wrong", "tools/call", {"name": ["#"]}, '"code":-32'),
     *_both("refused by rate", "tools/call", {"name": _DEAR, "arguments": {"a": 1, "b": 2}}, _REFUSED, **_ELSEWHERE),
     *_gone(),
-    Failing("refused for want of room", lambda _: listen(), "MAX_SUBSCRIPTIONS"),
+    Failing("subscription beyond MAX_SUBSCRIPTIONS", lambda _: listen(), "MAX_SUBSCRIPTIONS"),
     Failing("envelope", lambda n: stateless("tools/list", {}, n, Mcp_Method=f"x{n}"), '"code":-32'),
     Failing("unknown job", lambda n: http("GET", f"/jobs/{n:032}"), "no such job"),
     *_bodies(),
@@ -174,7 +174,7 @@ async def fail(port: int, numbers: range) -> Counter[str]:
 
 @contextlib.asynccontextmanager
 async def exhausted(port: int) -> AsyncIterator[None]:
-    """Keep the only subscription open and use up the rate of the caller `_ELSEWHERE` for calls of `_DEAR`."""
+    """Keep the only allowed subscription open, and use up the rate limit of the caller `_ELSEWHERE`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(listen())
     await reader.readuntil(b"notifications/subscriptions/acknowledged")
@@ -189,7 +189,7 @@ async def exhausted(port: int) -> AsyncIterator[None]:
 @pytest.mark.alone
 @pytest.mark.timeout(120 + CALLS / 100)
 def test_failing_calls_leave_nothing(attack: Attack) -> None:
-    """Many failing calls take no more memory than the first few, and other clients are still served."""
+    """The memory hardly grows after the first 5 percent of the failing calls, and other clients are still served."""
     replica = attack(
         MCP_COMPONENTS="tests.sample,tests.packs.hostile",
         CALL_TIMEOUT_SECONDS="0.05",

@@ -21,7 +21,8 @@ _HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\
 def test_invalid_chunks(attack: Attack, path: bytes, chunk: bytes) -> None:
     """A replica answers an invalid chunk with 400 at once and frees the request's slot.
 
-    A request that came before on the same connection still gets its reply.
+    An earlier request on the same connection still gets its reply. After this reply, the replica may close the
+    connection without the 400.
     """
     replica = attack(RECEIVE_TIMEOUT_SECONDS="60", MAX_IN_FLIGHT="1")
     for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
@@ -124,9 +125,9 @@ def test_small_chunks_on_many_connections(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_heads_and_bodies_that_never_end(attack: Attack) -> None:
-    """Slow clients on more than MAX_CONNECTIONS connections do not keep others out.
+    """Slow clients on more than MAX_CONNECTIONS connections do not keep other clients out.
 
-    Each slow client sends one byte now and then.
+    Each slow client sends a few bytes now and then, and never completes the head of its request.
     """
     replica = attack(MAX_CONNECTIONS="100", RECEIVE_TIMEOUT_SECONDS="2")
     with contextlib.ExitStack() as stack:

@@ -55,7 +55,7 @@ def test_no_kind_of_call_leaves_cycles(version: str) -> None:
 
 
 async def _count(version: str) -> dict[str, int]:
-    """Return the number of objects that one call of each kind leaves."""
+    """Return, for each kind of call, the number of objects that one call leaves for the garbage collector."""
     from uvicorn import Config
     from uvicorn.lifespan.on import LifespanOn
 

@@ -25,7 +25,10 @@ def test_long_methods_of_notifications(attack: Attack) -> None:
 
 @pytest.mark.alone
 def test_long_names_in_requests(attack: Attack) -> None:
-    """A replica refuses a name, URI, id or token of more than 1 KB at once, in both protocol families."""
+    """A replica refuses a request with a very long name, method, URI, id, cursor or token, and its reply is short.
+
+    Afterwards the replica frees the memory of the requests, and no log line is longer than 8 KB.
+    """
     replica = attack(LOG_LEVEL="DEBUG", TOOL_COSTS="slow_*=2", RATE_LIMIT="100000/s")
     before = replica.rss
     asked = [

@@ -52,8 +52,8 @@ def flood(connections: list[socket.socket], seconds: float) -> int:
 def test_other_clients_are_served(attack: Attack, number: int) -> None:
     """Pipelines of other clients do not delay a call.
 
-    A call waits for a turn of the event loop, not for a whole pipeline. Memory stays small, and the watchdog has no
-    reason to act.
+    A call waits for a turn of the event loop, not for a whole pipeline. Memory stays small, and the watchdog
+    (LOOP_STALL_SECONDS) does not end the replica.
     """
     replica = attack(LOOP_STALL_SECONDS="2", MAX_REQUESTS_PER_CONNECTION="0")
     with contextlib.ExitStack() as stack:
@@ -93,9 +93,9 @@ def test_a_connection_ends_after_its_maximum_of_requests(attack: Attack) -> None
 
 
 def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
-    """A replica does not parse waiting requests while it answers one.
+    """A replica does not parse the waiting requests of a connection while it answers an earlier request.
 
-    Requests in the same 2 KB are the exception.
+    It parses only the waiting requests in the same 2 KB of received data. So waiting requests take little memory.
     """
     replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:

@@ -20,9 +20,9 @@ from tests.attacks.conftest import Attack, Attacked
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
 SEED = os.environ.get("ATTACK_SEED") or secrets.token_hex(4)
 SEEN = {"200", "202", "400", "404", "408", "413"}
-"""Statuses that every real attack causes.
+"""Statuses that every attack causes, even one of half a minute.
 
-In half a minute, not every kind of request is certain to come.
+Other statuses belong to kinds of requests that may not occur within this time.
 """
 
 GROWTH = 60

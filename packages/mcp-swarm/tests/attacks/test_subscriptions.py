@@ -1,4 +1,4 @@
-"""Subscriptions. Each one uses a connection until its client ends it."""
+"""Limits of subscriptions and of connections. A subscription uses its connection until the client ends it."""
 
 import contextlib
 import json
@@ -54,7 +54,7 @@ def test_more_subscriptions_than_the_limit_of_the_sdk(attack: Attack) -> None:
 
 
 def test_subscriptions_beyond_the_limit_are_refused(attack: Attack) -> None:
-    """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, until one of the others ends."""
+    """A replica refuses subscriptions beyond MAX_SUBSCRIPTIONS, and accepts new ones after the open ones have ended."""
     replica = attack(MAX_SUBSCRIPTIONS="3")
     with contextlib.ExitStack() as stack:
         assert listen(replica, stack, 5).count(b"HTTP/1.1 200") == 3

@@ -31,15 +31,15 @@ def deaf(replica: Attacked) -> socket.socket:
 
 
 def has_ended(connection: socket.socket) -> bool:
-    """Return whether the replica has closed a connection, without reading the waiting bytes."""
+    """Return whether the replica has closed a connection. This function does not read the received bytes."""
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) != _ESTABLISHED
 
 
 @pytest.mark.alone
 def test_new_clients_find_room(attack: Attack) -> None:
-    """A new client gets a reply although clients that read nothing use more than all connections.
+    """A new client gets a reply although clients that read nothing open more than MAX_CONNECTIONS connections.
 
-    Those clients never close their connections.
+    Those clients never close their connections. The replica closes them.
     """
     replica = attack(
         MAX_CONNECTIONS="50", KEEP_ALIVE_SECONDS="3", RECEIVE_TIMEOUT_SECONDS="2", SEND_TIMEOUT_SECONDS="3"
@@ -66,7 +66,7 @@ def test_new_clients_find_room(attack: Attack) -> None:
 def test_unsent_replies_have_a_limit(attack: Attack) -> None:
     """Unsent replies of all connections together have a limit.
 
-    Beyond it, the replica disconnects the client that has read nothing for the longest time.
+    Beyond it, the replica disconnects some of the clients that read nothing, but not all of them.
     """
     replica = attack(SEND_TIMEOUT_SECONDS="60")
     with contextlib.ExitStack() as stack:
@@ -80,7 +80,7 @@ def test_unsent_replies_have_a_limit(attack: Attack) -> None:
 
 
 def test_a_call_is_in_flight_until_its_reply_is_read(attack: Attack) -> None:
-    """A call counts as in flight until the client has read its reply.
+    """A call counts as in flight until the client has read its reply or the replica has disconnected the client.
 
     Therefore MAX_IN_FLIGHT limits unread replies, too.
     """

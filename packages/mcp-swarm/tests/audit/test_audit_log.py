@@ -143,7 +143,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
     ],
 )
 def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, str], said: str) -> None:
-    """A wrong setting of the audit log stops the start with one line; `check` finds it, too."""
+    """`check` reports a wrong setting of the audit log in one line and exits with 3."""
     done = run(sys.executable, "-m", "tests.sample", "check", **settings)
     assert done.returncode == 3
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""The audit log cannot be written: calls are dropped and counted, or refused, until writing works again."""
+"""An audit log that cannot be written: entries are dropped and counted, or calls are refused."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class TestDrop:
     """AUDIT_ON_FAILURE=drop: calls continue."""
 
     def test_entries_up_to_the_limit_are_kept_and_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
-        """The log keeps entries up to its limit, counts the others, and writes both facts when the disk is free."""
+        """The log keeps entries up to its limit and counts the others; it writes both when the disk is free."""
         for number in range(MOST_LINES + 250):
             dropping.note(a_call(request_id=str(number)))
         until(lambda: failing(dropping) and not dropping._noted, "the first write fails")
@@ -92,7 +92,7 @@ class TestDrop:
         assert said(dropped)["count"] == MOST_LINES + 500 - kept
 
     def test_waiting_calls_take_limited_memory(self, disk: FullDisk) -> None:
-        """Waiting calls take a limited amount of memory, even if the thread does not process them."""
+        """Waiting calls take a limited amount of memory, even if the thread that writes them does not run."""
         log = AuditLog(str(disk.path), "r1", "drop")
         big = b'"' + b"x" * 1_000_000 + b'"'
         for _ in range(1000):
@@ -112,12 +112,12 @@ class TestDrop:
 
 
 class TestRefuse:
-    """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call lacks an entry."""
+    """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call is served without an entry."""
 
     def test_calls_are_refused_until_writing_works_again(self, refusing: AuditLog, disk: FullDisk) -> None:
         """The log refuses calls from the first failure until writing works again.
 
-        It keeps and writes calls that are in flight, and counts the refused calls.
+        It keeps the entries of calls that are in flight and writes them later. It only counts the refused calls.
         """
         until(lambda: refusing.refusing, "calls are refused")
         for number in range(100):
@@ -178,7 +178,7 @@ def test_a_failure_causes_two_warnings(disk: FullDisk, caplog: pytest.LogCapture
 def test_lost_entries_are_counted_at_the_end(
     dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the end, the log reports the number of lost entries and does not wait for a full disk."""
+    """At the end, the log reports the number of lost entries and does not wait until the disk is free."""
     for _ in range(7):
         dropping.note(a_call())
     until(lambda: failing(dropping), "the first write fails")
@@ -187,7 +187,7 @@ def test_lost_entries_are_counted_at_the_end(
 
 
 def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
-    """The log continues after its folder was missing for a while, for example an unmounted disk."""
+    """The log continues after its folder was missing for a while, for example because a disk was unmounted."""
     path = tmp_path / "disk" / "audit.jsonl"
     path.parent.mkdir()
     log = AuditLog(str(path), "r1", "refuse")
@@ -298,7 +298,7 @@ def piped(stop_seconds: float) -> subprocess.Popen[str]:
 
 
 def test_a_pipe_that_nobody_reads() -> None:
-    """A replica refuses calls while nobody reads its pipe, and writes all entries when somebody reads again."""
+    """With `refuse`, calls are refused while nobody reads the log's pipe; later all entries are written."""
     with piped(30) as process:
         assert process.stdin is not None
         assert process.stderr is not None
@@ -315,7 +315,7 @@ def test_a_pipe_that_nobody_reads() -> None:
 
 
 def test_a_closed_pipe() -> None:
-    """A replica refuses calls after its pipe was closed, and stops in order."""
+    """With `refuse`, calls are refused after the log's pipe was closed, and the log stops in order."""
     with piped(0.1) as process:
         assert process.stdout is not None
         process.stdout.close()

@@ -105,7 +105,7 @@ def test_the_longest_line_fits_a_pipe() -> None:
 
 @pytest.mark.parametrize("character", ["x", "\x00", "\U000e0001", '"'])
 def test_endless_texts_are_cut(character: str) -> None:
-    """Very long texts are shortened, also texts that become longer when they are escaped."""
+    """Very long texts are shortened, even texts that become longer when they are escaped."""
     endless = character * 100_000
     fields = said(line_of(a_call(request_id=endless, caller=endless, method=endless, name=endless)))
     assert all(100 <= len(fields[field]) <= 200 for field in ("request_id", "caller", "method", "name"))

@@ -90,7 +90,7 @@ def test_a_file_that_can_not_be_opened_stops_the_start(tmp_path: Path, target: s
 
 
 def test_nobody_else_may_read_the_file(log: AuditLog, path: Path) -> None:
-    """Only the owner may read the file, whatever the umask is."""
+    """The file has mode 600: only its owner may read and write it."""
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -161,7 +161,7 @@ class TestRuns:
     """Several processes that write to the same file."""
 
     def test_a_new_run_refers_to_the_run_before_it(self, path: Path) -> None:
-        """The first entry of a new run refers to the run before it, so that entries cut off in between show."""
+        """The first entry of a new run refers to the last entry before it, so that the removal of that entry shows."""
         for _ in range(3):
             log = AuditLog(str(path), "r1")
             log.start()
@@ -258,7 +258,7 @@ class TestRotation:
         assert run.seq == 3
 
     def test_after_the_file_was_emptied(self, log: AuditLog, path: Path) -> None:
-        """The log continues in a file that was emptied, as logrotate's copytruncate does."""
+        """The log continues in a file that was emptied, for example by logrotate's copytruncate."""
         log.note(a_call(request_id="old"))
         until(lambda: ids(lines_in(path)) == ["old"], "the file contains the old entry")
         copied = lines_in(path)

@@ -53,7 +53,10 @@ def test_arguments_that_are_not_an_object_are_not_shown(arguments: Any) -> None:
     [{"message": "x" * (MOST_SHOWN_BYTES + 1)}, {"message": "x", "other": "y" * 70_000}, {"message": "\ud800"}],
 )
 def test_values_that_are_too_long_are_left_out(arguments: Any) -> None:
-    """An entry leaves out a value that is too long, and says so."""
+    """An entry leaves out a value that is too long or not valid text, and says so.
+
+    It leaves out all values if the arguments together are too long.
+    """
     line = said(line_of(a_call(arguments), "echo.message"))
     assert "arguments" not in line
     assert line["arguments_left_out"] is True

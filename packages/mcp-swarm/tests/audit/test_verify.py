@@ -65,7 +65,7 @@ def test_a_changed_byte_shows(calls: list[Noted], key: bytes | None, data: st.Da
 def test_a_removed_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
     """A removed line shows.
 
-    If the last line is removed, only the missing end of the run shows it.
+    The test does not remove the last line: only the missing end of the run would show that.
     """
     lines = chained(calls, key)
     number = data.draw(st.integers(0, len(lines) - 2))
@@ -97,7 +97,7 @@ def test_a_repeated_line_shows(calls: list[Noted], key: bytes | None, data: st.D
 
 @given(_calls, _keys, st.data())
 def test_a_cut_line_shows(calls: list[Noted], key: bytes | None, data: st.DataObject) -> None:
-    """A shortened line shows if its beginning is still that of an entry."""
+    """A shortened line shows if at least its first three bytes are left."""
     lines = chained(calls, key)
     number = data.draw(st.integers(1, len(lines) - 1))
     left = data.draw(st.integers(3, len(lines[number]) - 2))
@@ -158,12 +158,12 @@ def test_a_changed_line_causes_no_problem_at_later_lines() -> None:
     ],
 )
 def test_a_wrong_key_is_reported(lines: list[bytes], key: bytes | None, problem: str) -> None:
-    """A log that is checked with the wrong key is not intact."""
+    """A missing key, a wrong key, or a key for a log without one causes a problem at the first line."""
     assert found(lines, key)[0].startswith(problem)
 
 
 def test_a_run_that_denies_its_key_is_reported() -> None:
-    """A changed first line that denies or claims a key does not skip the check of the other lines."""
+    """A changed first line that claims a key does not skip the check of the other lines."""
     lines = chained([a_call()])
     forged = [lines[0].replace(b'"keyed":false', b'"keyed":true'), *lines[1:]]
     assert found(forged, KEY) == ["line 1 was changed, or written with another key"] + [
@@ -178,7 +178,7 @@ class TestManyRuns:
     def test_each_run_is_checked_separately(self, data: st.DataObject) -> None:
         """Each run is checked separately.
 
-        The lines of several runs, of other logs, and Docker's prefixes may be mixed.
+        The lines of several runs and of other logs may be mixed, and lines may have the prefixes that Docker adds.
         """
         ahead = {
             "r1": "mcp.1.h2xk8d0@node-1.example    | ",

@@ -70,7 +70,7 @@ def test_a_network_may_be_written_in_both_spellings(network: str, client: str) -
 
 
 def test_an_ipv6_network_contains_no_ipv4_address() -> None:
-    """A trusted IPv6 network contains no IPv4 address, and the reverse, in any spelling."""
+    """A trusted IPv6 network contains no IPv4 address, and a trusted IPv4 network contains no IPv6 address."""
     assert Addresses(["::/0"]).of(scope("::ffff:127.0.0.1", b"1.2.3.4")) is None
     assert Addresses(["0.0.0.0/0"]).of(scope("::1", b"1.2.3.4")) is None
 
@@ -152,7 +152,7 @@ def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[.
 
 @pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
 def test_an_invalid_network_stops_the_start(proxies: str) -> None:
-    """A value that is not a network stops the start, and the error names the setting."""
+    """`check` exits with 3 if a value is not a network, and the error names the setting."""
     done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
     assert done.returncode == 3
     assert done.stderr.startswith(f"TRUSTED_PROXIES={proxies}: ")

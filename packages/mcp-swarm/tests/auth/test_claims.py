@@ -100,7 +100,7 @@ NO_DATES = (
 @pytest.mark.parametrize("value", NO_DATES)
 @pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
 def test_an_invalid_date_is_refused(issuer: Issuer, check: Check, claim: str, value: str) -> None:
-    """A claim that is not a valid date is refused, also an infinite number, so that no token lasts forever."""
+    """A token with an invalid date is refused. An infinite number is invalid, too, so that no token lasts forever."""
     assert check(with_claim(issuer, claim, value)) is None
 
 
@@ -108,7 +108,7 @@ def test_an_invalid_date_is_refused(issuer: Issuer, check: Check, claim: str, va
     ("claim", "value"), [("exp", "4000000000.5"), ("exp", "253402300799"), ("nbf", "0"), ("nbf", "1e9"), ("iat", "1.5")]
 )
 def test_any_number_of_seconds_is_a_date(issuer: Issuer, check: Check, claim: str, value: str) -> None:
-    """A date may be any number of seconds, also with a fraction (RFC 7519, section 2)."""
+    """A date is a number of seconds, with or without a fraction, up to the year 9999 (RFC 7519, section 2)."""
     assert check(with_claim(issuer, claim, value)) is not None
 
 
@@ -135,7 +135,7 @@ HEADERS = ("alg", "kid", "typ", "cty", "crit", "b64", "jwk", "jku", "x5c", "x5u"
 def test_no_claim_is_an_error(issuer: Issuer, check: Check, claims: dict[str, Any]) -> None:
     """Odd claims never cause an error: the token is refused or valid.
 
-    A valid token has a name, an end and text scopes.
+    A valid token has a caller's name, an expiry date, and scopes that are strings.
     """
     caller = check(issuer.signed(json.dumps({**issuer.claims(), **claims}).encode()))
     if caller is None:

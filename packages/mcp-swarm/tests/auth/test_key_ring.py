@@ -116,7 +116,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
     """A rotation of keys loses no request of three replicas under load.
 
     The key file first has the old and the new key, and then the new one alone. No call with a key of the file fails.
-    The replicas refuse the old key about a second after its removal.
+    All replicas refuse the old key within seconds after its removal.
     """
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "LOG_LEVEL": "WARNING"}
     replicas = Server(tmp_path / "log", "--replicas", "3", **settings)

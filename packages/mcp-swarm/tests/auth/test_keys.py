@@ -26,7 +26,7 @@ def written(folder: Path, *lines: str | dict[str, Any]) -> Path:
 
 
 def keys(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run `python -m server keys …`."""
+    """Run the command `keys` of the sample server."""
     command = [sys.executable, "-m", "tests.sample", "keys", *arguments]
     return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=60)
 

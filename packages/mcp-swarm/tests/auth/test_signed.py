@@ -85,7 +85,7 @@ def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.Fix
 
 
 def test_a_key_alone_is_accepted_with_signing_accept(accepting: Server) -> None:
-    """With SIGNING=accept, a key alone is accepted; a key beside a signature must be of the same caller."""
+    """With SIGNING=accept, a key alone is accepted; a key with a signature must belong to the signer."""
     bearer = {"Authorization": f"Bearer {KEY}"}
     assert send(accepting.url, {**HEADERS, **bearer}).status_code == 200
     both = send(accepting.url, {**signed(accepting.url), **bearer})

@@ -118,7 +118,7 @@ def changed(issuer: Issuer) -> str:
     ],
 )
 def test_any_other_token_is_refused(secured: Server, issuer: Issuer, token: Any) -> None:
-    """Any other token gets 401 with a challenge that says where to get one, but without the reason."""
+    """Any other token gets 401. The challenge says where to get a valid token, but not why this one is refused."""
     reply = bearer(secured.url, token(issuer))
     assert reply.status_code == 401
     challenge = 'Bearer realm="template-mcp", error="invalid_token", scope="mcp", '
@@ -136,7 +136,7 @@ def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> No
 def test_clients_learn_where_to_log_in(secured: Server) -> None:
     """A client without a token can find the authorization server.
 
-    The server gives the address at the path of RFC 9728, section 3.1, and at the root.
+    The replica publishes the address of the authorization server at the path of RFC 9728, section 3.1, and at the root.
     """
     for path in ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"):
         said = get(secured.url + path).json()
@@ -202,7 +202,7 @@ def test_keys_from_a_file(tmp_path: Path) -> None:
 
 
 def test_an_expired_token_is_refused(tmp_path: Path) -> None:
-    """A token that was valid is refused after its end."""
+    """A valid token is refused after its expiry."""
     issuer = Issuer()
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps(issuer.public))
@@ -234,7 +234,7 @@ def test_an_expired_token_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_missing_setting_stops_the_start(settings: dict[str, str], said: str) -> None:
-    """A missing or wrong setting stops the start with one line."""
+    """`check` reports a missing or wrong setting in one line and exits with 3."""
     done = run(sys.executable, "-m", "tests.sample", "check", **{**SETTINGS, "AUTH_JWT_JWKS": "http://x/", **settings})
     assert done.returncode == 3
     assert said in done.stderr

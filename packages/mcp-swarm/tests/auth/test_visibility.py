@@ -61,7 +61,7 @@ def asked(server: Server, who: str, method: str, family: str = "legacy", **param
 @pytest.mark.parametrize("family", ["legacy", "modern"])
 @pytest.mark.parametrize("who", SEES)
 def test_a_list_contains_only_permitted_tools(secured: Server, who: str, family: str) -> None:
-    """A caller's list has the tools that the caller may use, also when it comes from the cache."""
+    """A list contains only the tools that its caller may use, even when the list comes from the cache."""
     for _ in range(2):
         names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
         assert names == SEES[who]
@@ -91,7 +91,7 @@ def test_a_hidden_tool_looks_like_an_unknown_one(secured: Server, who: str, tool
 
 
 def test_a_caller_may_use_permitted_tools(secured: Server) -> None:
-    """A caller may use a tool by its key's list, by a pattern, or by a scope."""
+    """A caller may use a tool that the key names, or that a pattern or a scope of the key allows."""
     assert (
         asked(secured, "reader", "tools/call", name="echo", arguments={"message": "hi"})["result"]["isError"] is False
     )

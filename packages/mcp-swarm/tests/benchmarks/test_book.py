@@ -16,7 +16,7 @@ _TEXT = "# A page\n\nA claim.\n\n{{ table example calls }}\n\n{{ machine example
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A book with one study."""
+    """A folder with the text of a page and the figures of one study."""
     monkeypatch.setattr(book, "FIGURES", tmp_path)
     monkeypatch.setattr(book, "TEXT", tmp_path / "book.md")
     monkeypatch.setattr(book, "BOOK", tmp_path / "BENCHMARKS.md")
@@ -36,7 +36,7 @@ def test_places_are_filled(folder: Path) -> None:
 
 
 def test_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--check` writes nothing and returns 1 for another page."""
+    """`--check` writes nothing, and returns 1 until BENCHMARKS.md is up to date."""
     assert book.main(["--check"]) == 1
     assert capsys.readouterr().err == "BENCHMARKS.md is not up to date; python -m benchmarks.book writes it\n"
     assert not (folder / "BENCHMARKS.md").exists()

@@ -1,4 +1,7 @@
-"""The claims of BENCHMARKS.md, compared with the figures in `benchmarks/figures/`."""
+"""The claims of BENCHMARKS.md, compared with the figures in `benchmarks/figures/`.
+
+The floor is the barest ASGI app that gives the same answer.
+"""
 
 import pytest
 
@@ -21,7 +24,10 @@ def _median(name: str, table: str, row: str, column: str) -> float:
 
 
 def test_an_echo() -> None:
-    """An echo costs less than twice the floor, with key, rate limit and audit log less than three times."""
+    """An echo costs less than twice the CPU time of the floor.
+
+    With an API key, a rate limit and an audit log, an echo costs less than three times as much as the floor.
+    """
     _claimed("An echo costs less than twice the CPU time of the floor, in both protocol families.")
     _claimed("An API key, a rate limit and an audit log bring an echo to less than three times the floor.")
     assert _median("exchange", "cost", "echo", "ratio") < 2
@@ -43,7 +49,10 @@ def test_memory_of_calls() -> None:
 
 @pytest.mark.parametrize("suffix", ["", "_2026"])
 def test_other_sdks(suffix: str) -> None:
-    """The template needs less than half of the Go SDK's CPU time, more than Rust's, a tenth of FastMCP's."""
+    """A call costs the template less than half of the Go SDK's CPU time, and more than the Rust SDK's.
+
+    It costs at most a tenth of the CPU time of FastMCP.
+    """
     _claimed("A call costs this template less than half of the CPU time that the official Go SDK needs, in both")
     _claimed("The official Rust SDK needs less CPU time than this template.")
     _claimed("FastMCP without this project needs at least ten times as much CPU time as this template.")
@@ -80,7 +89,10 @@ def test_asgi_servers() -> None:
 
 
 def test_clients_that_never_close() -> None:
-    """A session leaves more than 10 kB, a client without a session less than 1 kB, and only limits refuse clients."""
+    """A client that never closes its session leaves more than 10 kB, and a client without a session less than 1 kB.
+
+    Limits of sessions bound the memory, but then the server refuses clients.
+    """
     _claimed("leaves more than 10 kB in a server with sessions, and less than 1 kB in a stateless replica.")
     _claimed("A stateless replica refuses none of these clients.")
     _claimed("Limits of sessions bound the memory, but the server then refuses clients.")

@@ -86,7 +86,7 @@ def test_no_result(capsys: pytest.CaptureFixture[str], found: Exception, code: i
 
 
 def test_a_case_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit code is 3, and the report has the figures of the other cases."""
+    """If one case fails, the exit code is 3, and the report has the figures of the other cases."""
     assert main(_script(TABLE), []) == 3
     out = capsys.readouterr().out
     assert "✗ failed: a broken one: wrong reply: HTTP 500 <b>" in out

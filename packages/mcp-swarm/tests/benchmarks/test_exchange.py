@@ -34,7 +34,7 @@ def test_every_reply_is_right(scenarios: tuple[Scenario, ...]) -> None:
 
 
 def test_it_runs_for_the_whole_process() -> None:
-    """Start-up and memory need no rounds."""
+    """With `--only start-up,memory`, the study has only the figures of a whole process."""
     (table,) = measured("exchange", "--only", "start-up,memory").tables
     assert 0 < medians(table, "start-up")["figure"] < 60
     assert 0 < medians(table, "start-up-bare")["figure"] < 60
@@ -43,7 +43,7 @@ def test_it_runs_for_the_whole_process() -> None:
 
 
 def test_a_wrong_reply_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit code is 3, and the report names the difference instead of a figure."""
+    """If a reply is wrong, the exit code is 3, and the report has the difference instead of a figure."""
     other = {"result": {"content": [{"text": "goodbye"}]}}
     chosen = [replace(ECHO, expected=other)], set[str]()
     script = replace(SCRIPT, options=lambda parser: parser.set_defaults(only=chosen))

@@ -27,7 +27,7 @@ def test_both_generators_send_the_same_bytes() -> None:
 
 @pytest.mark.parametrize(("rate", "missed"), [(109, False), (111, True), (89, True)])
 def test_the_difference_is_by_round(rate: float, missed: bool) -> None:
-    """A machine that is twice as fast in the second round is twice as fast for both generators."""
+    """The difference is computed within each round, so a machine that is faster in one round does not change it."""
     rounds = Rounds(CASES)
     rounds.values["echo-wrk"]["rate"] = [100, 200]
     rounds.values["echo-load_test"]["rate"] = [rate, 2 * rate]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.alone
 
 @pytest.mark.needs("redis")
 def test_it_runs() -> None:
-    """A job that was submitted with a key runs once."""
+    """Each figure has a plausible value, and no job is lost or run twice."""
     table = measured("jobs").table("jobs")
     figures = {row.name: medians(table, row.name)["figure"] for row in table.rows}
     assert 5 < figures["rate"] < 100_000

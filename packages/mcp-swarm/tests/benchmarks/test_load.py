@@ -1,4 +1,4 @@
-"""The load, against servers that give the answers of a test."""
+"""Tests of the load of a benchmark, against servers that send prepared answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -92,7 +92,7 @@ def test_the_warm_up_ends_with_a_wrong_reply(answer: bytes, says: str) -> None:
 
 
 def test_wrong_replies_are_counted_while_measuring() -> None:
-    """A new body is compared; only a wrong reply counts as an error."""
+    """During the measurement, a reply with a new body is compared, and only a wrong reply counts as an error."""
     other = orjson.dumps({"id": 1, "more": [1, 2]})
     sample = asyncio.run(_sample(_http(RIGHT), _http(RIGHT), _http(other), _http(RIGHT, "500 Oh"), _http(RIGHT)))
     assert (sample.errors, sample.first_error) == (1, "wrong reply: HTTP 500: '{\"id\":1}'")

@@ -1,4 +1,4 @@
-"""The same echo on other SDKs; without any toolchain but Python's."""
+"""Tests of the study of other SDKs. They need no toolchain of another language."""
 
 import json
 from functools import partial
@@ -63,7 +63,7 @@ def test_building(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_ends(tmp_path: Path) -> None:
-    """A peer that does not serve is a failure of its own row."""
+    """A peer that does not serve causes a failure of its own row, and the floor still has figures."""
     path = _toolchain(tmp_path, "printf '#!/bin/sh\\necho no port\\nexit 7\\n' > peer; chmod +x peer")
     study = brief("--only", "go", "--build", code=3, PATH=path, XDG_CACHE_HOME=str(tmp_path))
     assert study.failures == ["Go SDK: the process ended with 7: no port"]
@@ -72,7 +72,7 @@ def test_a_peer_that_ends(tmp_path: Path) -> None:
 
 
 def test_members_of_a_reply() -> None:
-    """The reply must have the text in both protocol families; the newer one's result has a type."""
+    """The expected result has the content in both protocol families, and in the newer one also a type."""
     for family, members in zip(Family, ({"content"}, {"content", "resultType"}), strict=True):
         assert set(echo_in(family).expected["result"]) == members
 
@@ -85,7 +85,7 @@ def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_locks_name_no_registry() -> None:
-    """Any registry can serve the pinned packages, and each package has its checksum."""
+    """The lock files name no registry, so any registry can serve the packages. Each package has a checksum."""
     peers = ROOT / "benchmarks" / "peers"
     packages = json.loads((peers / "typescript" / "package-lock.json").read_text())["packages"]
     assert all(("integrity" in package and "resolved" not in package) for name, package in packages.items() if name)

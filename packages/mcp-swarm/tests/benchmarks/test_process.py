@@ -46,7 +46,7 @@ def test_a_server_that_refuses_to_start(tmp_path: Path) -> None:
 
 
 def test_the_log_is_counted(tmp_path: Path) -> None:
-    """A log that was emptied while the server runs has the following requests."""
+    """After the log of a running server was emptied, the following requests are in the log and are counted."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     with replica("echo", CORE, tmp_path) as process:
         process.wait_ready()

@@ -29,7 +29,7 @@ def _left() -> list[str]:
 
 @pytest.mark.usefixtures("_quota")
 def test_it_runs() -> None:
-    """Each number of replicas has figures within its share, and no group is left."""
+    """For each number of replicas there are figures within the replicas' share of CPU time; no cgroup is left."""
     (table,) = measured("scaling", "--replicas", "2", "--seconds", "0.3").tables
     for size in (1, 2):
         figures = medians(table, str(size))

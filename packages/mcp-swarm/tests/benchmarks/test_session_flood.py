@@ -1,4 +1,4 @@
-"""The study of clients that never close."""
+"""The study of clients that never close their sessions."""
 
 import os
 from dataclasses import replace
@@ -18,7 +18,10 @@ _BOUNDED = next(case for case in CASES if case.name == "bounded")
 
 
 def test_it_runs() -> None:
-    """A stateless replica refuses no client, and the long run has its memory."""
+    """A client leaves less memory in a stateless replica than in a server with sessions.
+
+    Neither server refuses a client. The long run has figures of the memory.
+    """
     study = measured("session_flood", "--only", "stateless,unbounded", "--seconds", "2")
     flood = study.table("flood")
     stateless, unbounded = medians(flood, "stateless"), medians(flood, "unbounded")

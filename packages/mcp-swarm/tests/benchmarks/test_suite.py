@@ -12,7 +12,7 @@ from conftest import ROOT, environment, until
 
 @pytest.fixture
 def codes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Exit codes of the studies by name, instead of the studies; the other studies return 0."""
+    """Exit codes by the name of a study, instead of real runs. A study without an exit code here returns 0."""
     found: dict[str, int] = {}
     monkeypatch.setattr(suite, "_run", lambda command: found.get(command[2].removeprefix("benchmarks."), 0))
     return found
@@ -21,7 +21,7 @@ def codes(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_a_failing_study_stops_no_other(
     codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The suite names each failed study, and deletes the figures of an earlier run."""
+    """The suite runs the other studies, names each failed one, and deletes the figures of an earlier run."""
     codes.update(modes=3, peers=-9)
     for old in ("modes.json", "peers.json", "other.json"):
         (tmp_path / old).write_text("of an earlier run")
@@ -37,7 +37,7 @@ def test_a_failing_study_stops_no_other(
 def test_a_stopped_study_stops_the_suite(
     codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int
 ) -> None:
-    """Ctrl-C and SIGTERM end the suite, too."""
+    """If Ctrl-C or SIGTERM has ended a study, the suite ends, too."""
     codes.update(transports=code)
     assert suite.main(["--into", str(tmp_path)]) == (code if code > 0 else 143)
     assert "[3/6]" not in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_sessions_with_several_replicas_cause_a_warning() -> None:
 
 
 def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
-    """A job with the name of one of the job tools stops the start with one line."""
+    """`check` refuses a job that has the name of one of the job tools, with one line."""
     job = "import mcp_swarm\n\n@mcp_swarm.job(name='job_status')\nasync def mine() -> int: return 1\n"
     (tmp_path / "pack.py").write_text(job)
     done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))

@@ -1,1 +1,1 @@
-"""Tests of the discovery and containment of components."""
+"""Tests of the discovery, containment and caching of components."""

@@ -127,7 +127,7 @@ def test_text_that_utf_8_cannot_encode_affects_only_its_call(hostile: Server) ->
 
 
 def test_stuck_threads_do_not_affect_other_tools(hostile: Server) -> None:
-    """Stuck threads of one synchronous tool do not affect other tools, because each tool has its own threads."""
+    """If the threads of a synchronous tool never end, other tools still run, because each tool has its own threads."""
     for _ in range(3):  # more than TOOL_THREADS
         call(hostile.url, "never_ends_in_thread")
     assert text(call(hostile.url, "names_its_thread")) == "AnyIO worker thread 1"
@@ -135,7 +135,7 @@ def test_stuck_threads_do_not_affect_other_tools(hostile: Server) -> None:
 
 
 def test_stuck_threads_and_tasks_do_not_delay_the_end(start_server: StartServer) -> None:
-    """A replica ends despite stuck threads and tasks, although Python waits for threads at exit."""
+    """A replica stops although threads and tasks of tools never end, and although Python waits for threads at exit."""
     server = start_server(MCP_COMPONENTS="tests.packs.hostile")
     call(server.url, "never_ends_in_thread")
     call(server.url, "swallows_its_cancellation")
@@ -161,7 +161,7 @@ def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
 def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -> None:
     """The watchdog logs the place where an event loop is blocked and ends the replica.
 
-    The supervisor starts a new replica, and the other replicas continue to serve.
+    The other replica continues to serve.
     """
     server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
     with pytest.raises(httpx.HTTPError):

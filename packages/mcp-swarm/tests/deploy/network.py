@@ -66,7 +66,7 @@ class Node:
     def come_back(self) -> None:
         """Connect the node to the network again.
 
-        The node's processes have not been stopped.
+        The node's processes still run, unless `kill` has ended them.
         """
         self._traffic("ACCEPT")
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A fake docker command for a Swarm of one node: it stores its input in the file SWARM and starts nothing.
+"""A fake docker command for a Swarm of one node: it stores its input in a file and starts nothing.
 
-The real docker command runs `docker stack config`, which needs no engine. A command that is not implemented here fails.
+The variable SWARM names the file. The real docker command runs `docker stack config`, which needs no engine. A command
+that is not implemented here fails.
 """
 
 import base64

@@ -122,7 +122,7 @@ def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
 def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
     """`make deploy` fails if Swarm rolls back the update of a service.
 
-    The next deployment is compared with what runs.
+    The next deployment is compared with the running stack.
     """
     swarm.deploy(OVERLAYS=JOBS)
     told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")

@@ -118,7 +118,10 @@ def figures(file: Path) -> dict[str, Any]:
 
 
 def test_each_request_goes_to_another_replica(edge: Edge) -> None:
-    """Each request goes to the next replica, also on one connection and in both protocol families."""
+    """The requests of one connection go to the replicas in turn.
+
+    The proxy forwards a request of the stateless protocol, too.
+    """
     served = Counter[str]()
     with httpx.Client(base_url=edge.url) as client:
         for _ in range(30):
@@ -250,7 +253,7 @@ def test_every_error_of_the_proxy_is_json() -> None:
 
 
 def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:
-    """With the TLS lines enabled, the proxy serves HTTPS and offers HTTP/2, but no old TLS version.
+    """With the TLS lines enabled, the proxy serves HTTPS with TLS 1.2 or newer and offers HTTP/2.
 
     A request over plain HTTP is redirected to HTTPS.
     """

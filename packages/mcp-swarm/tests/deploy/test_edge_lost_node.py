@@ -90,7 +90,7 @@ def near(start_server: StartServer) -> Server:
 
 @pytest.fixture
 def edge(far: Far, near: Server, tmp_path: Path) -> Iterator[Edge]:
-    """A proxy in front of both replicas, which may call the tool `take` twice."""
+    """A proxy in front of both replicas. The proxy may call the tool `take` twice."""
     made = Edge(tmp_path, [far.server, near], hosts=[far.node.address, "127.0.0.1"], repeats="take")
     try:
         made.wait_ready()

@@ -37,7 +37,7 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
 def test_the_services_share_only_one_secret() -> None:
     """The services share only the secret `jobs_url`; mcp keeps its other secrets.
 
-    The file has no password, and no variable that would override the secret.
+    The secret is external, and no service has the variable JOBS_URL, which would override the secret.
     """
     stack = merged("deploy/jobs.yml")
     services = stack["services"]
@@ -164,7 +164,7 @@ StartRedis = Callable[[str], Shipped]
 
 @pytest.fixture
 def start_redis(tmp_path: Path) -> Iterator[StartRedis]:
-    """Return a function that starts a Redis with a content of its secret; all of them share one folder."""
+    """Return a function that starts a Redis with the given text as its secret. All of them share one folder."""
     started: list[Shipped] = []
 
     def start(secret: str) -> Shipped:
@@ -254,7 +254,7 @@ def test_compose_starts_a_worker_with_the_profile() -> None:
 @needs_docker
 @pytest.mark.parametrize(("redis_is_there", "url"), [(False, "None"), (True, "redis://redis:6379/0")])
 def test_compose_sets_the_queue_of_jobs(tmp_path: Path, redis_is_there: bool, url: str) -> None:
-    """JOBS_URL is set if the host name `redis` exists when the replica starts."""
+    """JOBS_URL is set only if the host name `redis` exists when the replica starts."""
     (shell, option, script) = composed()["services"]["mcp"]["command"]
     for program, content in {
         "getent": f"exit {0 if redis_is_there else 2}",

@@ -53,7 +53,7 @@ def test_it_goes_with_the_other_overlays() -> None:
 
 @needs_docker
 def test_grafana_alone_has_a_port() -> None:
-    """Only Grafana has a published port, which GRAFANA_PORT sets."""
+    """Grafana has a published port, which GRAFANA_PORT sets. Prometheus has none."""
     services = merged(OVERLAY, GRAFANA_PORT="3001")["services"]
     assert "ports" not in services["prometheus"]
     (port,) = services["grafana"]["ports"]
@@ -82,9 +82,9 @@ def test_both_are_bounded_and_stay_with_their_volumes() -> None:
 
 @pytest.mark.parametrize("overlay", [OVERLAY, TRACES])
 def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
-    """Each config's file exists, and its name contains a number made from the content.
+    """The file of each config exists, and the name of each config ends with the number OBSERVABILITY_CFG.
 
-    A config cannot be changed, so `make deploy` makes this number from all files.
+    Docker cannot change a config. So `make deploy` computes this number from the content of all files.
     """
     stack = read(overlay)
     for config in stack["configs"].values():
@@ -95,7 +95,7 @@ def test_files_are_there_and_each_content_has_its_name(overlay: str) -> None:
 
 
 def test_every_file_is_deployed() -> None:
-    """Each file in the folder belongs to one of the two overlays."""
+    """Each file in `deploy/observability/` belongs to one of the two overlays."""
     configs = [config["file"] for overlay in (OVERLAY, TRACES) for config in read(overlay)["configs"].values()]
     assert {ROOT / file for file in configs} == {path for path in FOLDER.rglob("*") if path.is_file()}
 

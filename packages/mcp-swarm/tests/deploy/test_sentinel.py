@@ -1,9 +1,9 @@
 """Jobs survive a lost node.
 
-The three Redis servers and Sentinels of `deploy/jobs-sentinel.yml` run on three nodes, which lose their power one after
-the other.
+The three Redis servers and Sentinels of `deploy/jobs-sentinel.yml` run on three nodes. The tests cut nodes off and kill
+their processes.
 
-They are real processes in network namespaces, started by the scripts that the overlay deploys.
+The nodes are network namespaces of this machine. The scripts that the overlay deploys start the real programs there.
 """
 
 import contextlib
@@ -237,7 +237,10 @@ def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
 
 
 def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
-    """A master that was cut off accepts no jobs, and becomes a copy of the new master when it is reachable again."""
+    """No accepted job is lost when the master is cut off.
+
+    When the old master is reachable again, it becomes a copy of the new master.
+    """
     with calling(trio.serve()) as caller:
         trio.network.nodes[1].vanish()
         caller.wait_for_more()
@@ -302,7 +305,7 @@ def test_a_new_password_is_used_after_a_restart(trio: Trio) -> None:
 
 
 def test_data_survive_the_loss_of_all_nodes(trio: Trio) -> None:
-    """After all nodes were lost, the last master is the master again, whatever node starts first."""
+    """After the loss of all nodes, the data of the last master are kept, even if an older master starts first."""
     lose(trio.network.nodes[1])
     trio.wait_for_another(1, 2)
     last = trio.master(2)
@@ -326,7 +329,7 @@ def test_data_survive_the_loss_of_all_nodes(trio: Trio) -> None:
 
 
 def test_a_job_without_a_copy_is_not_accepted(trio: Trio) -> None:
-    """A master without a copy stores a job, but the caller gets 503 and must retry."""
+    """While the master has no copy, a caller that submits a job gets 503 and must retry."""
     url = trio.serve()
     with calling(url):
         pass

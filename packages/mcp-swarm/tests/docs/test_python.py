@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def test_python_blocks_have_the_right_types(tmp_path: Path) -> None:
-    """mypy accepts each block as a module of its own, in strict mode."""
+    """mypy accepts each block as a separate module, in strict mode."""
     found = blocks("python")
     assert found
     for number, block in enumerate(found):

@@ -1,4 +1,4 @@
-"""Tests that files and tests exist that README and the page about security name."""
+"""Tests of README, and of the pages about architecture and security: the files and tests that they name exist."""
 
 import re
 

@@ -79,7 +79,7 @@ def test_the_commands_of_a_block_succeed(
 
 @pytest.mark.parametrize("block", _ELSEWHERE, ids=str)
 def test_the_test_that_a_block_names_exists(block: Block) -> None:
-    """The test exists, and bash can read the block."""
+    """The test file that a block names exists, and bash can parse the block."""
     assert (ROOT / block.shown_by).is_file(), block.shown_by
     read = run("bash", "-n", "-c", block.text)
     assert read.returncode == 0, read.stderr

@@ -74,7 +74,7 @@ STEPS = st.lists(st.sampled_from(["enter", "good", "bad", "gone", "wait", "long"
 def test_a_half_open_breaker_always_has_one_probe(steps: list[str]) -> None:
     """A half-open breaker always has one probe in flight.
 
-    When all calls have ended, the breaker lets a caller call after the time that it has stated.
+    When all calls have ended, the breaker allows a call again after five seconds.
     """
     clock = Clock()
     breaker = Breaker(3, 5, clock)

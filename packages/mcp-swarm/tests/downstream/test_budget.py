@@ -13,7 +13,7 @@ from tests.ratelimit.test_bucket import Clock
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 30), st.integers(0, 30)), max_size=40))
 def test_retries_are_a_share_of_calls(steps: list[tuple[float, int, int]]) -> None:
-    """The number of retries never exceeds a share of the calls plus a few per second."""
+    """There are never more retries than ten, plus a share of the calls, plus a few per second."""
     clock = Clock()
     budget = Budget(clock)
     calls = spent = 0
@@ -38,7 +38,7 @@ def test_the_budget_grows_with_time() -> None:
 
 @given(st.integers(1, 100))
 def test_pauses_grow_up_to_two_seconds(tried: int) -> None:
-    """Pauses between retries grow up to two seconds."""
+    """The longest possible pause doubles with each attempt, up to two seconds."""
     assert 0 <= pause(tried) <= min(2, 0.1 * 2**tried)
 
 

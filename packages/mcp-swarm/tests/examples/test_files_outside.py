@@ -51,7 +51,7 @@ def refusal(function: Callable[..., Any], *arguments: Any) -> str:
     ],
 )
 def test_the_error_quotes_only_the_path_of_the_request(files: ModuleType, top: Path, path: str, why: str) -> None:
-    """The error quotes the request's path, but does not show where the folder is on this machine."""
+    """The error states the reason, but does not show where the folder is on this machine."""
     said = refusal(files.read_config, path)
     assert why in said
     assert str(top) not in said
@@ -100,7 +100,10 @@ def test_no_path_leads_out(files: ModuleType, top: Path, names: list[str], separ
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_link_that_appears_during_a_read(files: ModuleType, top: Path, kind: str) -> None:
-    """While a folder or file is repeatedly replaced by a link, a read returns its content or an error."""
+    """While a link repeatedly replaces a folder or file, a read returns the real content or an error.
+
+    A read never returns the content of the link's target.
+    """
     swapped, real, link = (top / "root" / f"{kind}-{name}" for name in ("swapped", "real", "link"))
     if kind == "folder":
         real.mkdir()

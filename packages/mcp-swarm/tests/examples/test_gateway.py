@@ -112,7 +112,10 @@ def test_an_api_that_is_not_there(gateway: Gateway, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_replica_serves_the_pack(gateway: Gateway, start_server: StartServer, tmp_path: Path) -> None:
-    """The log contains neither the token from the secret file nor the callers' arguments."""
+    """A replica returns the API's data as structured results, and refuses other URLs and invalid arguments.
+
+    The log contains neither the token from the secret file nor the callers' arguments.
+    """
     base = f"http://{gateway.upstream.host}"
     (tmp_path / "gateway_tokens").write_text(f"\n{base} {TOKEN}\n")
     server = start_server(

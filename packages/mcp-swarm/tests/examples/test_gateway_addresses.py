@@ -42,20 +42,23 @@ def test_addresses_that_are_not_public(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1"])
 def test_public_addresses(address: str) -> None:
-    """Other addresses are public."""
+    """Addresses of the public internet are allowed."""
     assert may_lead_to(ipaddress.ip_address(address), ())
 
 
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_within_ipv6_is_checked(address: ipaddress.IPv4Address) -> None:
-    """An IPv4 address within an IPv6 address is checked, whatever its spelling is."""
+    """An IPv4-mapped IPv6 address is allowed only if its IPv4 address is public.
+
+    NAT64, 6to4 and IPv4-compatible IPv6 addresses are never allowed.
+    """
     assert may_lead_to(ipaddress.ip_address(f"::ffff:{address}"), ()) is is_public(address)
     for wrapped in (0x64FF9B << 96 | int(address), 0x2002 << 112 | int(address) << 80, int(address)):
         assert not may_lead_to(ipaddress.IPv6Address(wrapped), ())
 
 
 def test_networks_that_an_operator_allows() -> None:
-    """The operator's networks are allowed, and no others."""
+    """Addresses in the operator's networks are allowed. Other addresses that are not public stay forbidden."""
     networks = (ipaddress.ip_network("10.1.0.0/16"),)
     assert may_lead_to(ipaddress.ip_address("10.1.2.3"), networks)
     assert may_lead_to(ipaddress.ip_address("::ffff:10.1.2.3"), networks)

@@ -74,7 +74,10 @@ def test_transformations(expression: str, expected: Any) -> None:
     ],
 )
 def test_expressions_that_are_refused(expression: str, why: str) -> None:
-    """A wrong expression is refused with a plain error, and a growing one at its limit of memory or time."""
+    """A wrong expression is refused with a plain error.
+
+    An expression whose result grows too much is refused at the limit of size, memory or time.
+    """
     with pytest.raises(ToolError, match=why):
         _transform(expression, USERS)
     assert _transform("users[0].age", USERS) == 41

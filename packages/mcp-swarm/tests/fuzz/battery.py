@@ -19,7 +19,9 @@ that reaches the endpoint shows as 15 MB in 10,000 inputs. A leak of 200 bytes s
 """
 
 _LEFT = 2
-"""Divisor: one of this many inputs that end within a request stays open, so that the replica's time limit must end it.
+"""Of the inputs that end within a request, about one in this many leaves its connection open.
+
+The replica's time limit must then end the request.
 """
 
 _PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -116,7 +118,7 @@ class Battery:
         self._fuzzed.close()
         self._witness.close()
         self.report.files = before, self._replica.files()
-        self._note_mistakes(b"".join(self._batch))  # the log may have them a moment after the reply
+        self._note_mistakes(b"".join(self._batch))  # a mistake may reach the log a moment after the reply
         self.report.stopped, self.report.audit = self._replica.stop(), self._replica.audit()
         return self.report
 
@@ -156,7 +158,7 @@ class Battery:
                 connection.wait_for_reply_or_end()
             except NoReply as error:
                 self._note(f"No reply to an unfinished request: {error}", data)
-                break  # the others have had the same time
+                break  # the other connections have had the same time to end
         for connection, _ in self._left_before:
             connection.close()
         self._left, self._left_before = [], self._left

@@ -87,7 +87,7 @@ def encoded(dice: Dice, value: Any) -> bytes:
 
 
 def mangled(dice: Dice, data: bytes) -> bytes:
-    """Return bytes that are cut, have bytes inserted, or are replaced completely."""
+    """Return bytes that are cut, changed at one place, doubled, encoded as UTF-16, or replaced completely."""
     how = dice.one_of(["end", "begin", "put", "put", "put", "put", "twice", "utf-16", "other"])
     place = dice.below(len(data) + 1)
     if how == "end":

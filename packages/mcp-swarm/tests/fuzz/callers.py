@@ -28,7 +28,7 @@ _TOKEN = _ISSUER.token(exp=int(time.time()) + 86_400).encode()
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """Return the settings of a replica that has all these callers; their files are written into a folder."""
+    """Return the settings of a replica that accepts all these callers, and write the callers' files into a folder."""
     entries = [
         {"id": "plain", "hash": hash_of(KEY.decode())},
         {"id": "narrow", "hash": hash_of(_NARROW.decode()), "tools": ["echo"], "rate": "1000000/s", "concurrent": 1},

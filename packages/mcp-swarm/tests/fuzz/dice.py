@@ -37,5 +37,5 @@ class Dice:
         return self.below(times) == times - 1
 
     def bytes(self, most: int = 60) -> bytes:
-        """Return random bytes, at most 60 or `most`."""
+        """Return at most `most` random bytes, and never more than 60."""
         return self.draw(_BYTES)[:most]

@@ -1,6 +1,6 @@
 """Search with atheris for bytes that cause an unexpected exception in a reader.
 
-atheris sees which lines each input reaches.
+A reader is a function of `tests.fuzz.targets` that takes any bytes. atheris sees which lines each input reaches.
 
     python -m tests.fuzz.parser --seconds 60
 
@@ -22,7 +22,7 @@ from mcp_swarm.loadtest.arguments import positive
 READERS = ["message", "envelope", "http", "submission", "keys", "signature", "digest", "token", "audit"]
 """Names of readers in `tests.fuzz.targets`.
 
-This module is imported late, because atheris can observe only modules that are imported under its control.
+`_fuzz` imports that module late, because atheris can observe only modules that are imported under its control.
 """
 
 _SEEN = ["mcp_swarm", "http_sf", "http_message_signatures", "mcp.shared", "fastmcp.utilities.auth", "json", "ipaddress"]

@@ -130,7 +130,7 @@ class Replica:
         return self._server.stop()
 
     def audit(self) -> str:
-        """Return the output of `python -m server audit verify`, or an empty text if the log is intact."""
+        """Return the output of `python -m tests.sample audit verify`, or an empty text if the log is intact."""
         command = [sys.executable, "-m", "tests.sample", "audit", "verify", str(self._audit)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         return "" if done.returncode == 0 else done.stdout + done.stderr

@@ -46,7 +46,7 @@ from tests.signing.calls import Call, signatures
 
 @dataclass(frozen=True)
 class Target:
-    """A reader."""
+    """A reader, its documented exceptions and examples of its input."""
 
     read: Callable[[bytes], object]
     refusals: tuple[type[Exception], ...]
@@ -55,7 +55,7 @@ class Target:
     """Bytes that the reader accepts, or almost accepts."""
 
     def try_out(self, data: bytes) -> None:
-        """Let the reader read bytes, and raise an exception that it must not raise."""
+        """Let the reader read bytes. Ignore only the exceptions that the reader may raise."""
         with suppress(*self.refusals):
             self.read(data)
 

@@ -1,6 +1,6 @@
 """Tests that each reader accepts or refuses damaged bytes.
 
-`python -m tests.fuzz.parser` searches for longer.
+`python -m tests.fuzz.parser` runs a longer search with atheris.
 """
 
 import os
@@ -49,7 +49,7 @@ def test_a_target_raises_only_documented_exceptions(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_depth_is_too_deep(name: str) -> None:
-    """A target stays within its exceptions for input of any depth, even if it is recursive."""
+    """A target raises only its documented exceptions for input of any depth, even if the target is recursive."""
     for depth in (200, 1_000, 11_500, 100_000):
         for opening in (b"[", b'{"a":', b"(", b'"a";'):
             TARGETS[name].try_out(opening * depth)

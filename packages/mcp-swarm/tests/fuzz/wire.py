@@ -52,7 +52,7 @@ class Asked:
         self.upgraded = False
         """Whether a request asks for another protocol, so that the server does not read the bytes after it."""
         self._parser = httptools.HttpRequestParser(self)
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # uvicorn does this, too
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # uvicorn sets this option, too
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -77,7 +77,7 @@ class Asked:
     def replies(self) -> int:
         """Number of replies that must come, unless one of them is the last of its connection.
 
-        The server may wait for the rest of a request with an invalid body until the time limit.
+        A request with an invalid body does not count, because the server may wait for the rest until the time limit.
         """
         return len(self.methods) or (1 if self.broken and not self._in_body else 0)
 
@@ -127,7 +127,7 @@ class Connection:
 
     @property
     def is_silent(self) -> bool:
-        """Whether no unread bytes have come."""
+        """Whether the connection is open and no unread bytes have arrived."""
         return self._socket is not None and not select.select([self._socket], [], [], 0)[0]
 
     def wait_for_reply_or_end(self) -> None:
@@ -155,7 +155,7 @@ class Connection:
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-            with suppress(Cut):  # the request was cut, too
+            with suppress(Cut):  # a cut reply is allowed, because the request was cut, too
                 while self._stream is not None and (reply := self._reply(b"")) is not None:
                     replies.append(reply)
         self.close()

@@ -106,7 +106,7 @@ def test_a_client_that_disconnects_is_logged_as_499(start_server: StartServer) -
 
 
 def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """An exception behind the access log causes a plain 500 reply and one log entry with a traceback."""
+    """An exception in the app that the access log wraps causes a plain 500 reply and one log entry with a traceback."""
 
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError("secret")

@@ -72,7 +72,7 @@ def test_cors_is_disabled_by_default(local_url: str) -> None:
 
 @pytest.mark.parametrize("origins", ["*", "app.example.com", "https://app.example.com/", "https://*.example.com"])
 def test_an_invalid_origin_stops_the_start(origins: str) -> None:
-    """A value of CORS_ORIGINS that is not an origin stops the start, above all the asterisk."""
+    """A value of CORS_ORIGINS that is not an origin, for example an asterisk, stops the start."""
     done = run(sys.executable, "-m", "tests.sample", "check", CORS_ORIGINS=origins)
     assert done.returncode == 3
     assert done.stderr.startswith(f"CORS_ORIGINS={origins}: ")

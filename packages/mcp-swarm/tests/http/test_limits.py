@@ -79,7 +79,7 @@ def test_connections_without_limits(start_server: StartServer) -> None:
 
 
 def test_the_limit_on_requests_holds_for_a_pipeline(start_server: StartServer) -> None:
-    """In a pipeline, the last response has `Connection: close`, and no data follows it."""
+    """In a pipeline, the response that reaches the limit has `Connection: close`, and no data follows this response."""
     server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
     with connected(server) as connection:
         connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(50)))
@@ -145,7 +145,7 @@ def test_a_replica_warns_if_it_may_open_too_few_files() -> None:
 def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartServer) -> None:
     """A connection beyond the limit replaces the connection with the longest idle time.
 
-    If all are busy, it gets 503.
+    If all connections are busy, the new connection gets 503.
     """
     server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="tests.sample,tests.packs.waiting")
 
@@ -185,7 +185,7 @@ def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartS
 
 @pytest.mark.parametrize("said", [b"P", b"POST /mcp HTTP/1.1\r\nHost: local"])
 def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> None:
-    """A replica refuses a head that does not arrive in time with 408, on a new connection and on a used one."""
+    """A replica answers 408 if a head does not arrive in time, on a new connection and on a used connection."""
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     with connected(server) as new, connected(server) as used:
         used.sendall(post(1, b"first"))
@@ -201,7 +201,7 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
 @pytest.mark.parametrize("expected", [b"", b"Expect: 100-continue\r\n"])
 @pytest.mark.parametrize("sent", [0, 20])
 def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expected: bytes) -> None:
-    """A replica refuses a body that does not arrive in time with 408, even if no byte of the body has arrived.
+    """A replica answers 408 if a body does not arrive in time, even if no byte of the body has arrived.
 
     The error names only the timeout.
     """

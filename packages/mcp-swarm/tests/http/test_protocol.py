@@ -131,7 +131,10 @@ def test_head_has_no_body(local_url: str) -> None:
 
 
 def test_a_connection_stays_usable_after_an_unread_body(start_server: StartServer) -> None:
-    """After a refusal by the head, a connection stays usable even if the body is larger than the read buffer."""
+    """A connection stays usable after a replica has refused a request by its head alone.
+
+    The body may be larger than the read buffer.
+    """
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="x" * 32)
     body = b" " * 100_000
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"

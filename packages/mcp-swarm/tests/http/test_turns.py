@@ -61,8 +61,8 @@ def test_a_request_before_a_shutdown_is_answered(size: int) -> None:
 def test_an_upgrade_whose_body_has_no_known_end(start_server: StartServer) -> None:
     """A replica refuses an upgrade request whose body has no known end.
 
-    If an earlier request is on the same connection, the replica answers that one. Then it closes the connection. The
-    log has no traceback.
+    If the client sent an earlier request on the same connection, the replica answers the earlier request. Then the
+    replica closes the connection. The log has no traceback.
     """
     server = start_server()
     for before in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):

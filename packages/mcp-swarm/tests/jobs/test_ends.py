@@ -59,7 +59,7 @@ def test_a_job_that_raises_is_retried(replicas: tuple[Jobs, Jobs], shared: Queue
 def test_a_failed_job_has_an_error(
     replicas: tuple[Jobs, Jobs], job: str, params: dict[str, object], error: str
 ) -> None:
-    """The status of a failed job contains the error that its author allows, and the worker continues."""
+    """The status of a failed job contains an error text that clients may see, and the worker continues."""
     jobs, _ = replicas
     status = jobs.wait(jobs.submit(job, **params))
     assert (status["status"], status["error"]) == ("failed", error)

@@ -30,7 +30,7 @@ def test_another_worker_takes_over_from_a_killed_worker(jobs_queue: Queue, tmp_p
 
 
 def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queue, tmp_path: Path) -> None:
-    """A worker that was suspended changes nothing if another worker has run its job before it resumes."""
+    """A suspended worker changes nothing when it resumes after another worker has run the job."""
     mark = tmp_path / "mark"
     jobs, first = jobs_queue.replica(), jobs_queue.worker()
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
@@ -48,7 +48,7 @@ def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queu
 
 
 def test_a_worker_runs_as_many_jobs_as_its_limit(jobs_queue: Queue, tmp_path: Path) -> None:
-    """A worker runs up to JOBS_CONCURRENCY jobs and starts the next job when one has ended."""
+    """A worker runs up to JOBS_CONCURRENCY jobs at the same time, and starts the next when one has ended."""
     jobs = jobs_queue.replica()
     jobs_queue.worker(JOBS_CONCURRENCY="2")
     made = [jobs.submit("nap", seconds=2, mark=str(tmp_path / "mark")) for _ in range(3)]
@@ -260,7 +260,7 @@ def test_a_full_queue_refuses_jobs(jobs_queue: Queue) -> None:
 
 
 QUEUE_KEYS = ("stream", "queue", "workers", "task-workers:", "strikes")
-"""Prefixes of the keys that Docket has once per queue, for any number of jobs."""
+"""Prefixes of the keys that Docket (the queue library) has once per queue, for any number of jobs."""
 
 
 def test_each_key_of_a_job_expires(jobs_queue: Queue, tmp_path: Path) -> None:

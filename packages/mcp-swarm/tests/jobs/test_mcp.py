@@ -82,7 +82,10 @@ def test_another_replica_answers_requests_for_a_task(replicas: tuple[Jobs, Jobs]
 
 
 def test_unknown_tasks_are_not_found(replicas: tuple[Jobs, Jobs]) -> None:
-    """A request for an unknown task gets "invalid params" (-32602), as the tasks extension requires."""
+    """A request for an unknown task gets "invalid params" (-32602), as the tasks extension requires.
+
+    If the header Mcp-Name names another task than the body, the request gets -32020.
+    """
     for method in ("tasks/get", "tasks/cancel"):
         assert tasked(replicas[0], method, {"taskId": "none"})["error"]["code"] == -32602
     wrong = tasked(replicas[0], "tasks/get", {"taskId": "none"}, **{"Mcp-Name": "other"})

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Path) -> None:
-    """A single replica without Redis supports results, keys, lists, cancellation, retries and failures of jobs."""
+    """A single replica without Redis runs, retries, lists and cancels jobs, and supports idempotency keys."""
     mark = tmp_path / "mark"
     server = start_server(MCP_COMPONENTS=PACK)
     jobs = Jobs(server.url)

@@ -54,7 +54,7 @@ def test_another_replica_answers_requests_for_a_job(replicas: tuple[Jobs, Jobs],
 
 
 def test_a_ready_replica_has_imported_the_queue(start_server: StartServer, redis_server: RedisServer) -> None:
-    """A ready replica has imported the queue's modules, which takes seconds on a busy node."""
+    """A ready replica has imported the queue's modules, because the import takes seconds on a busy node."""
     server = start_server(
         within=["env"],  # This server must not be forked from a process that has imported everything.
         JOBS_URL=redis_server.url,
@@ -176,7 +176,7 @@ def test_a_page_has_1_to_500_jobs(replicas: tuple[Jobs, Jobs], limit: str) -> No
 
 
 def test_ids_are_long_and_random(replicas: tuple[Jobs, Jobs]) -> None:
-    """A job's id has 32 characters with 192 random bits."""
+    """Each job has a different id of 32 characters (192 random bits)."""
     identities = {replicas[0].submit("text_of", length=1) for _ in range(5)}
     assert len(identities) == 5
     assert {len(identity) for identity in identities} == {32}

@@ -24,7 +24,7 @@ def test_a_new_versions_job_waits_for_a_new_worker(jobs_queue: Queue) -> None:
 
 
 def test_an_old_versions_job_is_run_by_an_old_worker(jobs_queue: Queue) -> None:
-    """An old worker runs an old version's job, and a replica of either version shows its result."""
+    """An old worker runs an old version's job, and a replica of the new version shows the result."""
     old, new = jobs_queue.replica(), jobs_queue.replica(MCP_COMPONENTS=NEXT)
     jobs_queue.worker(MCP_COMPONENTS=NEXT)
     identity = old.submit("text_of", length=2)

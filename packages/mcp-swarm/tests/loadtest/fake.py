@@ -78,7 +78,7 @@ async def fake(answer: Answer = echo) -> AsyncIterator[Fake]:
         yield server
     finally:
         listening.close()
-        for writer in server.writers:  # otherwise they would end after their event loop
+        for writer in server.writers:  # otherwise the connections would outlive their event loop
             writer.transport.abort()
         for _ in range(3):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Tests of the requests that are sent and of the samples that are recorded, with a fake server."""
+"""Tests of the requests that a load test sends and of the samples that it records, with a fake server."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ def always(answer: bytes) -> Answer:
     ],
 )
 def test_failures_are_told_apart(answer: Answer, kind: str) -> None:
-    """A sample has the kind of its failure."""
+    """Each kind of failure has its own name in the samples."""
     run, _ = go(answer, "--requests", "1", "--timeout", "200ms")
     assert kinds(run) == {kind: 1}
 

@@ -46,23 +46,23 @@ def test_a_real_difference_is_reported() -> None:
 
 
 def test_a_difference_within_the_unsteadiness_is_noise() -> None:
-    """A difference of ten percent is noise if the slices differ by half."""
+    """A difference of ten percent is noise if the slices of a run have a standard deviation of 50 %."""
     assert verdicts(run(1000, 20, spread=0.5), run(1100, 20, seed=2, spread=0.5))["throughput"] == "noise"
 
 
 def test_a_difference_of_one_percent_is_noise() -> None:
-    """A difference of one percent is noise, even if it is certain."""
+    """A difference of one percent is noise, even if chance cannot explain the difference."""
     assert verdicts(run(1000, 20, spread=0.001), run(1010, 20, seed=2, spread=0.001))["throughput"] == "noise"
 
 
 @pytest.mark.parametrize(("before", "after", "verdict"), [(0, 50, "worse"), (300, 100, "better"), (5, 7, "noise")])
 def test_failures(before: int, after: int, verdict: str) -> None:
-    """Failures of ten thousand requests are compared."""
+    """A large change in the failures of 10,000 requests is better or worse, and a small change is noise."""
     assert verdicts(run(1000, 20, failed=before), run(1000, 20, failed=after))["failed"] == verdict
 
 
 def test_short_runs_give_no_verdict() -> None:
-    """Runs that are too short give no verdict."""
+    """A comparison with a run that is too short has the verdict "too little data"."""
     assert verdicts(run(1000, 20, slices=4), run(2000, 20))["throughput"] == "too little data"
 
 

@@ -1,4 +1,4 @@
-"""Tests of fields within arguments."""
+"""Tests of fields, such as `{i}`, in the arguments of calls."""
 
 import re
 import uuid
@@ -9,7 +9,7 @@ from mcp_swarm.loadtest.fields import maker
 
 
 def test_without_fields_there_is_nothing_to_make() -> None:
-    """Without fields there is no maker; other braces are text."""
+    """`maker` returns None for arguments without fields. Other text in braces is not a field."""
     assert maker({"a": [1, "text", {"b": None}], "c": "{no}", "d": "{}"}) is None
 
 

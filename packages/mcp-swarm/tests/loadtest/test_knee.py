@@ -1,4 +1,4 @@
-"""Tests of the search for the knee."""
+"""Tests of the search for the knee, the highest rate that a deployment sustains."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def server(limit: float) -> Callable[[float], Summary]:
 
 @pytest.mark.parametrize("limit", [3, 49, 50, 333, 1000, 12_345])
 def test_the_knee_is_found(limit: float) -> None:
-    """The search finds the knee within ten percent, in at most 16 stages, from below or from above."""
+    """The search finds the knee within ten percent in at most 16 stages, whether it starts below or above the knee."""
     knee = find(50, GATES, server(limit))
     assert knee.best
     assert knee.worst
@@ -37,7 +37,7 @@ def test_the_knee_is_found(limit: float) -> None:
 
 
 def test_a_server_that_holds_no_rate_ends_the_search() -> None:
-    """Without any rate that holds, the search ends without a knee."""
+    """If the server sustains no rate, the search ends without a knee."""
     knee = find(50, GATES, server(0))
     assert knee.best is None
     assert len(knee.stages) <= 8

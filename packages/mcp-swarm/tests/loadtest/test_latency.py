@@ -43,7 +43,7 @@ def test_latencies_are_milliseconds() -> None:
 
 
 def test_a_histogram_has_growing_buckets() -> None:
-    """A histogram has growing buckets, includes each bucket's bound, and shows empty buckets in between."""
+    """A histogram has growing buckets. Each bucket includes its upper bound, and empty buckets in between are shown."""
     assert histogram([0.0010, 0.0011, 0.00125, 0.0019]) == [
         Bucket(1.0, 1),
         Bucket(1.25, 2),

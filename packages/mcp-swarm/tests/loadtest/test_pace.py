@@ -17,7 +17,7 @@ def test_a_constant_rate() -> None:
 @example(500, 499.99999999999994, 1)  # an almost flat ramp
 @given(st.floats(0, 500), st.floats(0, 500), st.floats(0.1, 20))
 def test_a_ramp_sends_what_its_rate_adds_up_to(first: float, last: float, seconds: float) -> None:
-    """A ramp sends its requests in order, and never differs by more than one from its due number."""
+    """A ramp sends its requests in order. Their number differs by at most one from the number that is due."""
     ramp = Ramp(first, last, seconds)
     until = seconds + 1
     times = list(takewhile(lambda at: at < until, islice(ramp.schedule(), 12_000)))

@@ -84,7 +84,7 @@ WAYS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One replica whose waiting tools would wait for a minute."""
+    """One replica. Without a disconnect, its waiting tools would wait until the time limit of a call, one minute."""
     settings = {"MCP_COMPONENTS": PACKS, "LOG_LEVEL": "WARNING", "MAX_IN_FLIGHT": str(2 * AT_ONCE)}
     found = Server(tmp_path_factory.mktemp("disconnect") / "log", **settings)
     found.wait_ready()
@@ -211,7 +211,10 @@ def test_a_client_that_disconnects_before_its_call_begins(server: Server) -> Non
 
 
 def test_listeners_that_disconnect_leave_nothing(server: Server) -> None:
-    """A subscription ends with its connection and leaves no task. The limit is 1024 subscriptions at the same time."""
+    """A subscription ends with its connection and leaves no task.
+
+    So 1,500 clients can subscribe one after the other, although the limit is 1024 subscriptions at the same time.
+    """
 
     def body() -> bytes:
         asked = asking("stateless", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})

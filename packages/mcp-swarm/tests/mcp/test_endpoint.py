@@ -81,7 +81,7 @@ def test_only_post(local_url: str, method: str) -> None:
 
 
 def test_an_accept_without_json_is_406(local_url: str) -> None:
-    """The SDK refuses an Accept header without JSON with 406."""
+    """A request whose Accept header does not allow JSON gets 406."""
     reply = legacy(local_url, "tools/list", Accept="text/html")
     assert reply.status_code == 406
     assert "application/json" in error(reply)["message"]

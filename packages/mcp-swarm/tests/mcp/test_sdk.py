@@ -22,14 +22,14 @@ from mcp_swarm.mcp import _sdk
 NAMES = {
     "fastmcp.server.context": {
         "_current_context": "the Context of the running call",
-        "_current_transport": "which transport the call came over",
+        "_current_transport": "the transport of the running call",
     },
     "fastmcp.server.dependencies": {
         "_current_server": "the server of the running call",
-        "_CurrentContext": "what injects a Context",
-        "_OptionalCurrentContext": "what injects a Context if there is one",
+        "_CurrentContext": "the dependency that injects a Context",
+        "_OptionalCurrentContext": "the dependency that injects a Context, or None if there is no Context",
     },
-    "uncalled_for.resolution": {"_Depends": "the call's dependencies that are made and open"},
+    "uncalled_for.resolution": {"_Depends": "the open dependencies of the running call"},
     "fastmcp.tools.base": {"_serialize_to_jsonable": "a tool's value as plain data"},
     "fastmcp.tools.function_tool": {"_ToolBodyError": "marks pydantic's errors that a tool's body raised"},
     "mcp.server.runner": {"_extract_meta": "the typed _meta of a request"},
@@ -44,9 +44,9 @@ ATTRIBUTES = {
     "_extensions": "the server's protocol extensions",
     "_shared_context_snapshot": "the app's Shared() dependencies",
     "_FastMCP__state_store": "the store of session state",
-    "_state_store": "that store, made when it is first asked for",
-    "_mask_error_details": "whether callers read why a component failed",
-    "_on_duplicate": "what becomes of a second component of one name",
+    "_state_store": "the store of session state, created at its first use",
+    "_mask_error_details": "whether callers see only a general text when a component fails",
+    "_on_duplicate": "what happens to a second component with the same name",
     "_request_state_security": "how request states are sealed",
 }
 

@@ -72,7 +72,7 @@ def test_a_drain(start_server: StartServer) -> None:
 
 @pytest.mark.needs("redis")
 def test_rates_without_redis(start_server: StartServer, redis_server: RedisServer) -> None:
-    """The metrics show that a replica limits rates alone, until Redis is back."""
+    """The metrics show that a replica limits rates without the other replicas, until Redis is back."""
     settings = {"REDIS_URL": redis_server.url, "RATE_LIMIT": "1000/s", "MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
     server = start_server(**settings)
     found = Scrape(server.url)

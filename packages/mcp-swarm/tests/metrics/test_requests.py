@@ -60,7 +60,7 @@ def test_each_kind_of_request_is_counted(start_server: StartServer) -> None:
 
 
 def test_requests_to_the_sdk_are_counted(start_server: StartServer) -> None:
-    """Requests that the SDK answers are counted under a path of their own."""
+    """Requests that the SDK answers are counted with the label path="sdk"."""
     server = start_server(JSON_RESPONSE="false")
     asked = request("tools/call", {"name": "echo", "arguments": {"message": "x"}})
     post(server.url, json=asked, headers={**HEADERS, "Accept": "application/json, text/event-stream"})

@@ -1,4 +1,7 @@
-"""Cached tools. Each tool counts its runs in a file that several replicas can share."""
+"""Cached tools that count their runs in a file, and a tool that returns this count.
+
+Several replicas can share the file. The argument `mark` separates the counts of different tests.
+"""
 
 import asyncio
 import os
@@ -19,7 +22,7 @@ class Report(BaseModel):
 
 
 def _runs(mark: str) -> int:
-    """Record a run and return the number of runs."""
+    """Record a run and return the number of runs with this mark."""
     with Path(os.environ["RUNS"]).open("a") as file:
         file.write(f"{mark}\n")
     return Path(os.environ["RUNS"]).read_text().split().count(mark)
@@ -72,7 +75,7 @@ async def report(mark: str) -> Report:
 
 @tool(meta={"cache": {"ttl": 60, "scope": "public"}})
 async def replies(mark: str) -> ToolResult:
-    """Return the number of this run as a ToolResult, which could be an error."""
+    """Return the number of this run as a ToolResult. The cache stores no ToolResult, because it could be an error."""
     return ToolResult(content=str(_runs(mark)))
 
 

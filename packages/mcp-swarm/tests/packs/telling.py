@@ -1,4 +1,4 @@
-"""Tools that send requests, log lines or errors inside the trace of their call."""
+"""Tools that send a request, write a log line or raise an error inside the trace of their call."""
 
 import logging
 

@@ -20,7 +20,7 @@ async def _wait(key: str) -> str:
         await event.wait()
     except asyncio.CancelledError:
         _cancelled += 1
-        if not key.startswith("-"):  # No test asks for keys that start with "-".
+        if not key.startswith("-"):  # No test asks for the fate of a key that starts with "-".
             _ended[key] = "cancelled"
         raise
     finally:
@@ -37,7 +37,7 @@ async def wait(key: str) -> str:
 
 @tool
 async def wait_with_context(key: str, ctx: Context) -> str:
-    """Wait with a context that sends no message."""
+    """Wait. The tool takes a context but sends no message."""
     assert ctx.request_id
     return await _wait(key)
 

@@ -118,5 +118,5 @@ async def infinity() -> float:
 
 @job
 async def typed(count: int, names: list[str], factor: float = 2.0) -> dict[str, float]:
-    """Multiply a number by a factor for each name."""
+    """Return the product of a number and a factor for each name."""
     return dict.fromkeys(names, count * factor)

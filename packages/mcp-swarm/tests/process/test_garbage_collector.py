@@ -40,6 +40,6 @@ print("kept" if before - kept < 5 else "returned")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the test needs the memory allocator of glibc")
 def test_gaps_go_back_to_the_system() -> None:
-    """The process returns 45 MB in gaps between used blocks to the system. glibc alone keeps these gaps."""
+    """The process returns 45 MB of free memory between used blocks to the system. glibc alone would keep it."""
     done = run(sys.executable, "-c", _GAPS)
     assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr

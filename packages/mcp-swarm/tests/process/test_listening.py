@@ -86,7 +86,7 @@ def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_several_replicas_need_a_port() -> None:
-    """Several replicas cannot share a Unix socket, because the kernel spreads connections only over ports."""
+    """Several replicas cannot share a Unix socket, because the kernel spreads connections only if they share a port."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
     assert (code, said) == (3, "MCP_UDS=mcp.sock: only one replica can use it; unset it, or remove --replicas\n")
 

@@ -29,7 +29,7 @@ def test_without_an_event_loop_lines_are_written_at_once(monkeypatch: pytest.Mon
 
 
 def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within an event loop the buffer writes lines together and in order, whether formatted early or late."""
+    """Within an event loop the buffer writes lines together and in order. It formats some lines only when it writes."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
 

@@ -49,9 +49,9 @@ def test_an_invalid_rate_is_refused(text: str) -> None:
 
 @given(RATES, st.lists(st.tuples(st.floats(0, 10), st.integers(1, 20)), max_size=60))
 def test_no_more_is_granted_than_the_rate_allows(rate: Rate, calls: list[tuple[float, int]]) -> None:
-    """In any time span a bucket grants no more than its burst and its rate.
+    """In any time span a bucket grants no more than its burst plus its rate times the span.
 
-    A caller that waits for the time that the refusal names gets its call granted.
+    A refusal names a time. When the caller has waited for this time, the bucket grants the call.
     """
     clock = Clock()
     buckets = Buckets(clock)

@@ -56,7 +56,7 @@ def within(
 
 
 def test_replicas_share_a_bucket(redis_server: RedisServer) -> None:
-    """Ten tokens are ten calls, whichever replicas receive them."""
+    """A bucket with ten tokens grants ten calls, whichever replicas receive them."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = Rate(1, 3600, 10)
@@ -72,7 +72,7 @@ def test_replicas_share_a_bucket(redis_server: RedisServer) -> None:
 
 
 def test_replicas_share_the_limit_on_concurrent_calls(redis_server: RedisServer) -> None:
-    """The limit on calls in flight holds over all replicas, and an ended call frees its place at once."""
+    """The limit on calls in flight holds over all replicas, and an ended call frees its place within 2 s."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         rate = NO_RATE.but(concurrent=4)
@@ -92,7 +92,7 @@ def test_replicas_share_the_limit_on_concurrent_calls(redis_server: RedisServer)
 
 
 def test_the_calls_of_a_dead_replica_expire(redis_server: RedisServer) -> None:
-    """The calls of a dead replica stop counting after its last report has expired."""
+    """The calls in flight of a dead replica count until its entry in Redis has expired."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         dead, alive = replicas
@@ -108,7 +108,7 @@ def test_the_calls_of_a_dead_replica_expire(redis_server: RedisServer) -> None:
 
 
 def test_a_long_call_keeps_its_place(redis_server: RedisServer) -> None:
-    """A long call keeps its place while its replica renews it."""
+    """A long call keeps its place, because its replica renews the place in Redis."""
 
     async def take(replicas: list[SharedBuckets]) -> None:
         busy, other = replicas

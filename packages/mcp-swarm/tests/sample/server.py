@@ -8,7 +8,7 @@ from mcp_swarm.settings.words import WordList
 
 
 class SampleSettings(Settings):
-    """The settings with one other default."""
+    """The settings of mcp-swarm with another default for `mcp_components`."""
 
     mcp_components: WordList = ("tests.sample",)
 

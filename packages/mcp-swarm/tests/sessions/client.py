@@ -1,4 +1,4 @@
-"""A handshake-protocol client that shows each HTTP request, for tests of requests to clients."""
+"""A handshake-protocol client that answers requests of the server. The test names the URL of each HTTP request."""
 
 import contextlib
 import json

@@ -19,7 +19,7 @@ def asking_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 @pytest.fixture(scope="package")
 def asking_fleet(asking_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Three replicas with HANDSHAKE_SESSIONS=ask that share a Redis, for tests that do not change their state."""
+    """Three replicas with HANDSHAKE_SESSIONS=ask and one Redis, for tests that do not change the replicas' state."""
     folder = tmp_path_factory.mktemp("asking-fleet")
     with running(
         folder,

@@ -1,4 +1,4 @@
-"""Tests of the store of answers: no order of events loses an answer or lets a wrong one through."""
+"""Tests of the store for clients' answers: in any order of events, it loses no answer and accepts no wrong answer."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def two_replicas(url: str) -> AsyncIterator[list[RedisAnswers]]:
 
 
 async def check(asking: Answers, other: Answers, events: list[str]) -> None:
-    """Check the store against a model: the request is waiting, answered, late or gone."""
+    """Send events to the store and compare it with a model, whose state is waiting, answered, late or gone."""
     identity = secrets.token_hex(8)
     async with contextlib.AsyncExitStack() as stack:
         wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5))
@@ -84,7 +84,7 @@ def test_any_order_in_two_replicas(redis: RedisServer, events: list[str]) -> Non
 
 
 def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
-    """A waiting call gets its answer at once, and not only at its next look after five seconds."""
+    """A waiting call gets its answer at once, and not only when it asks Redis again after five seconds."""
 
     async def run() -> float:
         async with two_replicas(redis.url) as (asking, other), asking.waiting("woken", "mine", 5) as wait:
@@ -100,7 +100,7 @@ def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
 
 
 def test_a_lost_wakeup_loses_no_answer(redis: RedisServer) -> None:
-    """A call whose replica hears no wake-ups finds the answer at its next look."""
+    """A call whose replica receives no wake-up finds the answer when it asks Redis again."""
 
     async def run() -> bytes:
         async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
@@ -159,7 +159,7 @@ def test_every_key_expires(redis: RedisServer) -> None:
 
 
 def test_the_memory_of_a_replica_is_limited() -> None:
-    """A replica without Redis remembers a limited number of late requests and ended sessions."""
+    """A replica without Redis remembers a limited number of late requests: it forgets the oldest ones first."""
 
     async def run() -> None:
         answers = LocalAnswers()

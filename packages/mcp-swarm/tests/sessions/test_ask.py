@@ -98,7 +98,7 @@ def test_a_client_without_the_capability_is_not_asked(
 
 
 def test_a_client_without_an_event_stream_is_not_asked(asking_fleet: Fleet) -> None:
-    """A client that accepts only JSON, or that has no session, reads what it must change."""
+    """A client that accepts only JSON, or that has no session, gets an error that says what to change."""
     client = start(asking_fleet.url)
     reply = legacy(asking_fleet.url, "tools/call", {"name": "greet", "arguments": {}}, **client.headed())
     assert "send the header Accept with text/event-stream" in text(reply.json()["result"])
@@ -127,7 +127,10 @@ def test_await_elicit_is_an_error_in_the_stateless_protocol(asking_fleet: Fleet)
 
 
 def test_the_client_has_a_time_limit(asking_fleet: Fleet) -> None:
-    """After CLIENT_REQUEST_SECONDS the tool gets an error, and the client is told; its late answer changes nothing."""
+    """After CLIENT_REQUEST_SECONDS the tool gets an error, and the client gets `notifications/cancelled`.
+
+    The replica accepts the late answer of this client and ignores it.
+    """
     client = start(asking_fleet.url)
     with client.calling(asking_fleet.urls[0], "why_not") as messages:
         question, cancelled, response = messages
@@ -139,7 +142,7 @@ def test_the_client_has_a_time_limit(asking_fleet: Fleet) -> None:
 
 
 def test_the_wait_for_the_client_does_not_count_for_the_time_limit(asking_fleet: Fleet) -> None:
-    """A tool with a limit of 0.4 s may wait longer than this for its client. Its own work is still limited."""
+    """A tool with a time limit of 0.4 s may wait longer for its client. The limit holds for the tool's own work."""
     client = start(asking_fleet.url)
     for seconds, expected in ((0, "Done."), (30, "tool 'patient' did not finish within 0.4 s")):
         with client.calling(asking_fleet.urls[0], "patient", {"seconds": seconds}) as messages:
@@ -150,7 +153,7 @@ def test_the_wait_for_the_client_does_not_count_for_the_time_limit(asking_fleet:
 
 
 def test_waiting_calls_do_not_fill_a_replica(asking_fleet: Fleet) -> None:
-    """Calls that wait for their client do not count for MAX_IN_FLIGHT: other calls are answered beside them."""
+    """Calls that wait for their client do not count for MAX_IN_FLIGHT, so the replica still answers other calls."""
     client = start(asking_fleet.url)
     url = asking_fleet.urls[0]
     streams = [client.calling(url, "greet") for _ in range(15)]
@@ -178,7 +181,10 @@ def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
 
 
 def test_without_redis_plain_calls_go_on(asking_fleet: Fleet, tmp_path: Any) -> None:
-    """While Redis is away, plain calls are answered and a tool that asks gets a clear error. Then both work again."""
+    """While Redis is down, a replica answers calls that ask nothing, and a tool that asks gets a clear error.
+
+    When Redis is back, the tool can ask again.
+    """
     with (
         RedisServer(tmp_path / "redis.log") as redis,
         running(

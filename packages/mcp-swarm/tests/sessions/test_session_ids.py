@@ -36,7 +36,7 @@ def sealed_by(replica: SessionIds, capabilities: dict[str, Any] | None = None) -
 
 
 def test_any_replica_opens_a_session() -> None:
-    """A replica with the same keys reads the session from the id. The keys may rotate meanwhile."""
+    """A replica reads the session from the id if it still has the key that sealed the id, also after a rotation."""
     old, both, new = ids(OLD), ids(NEW, OLD), ids(NEW)
     session = opened(sealed_by(old, {"roots": {"listChanged": True}}), both)
     assert session.version == VERSION
@@ -59,7 +59,7 @@ def test_any_replica_opens_a_session() -> None:
     ids=["other key", "other server", "expired", "empty", "short", "long"],
 )
 def test_other_ids_are_unknown(sealed: str, replica: SessionIds) -> None:
-    """An id that was not sealed for this server, or that has expired, gets HTTP 404: the client starts again."""
+    """An id that was not sealed for this server, or that has expired, gets HTTP 404 and "send initialize"."""
     with pytest.raises(Refused, match="send initialize") as refused:
         opened(sealed, replica)
     assert refused.value.status == 404
@@ -67,7 +67,7 @@ def test_other_ids_are_unknown(sealed: str, replica: SessionIds) -> None:
 
 @given(st.text(), st.integers(min_value=0))
 def test_a_changed_id_is_unknown(inserted: str, place: int) -> None:
-    """No change of an id gives another session."""
+    """A replica refuses an id that was changed in any way."""
     replica = ids()
     sealed = sealed_by(replica)
     place %= len(sealed)
@@ -107,7 +107,7 @@ def test_an_id_has_a_limited_length(experimental: dict[str, Any]) -> None:
 
 @pytest.mark.needs("redis")
 def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
-    """After DELETE at one replica, the other replicas refuse the session where they need it."""
+    """After DELETE at one replica, all replicas refuse calls that may ask, answers and another DELETE with this id."""
     client = start(asking_fleet.url)
     assert client.ended(asking_fleet.urls[0]).status_code == 204
     for url in asking_fleet.urls:
@@ -119,7 +119,10 @@ def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_a_plain_call_does_not_open_the_session(asking_fleet: Fleet) -> None:
-    """A tool that cannot ask answers with any session id, because it does not need the session."""
+    """A tool without a Context answers with any session id, because it cannot ask and does not need the session.
+
+    A tool with a Context may ask, so an unknown session id gets HTTP 404.
+    """
     reply = legacy(
         asking_fleet.url, "tools/call", {"name": "nap", "arguments": {"seconds": 0}}, **{"Mcp-Session-Id": "x"}
     )
@@ -130,7 +133,7 @@ def test_a_plain_call_does_not_open_the_session(asking_fleet: Fleet) -> None:
 
 @pytest.mark.needs("redis")
 def test_get_is_refused_without_streams_of_their_own(asking_fleet: Fleet) -> None:
-    """With HANDSHAKE_SESSIONS=ask there is no stream outside of calls."""
+    """With HANDSHAKE_SESSIONS=ask there is no stream outside of calls, so GET gets HTTP 405."""
     with httpx.Client(verify=False) as client:
         reply = client.get(f"{asking_fleet.url}/mcp", headers=start(asking_fleet.url).headed())
     assert reply.status_code == 405
@@ -161,7 +164,10 @@ def test_a_malformed_answer_is_refused(asking_fleet: Fleet, message: dict[str, A
 
 @pytest.mark.needs("redis")
 def test_only_the_first_answer_of_the_right_session_counts(asking_fleet: Fleet) -> None:
-    """Answers of another session, to nothing, or a second time are refused and change nothing."""
+    """A replica refuses an answer of another session, an answer to an unknown request and a second answer.
+
+    The refused answers do not change the result of the call.
+    """
     client, stranger = start(asking_fleet.url), start(asking_fleet.url)
     eve = {"action": "accept", "content": {"value": "Eve"}}
     with client.calling(asking_fleet.urls[0], "two_at_once") as messages:

@@ -80,7 +80,7 @@ def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name:
 
 
 def test_every_refusal_begins_with_a_variables_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each refusal begins with the variable's name, or with the name of another variable that it needs."""
+    """Each refusal begins with the name of the wrong variable, or of another variable that the wrong one needs."""
     variables = {name.upper() for name in Settings.model_fields}
     named = {}
     for name in variables:

@@ -47,7 +47,7 @@ def test_different_events_are_written_differently(one: ServerEvent, other: Serve
 @example(b'{"kind": ["tools"]}')
 @example(b"[" * 100_000)
 def test_data_that_is_not_an_event_is_ignored(data: bytes) -> None:
-    """`decode` accepts data only if its event contains the same values.
+    """If `decode` returns an event, the values of the event are those in the data.
 
     Another version of this server may publish other data on the channel.
     """

@@ -181,7 +181,7 @@ def test_a_state_that_was_changed_is_refused(fleet: Fleet, place: int) -> None:
 
 @pytest.mark.parametrize("state", ["", "v1.", "asked about 7", "v1." + "A" * 60, "🌍", "\x00", "v2.AAAA"])
 def test_an_invented_state_is_refused(fleet: Fleet, state: str) -> None:
-    """A replica refuses an invented state without a reason."""
+    """A replica refuses an invented state, and the error does not say what is wrong with the state."""
     assert not accepted(Asked(state, 7, {}).answer(fleet.urls[0]))
 
 

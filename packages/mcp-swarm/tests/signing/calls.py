@@ -94,7 +94,7 @@ class Call:
     ) -> "Call":
         """Return a copy with a valid signature over a list of components.
 
-        Each component has its name, as it is written, and its value.
+        A component is a pair: its name, as the signature writes it, and its value.
         """
         names = " ".join(name for name, _ in components)
         lines = [*(f"{name}: {value}" for name, value in components)]

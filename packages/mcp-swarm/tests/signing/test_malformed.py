@@ -64,7 +64,8 @@ def spoilt(value: str) -> st.SearchStrategy[str]:
 def outcome(call: Call) -> None:
     """Check a request.
 
-    The test fails for any exception except `BadSignature`, and for an error message without a proper text.
+    The test fails for any exception except `BadSignature`. It also fails if the error message is empty, too long, not
+    printable ASCII or without a final period or question mark.
     """
     with suppress(BadSignature):
         try:

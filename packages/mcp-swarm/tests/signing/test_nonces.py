@@ -38,7 +38,7 @@ def test_a_nonce_is_accepted_once() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "a\0", "ab"]), st.sampled_from(["", "b", "\0b", "bb"]))))
 def test_each_key_has_its_own_nonces(pairs: list[tuple[str, str]]) -> None:
-    """Each key has its own nonces, so that two clients can use the same one."""
+    """Each key has its own nonces, so that two clients can use the same nonce."""
 
     async def take() -> list[bool]:
         nonces = Nonces(None, "test", 65)
@@ -178,7 +178,7 @@ def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> No
 def test_without_redis_a_replica_refuses_its_own_nonces(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While Redis is down, a replica refuses what it accepted itself before, during and after that time.
+    """While Redis is down and afterwards, a replica refuses each nonce that it has accepted itself.
 
     The log warns once that other replicas do not share these nonces.
     """

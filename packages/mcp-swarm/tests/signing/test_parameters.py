@@ -38,7 +38,7 @@ from tests.signing.calls import (
     ],
 )
 def test_a_signature_is_valid_for_60_seconds(at: float, said: str) -> None:
-    """A signature is valid for 60 s, and 5 s before its creation."""
+    """A signature is valid until 60 s after its creation. It is also valid up to 5 s before, because clocks differ."""
     checking = signatures(clock=Clock(NOW + at))
     call = CALL.signed()
     if said:

@@ -51,7 +51,7 @@ def verified(call: Call) -> list[Any]:
 
 
 def test_the_example_is_valid() -> None:
-    """The example is valid, read from ASGI and from the public key's text."""
+    """The example is valid. The test reads the request from an ASGI scope and the public key from its text."""
     (result,) = verified(MESSAGE)
     assert result.covered_components['"@path"'] == "/foo"
 

@@ -113,7 +113,7 @@ def test_a_change_of_a_parameter_is_refused(change: tuple[str, str]) -> None:
 
 
 def test_an_unknown_key_gets_the_error_of_a_wrong_signature() -> None:
-    """An unknown key gets the same error as a wrong signature, so that nobody can find out ids."""
+    """An unknown key gets the same error as a wrong signature, so that nobody can find out which ids exist."""
     assert refusal(CALL.signed(KEY, "unknown")) == refusal(CALL.signed(OTHER_KEY, "ci")) == WRONG
 
 
@@ -166,9 +166,9 @@ HASH = DIGEST[1].removeprefix("sha-256=")
     ],
 )
 def test_parts_of_components_are_refused(part: tuple[str, str]) -> None:
-    """Parts of components are refused, instead of a whole component or beside it.
+    """A signature that covers a part of a component is refused, even if it also covers the whole component.
 
-    All of these are valid by the RFC.
+    The RFC allows all of these parts.
     """
     call = replace(DIGESTED, query="a=1")
     whole = [METHOD, PATH, ('"@query"', "?a=1"), DIGEST]

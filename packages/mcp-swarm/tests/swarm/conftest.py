@@ -26,7 +26,7 @@ def whole_swarm() -> None:
 def stack() -> Iterator[Stack]:
     """The stack with three running replicas, deployed by `make deploy`.
 
-    If the engine has the images of `tests/swarm/Dockerfile`, they are used unchanged. Every node needs them.
+    The fixture builds the images of `tests/swarm/Dockerfile` if the engine lacks them. Every node needs these images.
     """
     if not docker("images", "--quiet", f"{IMAGE}:crashing"):
         subprocess.run([PACKAGE / "tests" / "swarm" / "images.sh"], cwd=ROOT, check=True, capture_output=True)

@@ -55,7 +55,7 @@ class Measure:
         """Wait until all replicas run and each node has one."""
         docker("node", "ls")
         self.stack.wait("3/3", 240)
-        if len(self.stack.nodes()) < 3:  # Swarm adds a task on an empty node and removes one from a node with two
+        if len(self.stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two tasks on a node.
             self.stack.scale(4)
             self.stack.scale(3)
 
@@ -146,7 +146,7 @@ class Measure:
         return f"3/3 after {time.monotonic() - began:.1f} s"
 
     def lose(self, lost: int, how: Callable[[int], None], has_replica: bool = True) -> str:
-        """Lose a node."""
+        """Lose a node by calling `how`, and wait until three replicas serve if the node had a replica."""
         began = time.monotonic()
         how(lost)
         until(lambda: nodes.is_down(lost), "Swarm reports that the node is down", 90)
@@ -189,7 +189,7 @@ class Measure:
 
 
 def main() -> None:
-    """Measure, and print a line of JSON for each event and each of the two ways."""
+    """Measure, and print two lines of JSON for each event: one for the mesh and one for the proxy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="number of runs (default: 3)")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The Swarm's nodes as machines. The command that `SWARM_NODES` names starts and stops them.
+"""Functions that start, stop and inspect the Swarm's nodes, with the command that the variable `SWARM_NODES` names.
 
 The command accepts `kill N`, `start N` (returns when the Swarm has settled), `ssh N COMMAND…` and `env`. `env` prints
 the address of each node as `# nodeN: ADDRESS`; the node's engine listens on port 2375. The mesh of node N is reachable

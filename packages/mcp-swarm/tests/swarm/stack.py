@@ -43,7 +43,7 @@ class Stack:
         self.settings = {"PORT": self.port, "MCP_COMPONENTS": "tests.sample,timed", **services, **settings}
 
     def make(self, target: str, *variables: str, ok: bool = True) -> str:
-        """Run a make target and return its output; `ok` says whether it must succeed."""
+        """Run a make target and return its output. The target must succeed, or with `ok=False` it must fail."""
         done = subprocess.run(
             ["make", target, f"STACK={self.name}", "DEPLOY_FLAGS=--resolve-image never", *variables],
             cwd=ROOT,
@@ -66,7 +66,7 @@ class Stack:
     def serving(self) -> int:
         """Return the number of tasks that run and should run.
 
-        For a node that is down, Swarm still counts the tasks that ran there.
+        The number of `replicas` may include tasks of a node that is down, which Swarm still counts as running.
         """
         form = ["--filter", "desired-state=running", "--format", "{{.CurrentState}}"]
         return docker("service", "ps", *form, self.service, check=False).count("Running")
@@ -100,7 +100,7 @@ class Stack:
 
 
 class Load:
-    """The load test in the background, with a schedule of requests per second over connections of each kind.
+    """The load test in the background. All kinds of connections have equal shares of the requests per second.
 
     Args:
         url: URL of the server.
@@ -108,7 +108,7 @@ class Load:
         rate: requests per second.
         kinds: policies of connections, as for `--connections`.
         callers: number of callers of each kind.
-        call: further options, for example what to call; the default is an echo.
+        call: further options, for example the tool to call; by default, the load test calls `echo`.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Load:
         until(lambda: time.monotonic() > end, f"{requests} requests were due", requests / self.rate + 30)
 
     def stop(self) -> list[dict[str, Any]]:
-        """Stop the load, and return the figures of kept and of fresh connections."""
+        """Stop the load, and return the figures for each kind of connections."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
         for process in self._processes:
@@ -148,11 +148,11 @@ class Load:
         return [json.loads(file.read_text()) for file in self._files]
 
     def served(self, since: float, until_: float) -> Counter[str]:
-        """Return the number of requests per replica that were sent between two seconds of the run."""
+        """Return the number of requests per replica that were sent between two times, in seconds of the run."""
         return Counter(row["replica"] for row in self._samples() if since <= float(row["begun"]) < until_)
 
     def failed(self, since: float) -> int:
-        """Return the number of failed requests that were sent after a second of the run."""
+        """Return the number of failed requests that were sent after a time, in seconds of the run."""
         return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
 
     def spans_of_failed(self) -> list[list[tuple[float, float]]]:

@@ -1,6 +1,7 @@
 """Tests of the container settings in stack.yml, in containers that a Swarm has started.
 
-`docker stack deploy` ignores unknown settings silently, for example `tmpfs: [/tmp]`.
+`docker stack deploy` ignores unknown settings silently, for example `tmpfs: [/tmp]`. So the tests look into the
+containers.
 """
 
 import json

@@ -30,7 +30,7 @@ def deployed() -> Iterator[Stack]:
 
 @pytest.fixture
 def single(deployed: Stack) -> Stack:
-    """This stack with one replica."""
+    """The separate stack with one replica and without overlays."""
     deployed.deploy("good", "REPLICAS=1", "OVERLAYS=")
     return deployed
 
@@ -108,7 +108,7 @@ def test_scaled_replicas_hide_jobs(single: Stack) -> None:
 
 
 def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path) -> None:
-    """`make deploy` keeps its overlays, and drops API keys only with ALLOW_DROP."""
+    """`make deploy` keeps the overlays of the running stack, and drops API keys only with ALLOW_DROP."""
     (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]
     keep(tmp_path, name, "k" * 40)
     single.settings["API_KEYS_SECRET"] = name

@@ -1,4 +1,4 @@
-"""The edge proxy in a Swarm, by its overlays: `make deploy OVERLAYS=deploy/edge.yml`.
+"""Tests of the edge proxy in a Swarm, deployed by `make deploy OVERLAYS=deploy/edge.yml`.
 
 EDGE_IMAGE names an image with HAProxy that the nodes have or can pull. Its ports must be reachable on 127.0.0.1.
 """
@@ -98,9 +98,9 @@ def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path)
 
 @pytest.mark.needs("nodes")
 def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a node is lost, calls through another node's proxy that may be repeated do not fail.
+    """When a node is lost, calls that are safe to repeat do not fail through another node's proxy.
 
-    The other calls on the lost node fail within 5 s.
+    The other calls that ran on the lost node fail within 5 s.
     """
 
     def folder(name: str) -> Path:

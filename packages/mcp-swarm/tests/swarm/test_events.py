@@ -21,7 +21,7 @@ NOTICED_SECONDS = 5
 """Maximum time until the mesh notices that a container has ended, in seconds.
 
 On a machine with free CPU time, the mesh needs some tenths of a second. On three busy virtual machines, 1.4 s were
-measured. A health check would need 12 s, and another replica takes the place after 8 s.
+measured. A health check would need 12 s. Another replica takes the place of the ended container after 8 s.
 """
 
 
@@ -62,8 +62,8 @@ def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, ta
 def test_kept_connections_find_new_replicas(stack: Stack, tmp_path: Path) -> None:
     """Kept connections reach new replicas: after 45 s, five replicas have equal shares, within 20 %.
 
-    The clients never close their connections. There are a hundred of them. Of twelve, a replica would have two or
-    three, which is 17 % too few or 25 % too many.
+    The clients never close their connections. There are 100 connections. If there were only twelve, each replica would
+    have two or three of them, which is 17 % less or 25 % more than an equal share.
     """
     stack.scale(3)
     with load(stack.url, tmp_path, 40, ("keepalive",), callers=100) as running:
@@ -89,7 +89,7 @@ def serves(stack: Stack) -> bool:
 
 
 def end(url: str, code: int) -> None:
-    """Stop the replica that gets this call at once, with an exit code."""
+    """Call a tool that ends its replica immediately with an exit code."""
     arguments = {"name": "end", "arguments": {"code": code}}
     with contextlib.suppress(httpx.HTTPError):
         legacy(url, "tools/call", arguments)

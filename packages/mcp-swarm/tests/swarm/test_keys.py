@@ -36,7 +36,7 @@ def keep(folder: Path, name: str, *keys: str) -> None:
 
 
 def replace(old: str, new: str) -> None:
-    """Give the replicas another secret, as README says."""
+    """Replace a secret of the replicas by another secret."""
     added = f"source={new},target=api_keys"
     docker("service", "update", "--quiet", "--secret-rm", old, "--secret-add", added, SERVICE)
 

@@ -51,7 +51,7 @@ class Caller:
     def _go(self) -> None:
         body = {"job": "generate_report", "params": {"rows": 10}}
         while not self._stop.wait(0.2):
-            try:  # a new connection each time, because the mesh leads some to the lost node
+            try:  # A new connection each time, because the mesh leads some connections to the lost node.
                 reply = httpx.post(f"{self.url}/jobs", json=body, timeout=5)
             except httpx.HTTPError:
                 self.without_answer += 1

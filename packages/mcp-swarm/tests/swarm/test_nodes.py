@@ -26,7 +26,7 @@ def engines(stack: Stack) -> Iterator[dict[int, str]]:
     Each node has one replica, and all nodes are running again after the test.
     """
     stack.wait("3/3", 240)
-    if len(stack.nodes()) < 3:  # Swarm adds a task on an empty node and removes one from a node with two
+    if len(stack.nodes()) < 3:  # Swarm adds a task on an empty node, then removes one of two tasks on a node.
         stack.scale(4)
         stack.scale(3)
     assert len(stack.nodes()) == 3
@@ -50,7 +50,7 @@ def test_a_node_is_lost(
     lose: Callable[[int], None],
     leads: bool,  # pytest passes it by name
 ) -> None:
-    """Calls to a lost node fail until Swarm marks the node as down; after 3/3 replicas no call fails."""
+    """Calls to a lost node may fail. When three replicas serve again, no call fails."""
     lost = next(node for node in engines if (node == nodes.leader()) is leads)
     survivor = next(node for node in engines if node != lost)
     monkeypatch.setenv("DOCKER_HOST", engines[survivor])
@@ -76,8 +76,8 @@ def test_a_node_is_lost(
 def test_connections_that_are_idle_for_long(stack: Stack, engines: dict[int, str]) -> None:
     """A replica closes idle connections before the mesh drops them, so that no client gets a reset.
 
-    The test uses a mesh that drops connections after 100 s instead of 900 s, still more than `KEEP_ALIVE_SECONDS`. A
-    second mesh, which drops them after 20 s, shows the reset.
+    The mesh of the first node drops idle connections after 100 s instead of 900 s, which is still longer than
+    `KEEP_ALIVE_SECONDS`. The mesh of the second node drops them after 20 s, and its clients get the reset.
     """
     nodes.forget_idle_connections(1, 100)
     nodes.forget_idle_connections(2, 20)

@@ -42,7 +42,10 @@ def registry() -> Iterator[None]:
 
 @pytest.mark.usefixtures("registry")
 def test_each_node_pulls_what_was_pushed_once() -> None:
-    """Each node pulls by its digest an image that was pushed once; the other nodes had no image of this name."""
+    """Each node pulls the image from the registry by its digest.
+
+    Before that, only the node that pushed the image had an image of this name.
+    """
     first, *others = nodes.engines().values()
     docker("--host", first, "image", "tag", f"{IMAGE}:good", NAMED)
     until(lambda: push(first), "the registry has accepted the image", 60)

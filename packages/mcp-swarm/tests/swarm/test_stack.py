@@ -66,7 +66,7 @@ def test_the_settings_of_stack_yml_are_in_force(stack: Stack) -> None:
         assert setting in spec
 
 
-def test_a_stack_that_never_starts_is_reported(stack: Stack) -> None:  # its images and secrets
+def test_a_stack_that_never_starts_is_reported(stack: Stack) -> None:  # The fixture makes the images and secrets.
     """`make deploy` stops waiting after DEPLOY_SECONDS for a stack that never starts, and prints the reason."""
     broken = Stack("mcp-swarm-broken", PORT="8159")
     try:

@@ -25,7 +25,7 @@ def program(file: Path, script: str) -> None:
 
 
 def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run a copy of `.ci/run` in `folder/project`, with a docker that reaches an engine or none."""
+    """Run a copy of `.ci/run` in `folder/project`. The fake docker command reaches an engine if `engine` is true."""
     (folder / "project" / ".ci").mkdir(parents=True, exist_ok=True)
     shutil.copy(CI / "run", folder / "project" / ".ci" / "run")
     program(folder / "bin" / "docker", f"exit {0 if engine else 1}")
@@ -54,7 +54,7 @@ def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.Co
     ],
 )
 def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: str, swarm: str) -> None:
-    """Without the kit or an engine, `.ci/run` leaves out the Swarm or the image, and prints the reason in one line."""
+    """`.ci/run` skips the Swarm without ../shared/kit, and the image without an engine, and prints the reason."""
     if kit:
         for name in ("dockerd-up.sh", "swarm-vm.sh"):
             program(tmp_path / "shared" / "kit" / name, "echo started >&2; exit 1")
@@ -66,7 +66,7 @@ def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: s
 
 
 def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
-    """Without the kit, a failure in `.ci/run` keeps its exit code, because there is no kit to stop."""
+    """Without ../shared/kit, `.ci/run` ends with the exit code of the failed command and stops no kit."""
     program(tmp_path / "project" / ".ci" / "install", "exit 42")
     done = run_ci(tmp_path)
     assert (done.returncode, done.stderr) == (42, "")

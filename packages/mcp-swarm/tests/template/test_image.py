@@ -88,7 +88,7 @@ def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
 
 
 def test_the_image_has_no_pip_and_no_compiler(image: str) -> None:
-    """The image has a user other than root, no pip beside the server and no compiler.
+    """The image has a user other than root, no pip in the server's environment and no compiler.
 
     Its command and its health check run without a shell.
     """
@@ -104,7 +104,7 @@ def test_the_image_has_no_pip_and_no_compiler(image: str) -> None:
 def test_it_is_small(image: str) -> None:
     """The image adds less than 100 MB to its base image."""
     base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")
-    if not docker("images", "--quiet", base):  # an engine that builds with BuildKit does not keep it
+    if not docker("images", "--quiet", base):  # An engine that builds with BuildKit does not keep the base image.
         docker("pull", "--quiet", base)
     sizes = docker("image", "inspect", "--format", "{{.Size}}", image, base).split()
     added = int(sizes[0]) - int(sizes[1])
@@ -123,7 +123,7 @@ print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*
 def test_nothing_is_compiled_at_a_start(image: str) -> None:
     """All modules are compiled in the image.
 
-    A replica could not keep compiled files, and each start would take twice as long.
+    A replica cannot keep compiled files. If it had to compile modules, each start would take twice as long.
     """
     assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
 

@@ -114,7 +114,7 @@ def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
 
 
 def test_the_image_and_the_tests_have_the_same_versions() -> None:
-    """All other locks include requirements.lock, and no package has two versions."""
+    """The locks of the tests, traces and examples include requirements.lock, and no package has two versions."""
 
     def pins(lock: str) -> set[tuple[str, str]]:
         return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
@@ -130,7 +130,7 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
 
 @made_by_make
 def test_arguments_go_to_pytest() -> None:
-    """`make test ARGS=…` passes the arguments to pytest, which runs only the server's tests that they select."""
+    """`make test ARGS=…` passes ARGS to pytest, which then runs only the selected tests of the server."""
     done = make("test", *HERE, "ARGS=tests/test_resources.py -k resource")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 items" in done.stdout

@@ -95,9 +95,9 @@ def test_a_threshold_decides_the_exit_code(local_url: str, threshold: str, code:
 
 
 def test_the_knee_is_searched(local_url: str) -> None:
-    """If no rate holds, the search for the knee says so.
+    """`--find-max` searches for the highest rate that keeps the threshold, and reports if no rate keeps it.
 
-    No median is below a microsecond.
+    No rate can keep this threshold, because no median is below a microsecond.
     """
     search = ("--find-max", "--rate", "2", "--duration", "500ms")
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *search, "--threshold", "p50<0.001ms")
@@ -107,7 +107,7 @@ def test_the_knee_is_searched(local_url: str) -> None:
 
 @pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
 def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
-    """The load test can call other things, in both protocol families."""
+    """The load test can use the SDK's client, sessions, another method or another tool, in both protocol families."""
     done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "40", "--protocol", "mixed", *what)
     assert done.returncode in (0, 1), done.stdout + done.stderr  # fewer connections may reach fewer replicas
     assert "(100.0%)" in done.stdout
@@ -198,7 +198,7 @@ def test_help(name: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
 def test_wrong_arguments(arguments: list[str]) -> None:
-    """A wrong argument is refused by its name."""
+    """The load test refuses a wrong argument and names it."""
     done = script("test_swarm_load.py", *arguments)
     assert done.returncode == 2
     assert arguments[0] in done.stderr

@@ -19,7 +19,7 @@ _COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with only the wheel and its dependencies."""
+    """The folder of the programs in an environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("wheel")
     done = make("wheel", *HERE, f"DIST={folder}")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -78,7 +78,7 @@ def test_each_command_is_run_here() -> None:
 
 
 def test_a_pull_request_is_tested_on_each_supported_python() -> None:
-    """CI tests each Python version of the package's classifiers, and each job ends after ten minutes."""
+    """CI tests each Python version of the package's classifiers, and each job has a time limit of ten minutes."""
     with (PACKAGE / "pyproject.toml").open("rb") as file:
         classifiers = tomllib.load(file)["project"]["classifiers"]
     ci = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
@@ -122,7 +122,7 @@ def test_actionlint_finds_nothing() -> None:
 
 
 def test_the_forms_of_issues_are_complete() -> None:
-    """Each form has a name, a description and fields with ids of their own."""
+    """Each form has a name, a description and fields with different ids."""
     folder = ROOT / ".github" / "ISSUE_TEMPLATE"
     assert load(folder / "config.yml") == {"blank_issues_enabled": False}
     forms = [file for file in folder.glob("*.yml") if file.name != "config.yml"]

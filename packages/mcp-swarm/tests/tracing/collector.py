@@ -57,7 +57,7 @@ class Collector:
     def trace(self, identity: str, requests: int = 1) -> list[Span]:
         """Return the spans of a trace, the outermost first.
 
-        The spans of the requests come last, so the method waits for their number.
+        The span of a request arrives last. So the method waits until `requests` such spans have arrived.
         """
         edge = {"trace": identity, "scope": "mcp-swarm", "kind": "SERVER"}
         self.find(

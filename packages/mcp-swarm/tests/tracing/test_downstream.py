@@ -37,7 +37,7 @@ def mirror() -> Iterator[str]:
 
 
 def test_the_other_host_gets_the_span(traced: Server, collector: Collector, mirror: str) -> None:
-    """The other host gets the span of its request, and the span does not contain the query."""
+    """The other host gets the id of the span of its request, and the span does not contain the query."""
     caller = Caller()
     params = {"name": "ask", "arguments": {"url": f"{mirror}/rates?key=hush"}}
     reply = call(traced.url, "stateless", "tools/call", params, header=caller.traceparent).json()

@@ -15,7 +15,7 @@ from mcp_swarm.settings import Settings
     [("", "", ""), ("a1", "", "[a1] "), ("a1", "0af7", "[a1 trace=0af7] "), ("", "0af7", "[trace=0af7] ")],
 )
 def test_a_line_of_text(request_id: str, trace_id: str, mark: str) -> None:
-    """A text line has the trace id behind the request id, or alone if it belongs to no request."""
+    """A text line has the trace id behind the request id, or alone if the line belongs to no request."""
     tokens = logs.request_id.set(request_id), logs.trace_id.set(trace_id)
     try:
         line = logs.TextFormatter().format(logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": "words"}))

@@ -165,7 +165,7 @@ def test_spans_have_no_values_of_wrong_arguments(traced: Server, collector: Coll
 
 @pytest.mark.parametrize("meta", [{}, FULL])
 def test_a_lone_surrogate_costs_no_other_span(traced: Server, collector: Collector, meta: dict[str, Any]) -> None:
-    """A text with a lone surrogate does not cost other spans."""
+    """A lone surrogate in the text of a span is replaced, so that no span is lost."""
     caller = Caller()
     params = {"name": "name_oddly", "arguments": {}}
     call(traced.url, "handshake", "tools/call", params, header=caller.traceparent, **meta)

@@ -10,7 +10,7 @@ ARGUMENTS = "mcp_swarm.audit.arguments"
 """Key of a call's recorded arguments in the scope. A request without this key gets no entry in the audit log."""
 
 UNWRITABLE = b'"(no JSON)"'
-"""The text in place of arguments that cannot be written as JSON. Only arguments that did not arrive as JSON need it."""
+"""The text in place of arguments that cannot be written as JSON. Arguments that arrived as JSON never get it."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -27,11 +27,15 @@ class Noted(NamedTuple):
     name: str
     """Name of the tool, prompt or job, or URI of the resource. Empty: the request has no name."""
     arguments: bytes
-    """Arguments as JSON (see `canonical`), written when the call began, because a tool may change them. Empty: none."""
+    """Arguments as JSON (see `canonical`), as they were before the call: a tool may change them. Empty: none."""
     status: int
     """HTTP status of the reply. 499: the client closed the connection before the reply."""
     failed: bool
-    """Whether the reply contains an error, with any status. With status 503: whether the call was cancelled."""
+    """Whether the call failed after its start (see `FAILED` in `mcp_swarm.http.access_log`).
+
+    With status 200: the reply contains an error. With status 503, true means that the replica cancelled the call, and
+    false means that the replica refused the call.
+    """
     seconds: float
     """Duration of the call in seconds."""
 

@@ -8,8 +8,8 @@ Each entry is a line that ends with these fields:
     prev      the hash of the run's previous entry; empty in the first entry
     hash      the digest of all bytes of the line before `,"hash":`
 
-So the hash of an entry also covers all earlier entries. The check uses the bytes of the file, and does not depend on
-how a JSON reader understands them.
+So the hash of an entry also covers all earlier entries. The check of a log uses the bytes of the file, so the result
+does not depend on how a JSON reader interprets these bytes.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ class Digests:
     who can read the file can try values until one has the digest of an argument; for a year of birth this takes no
     time.
 
-    Entries and arguments have different keys, which are both derived from the one key. Otherwise a caller could send a
-    forged entry as arguments and would get its valid digest.
+    Entries and arguments have different keys. Both are derived from the given key. Otherwise a caller could send a
+    forged entry as arguments, and the log would then contain the valid digest of the forged entry.
 
     Raises:
         ValueError: the key is shorter than 32 bytes.
@@ -85,7 +85,7 @@ class Chain:
         return lines
 
     def advance(self, lines: Sequence[bytes]) -> None:
-        """Continue the chain after these lines were written: the first lines of the last result of `link`."""
+        """Continue the chain after these lines were written. They are the first lines of the last result of `link`."""
         if lines:
             self.seq += len(lines)
             self._prev = lines[-1][_HASH]

@@ -18,7 +18,7 @@ _SHORTEST_PART = 3
 
 
 class AuditLine(NamedTuple):
-    """The fields of an entry that the check needs. `mcp_swarm.audit.line` describes `time` to `keyed`."""
+    """The fields of an entry that the check needs. `mcp_swarm.audit.line` describes the fields `time` to `keyed`."""
 
     true: bool
     """Whether the hash is the digest of the entry's bytes."""
@@ -37,7 +37,11 @@ class AuditLine(NamedTuple):
 
 
 class NoEntry(Exception):
-    """A line that begins like an audit entry but is not one. `str()` is the end of a sentence that says why."""
+    """A line that begins like an audit entry but is not a valid entry.
+
+    `str()` says why. It is a sentence without its subject, such as "is incomplete": the report puts the name of the
+    line before it.
+    """
 
 
 def read(line: bytes, digest: Digest) -> AuditLine | None:

@@ -14,11 +14,12 @@ An entry about a call has these fields:
     status, ms     HTTP status of the reply, and duration of the call in milliseconds
     replica, run, seq, prev, hash   see `mcp_swarm.audit.chain`
 
-An entry about the log itself has `event` and its details instead of a call:
+An entry about the log itself has the field `event`, and details of the event, in place of the fields about a call. The
+events are:
 
     begun          a process begins its run; `after` is the hash of the last entry in the file (empty: none), and
                    `keyed` says whether the hashes need a key
-    continued      the same in a new file, after the old file was renamed, removed or emptied
+    continued      a run goes on in a new file, after the old file was renamed, removed or emptied; same details
     dropped        `count` calls have no entry, because the log could not be written
     refused        `count` calls were refused while the log could not be written (`AUDIT_ON_FAILURE=refuse`)
     ended          the process stopped normally, and all entries are written
@@ -55,7 +56,7 @@ def outcome(status: int, failed: bool) -> str:
     - `ok`: the call succeeded.
     - `failed`: an error of the tool, of JSON-RPC or of the server.
     - `refused`: the call did not start (HTTP 4xx or 503).
-    - `cancelled`: the call started, and the replica stopped.
+    - `cancelled`: the call started, and the replica stopped before the call ended.
     - `gone`: the client closed the connection before the reply.
     """
     if status == _GONE:

@@ -69,7 +69,7 @@ class AuditLog:
 
         self._noted: deque[Noted] = deque()  # append and popleft of a deque are atomic
         self._ready: deque[bytes] = deque()
-        """Unfinished entries. The chain is added at the write, because a new file needs another first entry."""
+        """Unfinished entries. The write completes them, because a write to a new file adds an entry before them."""
         self._bytes_noted = 0
         self._bytes_taken = 0
         # Only `note` increases these counters. The thread stores in `_reported` the numbers it has written.
@@ -84,7 +84,10 @@ class AuditLog:
         self._stop_by: float | None = None
 
     def note(self, noted: Noted) -> None:
-        """Record a call, which gets an entry. This method never waits or raises. Any thread may call it."""
+        """Record a call for its entry, or only count the call as dropped or refused.
+
+        This method never waits or raises. Any thread may call it.
+        """
         refused = noted.status == STATUS_UNAVAILABLE and not noted.failed
         if refused and self._refuses and self._failing_since is not None:
             self._refused += 1  # an entry for each refused call would leave no space for calls in flight
@@ -102,7 +105,8 @@ class AuditLog:
     def refusing(self) -> bool:
         """Whether the replica must refuse calls with HTTP 503.
 
-        That is the case from the first failed write until a write succeeds, and while too many entries wait.
+        With `refuse` that is the case from the first failed write until a write succeeds, and while too many entries
+        wait. With `drop` it is never the case.
         """
         return self._refuses and (self._failing_since is not None or self._waiting > MOST_LINES * _NEARLY)
 
@@ -149,7 +153,7 @@ class AuditLog:
         atexit.register(self.stop)
 
     def stop(self, seconds: float = _STOP_SECONDS) -> None:
-        """Write the entries that wait, for at most `seconds`, and stop the thread. Log the number of lost entries."""
+        """Write the remaining entries and stop the thread. After `seconds`, give up. Log the number of lost entries."""
         if self._thread is None:
             return
         atexit.unregister(self.stop)

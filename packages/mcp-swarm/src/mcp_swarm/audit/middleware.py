@@ -1,4 +1,7 @@
-"""The audit middleware. Every request gets an entry, except on the paths that need no authentication."""
+"""The audit middleware. Every request gets an entry, except on the paths that need no authentication.
+
+On `/metrics` and `/health/deep`, only a request that authentication refuses gets an entry.
+"""
 
 import time
 

@@ -13,7 +13,8 @@ class AuditRun:
     replica: str
     run: str
     begins: str
-    """The first event: `begun`, or `continued` if an earlier file has the beginning. Empty: begins in the middle."""
+    """The first event: `begun`, or `continued` if an earlier file has the beginning. Empty: the run has no such event,
+    because its first entries are missing."""
     first: str
     last: str
     hash: str

@@ -19,12 +19,13 @@ from mcp_swarm.audit.line import BEGINNING
 Make = Callable[[str | None], Sequence[bytes]]
 
 _TAIL = 64 * 1024
-"""Size of the end of a file that is searched for the last entry, in bytes."""
+"""Size of the part at the end of a file in which the target searches for the last entry, in bytes."""
 _LAST_LINE = re.compile(rb"^" + re.escape(BEGINNING) + rb'[^\n]*,"hash":"([0-9a-f]{64})"\}$', re.MULTILINE)
 
 _STDOUT = 1
 _PIECE = select.PIPE_BUF
-"""Size in bytes that a pipe writes in one piece, so that the lines of several processes do not mix (POSIX, `write`)."""
+"""Maximum size of a write that a pipe keeps in one piece, in bytes (POSIX, `write`). So the lines of several processes
+do not mix."""
 _WAIT_SECONDS = 2
 """Time limit for the reader of a full pipe."""
 

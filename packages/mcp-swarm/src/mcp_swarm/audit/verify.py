@@ -1,9 +1,9 @@
 """The check that an audit log has all its entries, unchanged and in their order.
 
-The check has two limits. First, it can't detect that the last entries of a run are missing, if the run has no entry
-`ended` and no other run begins after it in the file. To detect this, record a hash at another place and pass it as an
-expected hash. If the entry with this hash exists, all entries before it exist, too. Second, without a key, a person who
-can write the file can write a complete new chain.
+The check has two limits. First, somebody may have removed the last entries of a run. The check cannot detect this if
+the run has no entry `ended` and no other run begins later in the file. To detect this, record a hash at another place
+and pass it as an expected hash. If the entry with this hash exists, all earlier entries exist, too. Second, without a
+key, a person who can write the file can write a complete new chain.
 """
 
 from collections.abc import Collection
@@ -33,7 +33,7 @@ class Verifier:
         """The hash of each run's last entry."""
 
     def take(self, line: bytes, where: str) -> None:
-        """Check the next line. `where` is its name in the report. A line of another log is ignored."""
+        """Check the next line. `where` is the line's name in the report. This method ignores a line of another log."""
         try:
             entry = read(line, self._digests.line)
         except NoEntry as reason:

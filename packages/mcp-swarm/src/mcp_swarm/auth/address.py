@@ -30,7 +30,7 @@ class Addresses:
     def of(self, scope: Scope) -> str | None:
         """Return the last address in `X-Forwarded-For` that is not a trusted proxy.
 
-        Return None if the connection does not come from a trusted proxy.
+        Return None if the connection does not come from a trusted proxy, or if the header contains no such address.
         """
         if not self._trusted or not scope["client"]:
             return None

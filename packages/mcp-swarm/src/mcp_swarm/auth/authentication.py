@@ -75,7 +75,7 @@ class Authentication:
     def routes(self) -> list[Route]:
         """Return the metadata routes (RFC 9728) that name the issuer of tokens, if there is one.
 
-        Each document is also served without the resource's path, because some clients ask there.
+        Each document is also served at the two metadata paths in `OPEN_PATHS`, because some clients ask there.
         """
         if self._tokens is None:
             return []

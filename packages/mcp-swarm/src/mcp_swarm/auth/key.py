@@ -102,7 +102,10 @@ class KeyEntry(BaseModel):
         return self
 
     def rated(self, default: Rate) -> Rate:
-        """Return the rate limit of this key. Values that the entry does not set come from `default`."""
+        """Return the rate limit of this key. Values that the entry does not set come from `default`.
+
+        But if the entry sets a rate and no burst, the burst follows from this rate.
+        """
         own = default if self.rate is None else parse(self.rate).but(concurrent=default.concurrent)
         return own.but(self.burst, self.concurrent)
 

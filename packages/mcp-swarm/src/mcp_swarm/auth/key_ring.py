@@ -43,7 +43,7 @@ _NOBODY = _Holder(None)
 class KeyRing:
     """The valid keys and their callers: the key in the settings (`AUTH_TOKEN`) and the keys in `API_KEYS_FILE`.
 
-    `default` is the rate of a caller without a rate of its own.
+    `default` is the rate limit of a caller if the file sets none for this caller.
 
     Raises:
         KeyFileError: the file is not valid.
@@ -67,7 +67,8 @@ class KeyRing:
     def caller(self, key: bytes) -> Caller | None:
         """Return the caller of a key, or None if no caller has this key or the key is not valid now.
 
-        The search uses the SHA-256 of the key, so that its duration does not reveal how much of a key is right.
+        The search uses the SHA-256 of the key. So the duration of the search does not reveal how much of a key is
+        right.
         """
         return _now(self._by_hash.get(hashlib.sha256(key).digest())).caller
 

@@ -24,10 +24,10 @@ _REMEMBERED = 4096
 """Maximum number of tokens in the cache of verified tokens."""
 _TRUSTED_SECONDS = 30.0
 """Time for which the cache keeps a verified token. The verifier caches the issuer's keys, too. If the issuer withdraws
-a key, a replica may accept its tokens for the sum of both times."""
+a key, a replica may accept the tokens of that key for the sum of both times."""
 _ANSWER_SECONDS = 5.0
 _ASKED_AGAIN_SECONDS = 5.0
-"""Minimum time between two requests of a verifier to the issuer for an unknown key. Callers cannot shorten it."""
+"""Minimum time between two requests of a verifier to the issuer for an unknown key. No caller can shorten this time."""
 _LONGEST = 16 * 1024
 _DATES = ("exp", "nbf", "iat")
 _YEAR_10000 = 253_402_300_800

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     asking = asking_of(app.components)
     if asking and app.settings.handshake_sessions == "off":
         names = ", ".join(asking)
-        print(f"HANDSHAKE_SESSIONS is off: handshake-protocol clients cannot be asked by {names}")
+        print(f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {names}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Checks of a tool's arguments before FastMCP validates them, because FastMCP reports every single problem."""
+"""Quick checks of large arguments before FastMCP validates them. FastMCP would report every single problem in them."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache

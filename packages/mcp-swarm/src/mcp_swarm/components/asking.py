@@ -32,7 +32,7 @@ def changes_visibility(component: FunctionTool) -> bool:
 
 
 def finds_context(component: FunctionTool) -> bool:
-    """Return whether a tool's function calls FastMCP's `get_context`, so that it needs no parameter for the Context."""
+    """Return whether a tool's function gets its Context from FastMCP's `get_context`, and not from a parameter."""
     return _has_name(component.fn, frozenset({"get_context"}))
 
 

@@ -50,7 +50,7 @@ class CallLimits(Middleware):
     ) -> ToolResult:
         """Limit the call of a tool."""
         if (outcome := CALL_OUTCOME.get()) is not None:
-            CALL_OUTCOME.set(None)  # the outcome is this call's only: a tool that calls another tool must run that tool
+            CALL_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
             if outcome.logged and outcome.error is not None:
                 raise outcome.error
             return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
@@ -109,6 +109,8 @@ async def _give(outcome: Outcome) -> Any:
 async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
     """Await one call of a component, in a task of its own, for at most `seconds`.
 
+    The time in which the call waits for an answer of its client does not count.
+
     Raises:
         FastMCPError: the time limit ended, or the call raised an exception that ends processes, such as SystemExit.
         Exception: any other exception that the call raised.
@@ -128,7 +130,7 @@ async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T
     try:
         return task.result()
     finally:
-        del task  # the traceback of the task's error has this frame: with the task they would form a cycle
+        del task  # the task's error refers to this frame by its traceback; without `del`, the frame refers to the task
 
 
 async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:

@@ -12,8 +12,8 @@ Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 def lifespan(function: Callable[[], AsyncIterator[None]]) -> Lifespan:
     """Mark an async generator function that opens something, yields once, and closes it.
 
-    Replicas and workers run the part before `yield` before the first request or job. They run the part after `yield`
-    when the process stops. A server may have several lifespans: the one that was opened last is closed first. If a
+    A replica or worker runs the part before `yield` at its start, before the first request or job. It runs the part
+    after `yield` when it stops. A server may have several lifespans: the one that was opened last is closed first. If a
     lifespan raises an exception before `yield`, the process does not start.
 
     Raises:

@@ -1,8 +1,8 @@
 """The error for a resource that does not exist, with the error code of the request's protocol version.
 
-Protocol versions up to 2025-11-25 use the code -32002. Version 2026-07-28 replaces it by -32602 (SEP-2164). FastMCP
-alone sends -32602 in every version when no resource matches a URI. When a resource's function raises `NotFoundError`,
-FastMCP alone logs a traceback and sends -32603, the code of a server failure.
+Protocol versions up to 2025-11-25 use the code -32002. Version 2026-07-28 replaces it by -32602 (SEP-2164).
+Without this module, FastMCP sends -32602 in every version when no resource matches a URI. When a resource's function
+raises `NotFoundError`, FastMCP without this module logs a traceback and sends -32603, the code of a server failure.
 """
 
 import functools

@@ -81,7 +81,7 @@ class PlannedTool(FunctionTool):
         if outcome is None:
             arguments_.check(self, arguments)
             return await super().run(arguments)
-        BODY_OUTCOME.set(None)  # the outcome is this call's only: a tool that calls another tool must run that tool
+        BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
         return self.convert(outcome.give())
 
     def convert(self, value: Any) -> ToolResult:

@@ -9,7 +9,8 @@ _SHOWN = 10
 """Maximum number of problems in one text."""
 
 _LISTED = 1000
-"""If there are more problems, the text lists none of them, because pydantic can only write all of them or none."""
+"""Maximum number of problems from which a text lists the first ones. Pydantic can return only all problems at once, so
+the text lists none of a larger number."""
 
 _LONGEST = 500
 """Maximum number of characters of one problem."""

@@ -62,7 +62,7 @@ configure = HOSTS.configure
 
 
 def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
-    """Return a client with its own transport, which `transport` makes. It shares the state of the hosts."""
+    """Return a client with its own transport, which `transport` makes. All clients share the state of the hosts."""
     made = Downstream(HOSTS, transport)
     _CLIENTS.add(made)
     return made

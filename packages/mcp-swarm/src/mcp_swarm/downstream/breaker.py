@@ -11,7 +11,10 @@ BreakerState = Literal["closed", "open", "half-open"]
 
 
 class Open(Exception):
-    """No call is allowed now. The next call is possible after `seconds`; 0 while another call tries the host."""
+    """No call is allowed now. The next call is possible after `seconds`.
+
+    `seconds` is 0 while another call tries the host: the result of that call decides.
+    """
 
     def __init__(self, seconds: float) -> None:
         super().__init__()

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from typing import Any
 
 END: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""The deadline by the monotonic clock, without the pauses of the call. Tools in threads can read this clock, although
-they have no event loop."""
+"""The deadline, as a time of the monotonic clock minus the time of the call's pauses. Tools in threads can read this
+clock, although they have no event loop."""
 
 
 class Pauses:

@@ -76,7 +76,7 @@ class Hosts:
 
     def __init__(self, settings: DownstreamSettings) -> None:
         self.settings = settings
-        """The settings for hosts that tools call for the first time from now on."""
+        """The settings of all calls, and of each host whose state is made from now on."""
         self.known: OrderedDict[str, Host] = OrderedDict()
 
     def of(self, name: str) -> Host:

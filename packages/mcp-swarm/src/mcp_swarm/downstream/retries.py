@@ -1,4 +1,6 @@
-"""The number and the pauses of retries. When all calls fail, retries would multiply the load that may be the cause.
+"""The limit for the number of retries, and the pauses between attempts.
+
+If all calls to a host fail, the reason may be too much load. Unlimited retries would multiply this load.
 
 A pause is random and grows with each attempt ("full jitter" in M. Brooker's "Exponential Backoff And Jitter", AWS
 Architecture Blog), so that callers that failed together do not retry together.

@@ -64,8 +64,8 @@ class AccessLog:
     """The middleware that logs each request except probes and `/metrics`.
 
     It adds the request id (`X-Request-ID`) and the name of the replica (`X-Served-By`) to each reply. If the client
-    sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this middleware uses it. It logs an unhandled
-    exception once, with its traceback, and answers with a plain 500.
+    sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this value is the request id. The middleware
+    logs an unhandled exception once, with its traceback, and answers with a plain 500.
     """
 
     def __init__(self, app: ASGIApp, replica: str, write: Write) -> None:

@@ -26,7 +26,7 @@ class Admission:
     Args:
         allowed_hosts: Accepted names in Host besides the loopback names. Empty: check Host on loopback addresses only.
         allowed_origins: Accepted values of Origin.
-        methods: Accepted HTTP methods. The other methods need sessions.
+        methods: Accepted HTTP methods: POST, and GET and DELETE if the server has sessions that need them.
     """
 
     def __init__(

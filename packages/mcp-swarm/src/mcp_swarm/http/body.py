@@ -47,7 +47,8 @@ class Body:
                 large, no part of the body is read.
 
         Raises:
-            Refused: 413 for too many bytes or JSON values, 408 for a slow body, 503 if too many bodies are arriving.
+            Refused: 413 for too many bytes or JSON values, 408 for a slow body, 503 if too many bodies or bytes are
+                arriving.
             ClientGone: The client closed the connection before the body was complete.
         """
         if declared is not None and len(declared) >= self._digits and int(declared) > self.most:

@@ -10,10 +10,13 @@ BYTES_PER_VALUE = 100
 
 
 def count(document: bytes, enough: int) -> int:
-    """Return the number of values or a larger number.
+    """Return an estimate of the number of values, for a comparison with `enough`.
 
-    The function first tries upper bounds that are quick to compute. If they are larger than `enough`, it counts again
-    without the strings, because a comma or a bracket in a string does not separate values.
+    The estimate counts the names in objects like values, and it does not count the first value. If the estimate is at
+    most `enough`, the JSON text has at most `enough` + 1 values.
+
+    The function first tries estimates that are quick to compute. If they are larger than `enough`, the function counts
+    again without the strings, because a comma or a bracket in a string does not separate values.
 
     Args:
         document: JSON, or any other bytes.

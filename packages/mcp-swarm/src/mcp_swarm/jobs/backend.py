@@ -58,7 +58,7 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
     logging.getLogger("docket").setLevel(logging.WARNING)  # the runner logs each job itself
     url = settings.jobs_url.get_secret_value()
     if not settings.jobs_in_process:
-        # After an outage of Redis, each open connection raises an error at its next use. The client then retries the
+        # After an outage of Redis, each open connection raises an error at its next use. redis-py then retries the
         # command on a new connection. Without this retry a worker could not start its job, and the job would wait for
         # JOBS_REDELIVERY_SECONDS.
         url += ("&" if "?" in url else "?") + "retry_on_timeout=true"
@@ -69,8 +69,9 @@ async def opened(settings: Settings) -> AsyncIterator[Backend]:
         copies = 0  # a queue in memory has no copies
         if not settings.jobs_in_process:
             copies = settings.jobs_copies
-            # Docket's connections for cancellations are in another pool. The client notices a lost connection of that
-            # pool later, but workers also look for cancellations themselves.
+            # Docket's connections for cancellations are in another pool, which does not change. Docket notices the loss
+            # of such a connection later. A worker finds cancellations all the same: it reads the records of its running
+            # jobs every few seconds.
             async with docket.redis() as redis:
                 notice_losses(cast("Redis", redis).connection_pool)
         yield Backend(docket, Store(docket, settings.jobs_max_pending, copies))

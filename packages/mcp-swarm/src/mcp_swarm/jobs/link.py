@@ -1,4 +1,4 @@
-"""A connection that opens at its first use and stays open, in a task of its own, until it is closed."""
+"""A connection that opens at its first use and stays open until `close`. A separate task holds the connection."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 class Link(Generic[T]):
     """The value of an async context manager, opened at the first use and shared by many tasks.
 
-    If the context manager fails to open, the next `get` makes and opens a new one.
+    If the context manager fails to open, the next `get` makes a new context manager and opens it.
     """
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
@@ -50,4 +50,4 @@ class Link(Generic[T]):
             if opened.done():
                 raise
             opened.set_exception(error)
-            opened.exception()  # read it, or asyncio logs an error if no task waits for it any more
+            opened.exception()  # otherwise asyncio logs the error if no task waits for the future any more

@@ -1,4 +1,8 @@
-"""The record of a job: one Redis hash. The job's worker writes the hash, and every replica reads it."""
+"""The record of a job: one Redis hash.
+
+The replica that accepts the job creates the hash. The job's worker changes it. Every replica can read it and can
+cancel the job.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,8 +84,8 @@ _RECORD = TypeAdapter(Record)
 def read(values: Mapping[bytes, bytes]) -> Record | None:
     """Make a record from the fields of a Redis hash; return None if the hash is not a record.
 
-    Empty fields get their defaults. A hash without an id is not a record: a late write after the deletion of the record
-    leaves such a hash.
+    Empty fields get their defaults. A hash without an id is not a record. For example, Redis returns an empty hash for
+    a deleted job.
     """
     found = {name.decode(): value.decode() for name, value in values.items() if value}
     return _RECORD.validate_python(found) if "id" in found else None

@@ -71,7 +71,7 @@ class Runner:
             await _patiently(self._store.finish, record, "failed", error=why)
 
     async def drain(self, seconds: float) -> bool:
-        """Wait up to `seconds` for the running jobs, then stop the others and put them back into the queue.
+        """Wait up to `seconds` for the running jobs. Then stop all jobs that still run and put them into the queue.
 
         Return whether all jobs have ended.
         """
@@ -87,7 +87,7 @@ class Runner:
         return not self._running
 
     async def _take(self, job: Job, claim: Claim) -> None:
-        """Run an attempt and write its end into the record, whatever the attempt raises."""
+        """Run an attempt. If the worker itself raises an exception, record that the job failed."""
         try:
             if claim.given_up:
                 text = f"Given up after {claim.attempt} attempts: the worker was lost too often (JOBS_MAX_ATTEMPTS)."
@@ -121,8 +121,8 @@ class Runner:
         elif self._stopping and (task.cancelled() or task.exception() is not None):
             await self._give_back(claim, 0, failures=claim.failures, counts=False)
         elif task.cancelled():
-            # The job's code cancelled itself. Or `ReportingProgress` or `_watch` cancelled the job because this attempt
-            # no longer holds the job: then the next line changes nothing in the record.
+            # Either the job's code cancelled itself, or `ReportingProgress` or `_watch` cancelled it because this
+            # attempt no longer holds the job. In the second case, the next line changes nothing in the record.
             await self._fail(claim, "The job cancelled itself.")
         elif (raised := task.exception()) is not None:
             await self._raised(job, claim, raised)
@@ -132,7 +132,8 @@ class Runner:
     async def _watch(self, task: asyncio.Task[Any], claim: Claim, seconds: float) -> None:
         """Wait up to `seconds` for a job's code, and cancel the code when this attempt no longer holds the job.
 
-        The record is checked because the message that cancels a job may get lost on its way to the worker.
+        An attempt loses its job when the job is cancelled or when another worker takes the job over. This method reads
+        the record every 5 seconds, because the message that cancels a job may not reach the worker.
         """
         end = time.monotonic() + seconds
         while not task.done() and (left := end - time.monotonic()) > 0:
@@ -149,7 +150,8 @@ class Runner:
             attempt_failed("The job is retried.", error)
             await self._give_back(claim, min(2.0 ** (failures - 1), 60.0), failures=failures, counts=True)
         else:
-            # As for tools, a client reads an exception's text only if the author raised it for clients.
+            # As with tools, clients get the text of a FastMCPError, because authors raise it for clients. They get the
+            # text of another exception only with DEBUG_ERRORS.
             is_for_clients = isinstance(error, FastMCPError) or self._settings.debug_errors
             await self._fail(claim, str(error) if is_for_clients else _FAILED, error)
 
@@ -204,14 +206,14 @@ class ReportingProgress(Progress):
             async with asyncio.timeout(_ANSWER_SECONDS):
                 mine = await self._store.progress(self._claim, min(100.0, max(0.0, float(percent))), _sayable(message))
         except UNREACHABLE:
-            self._written += _LOOKS_APART  # the next report would only wait for Redis again
+            self._written += _LOOKS_APART  # drop the next reports, which would only wait for Redis again
             return
         if not mine:
             raise asyncio.CancelledError("The job was cancelled, or another attempt runs it.")
 
 
 async def _contained(call: Awaitable[T], seconds: float) -> T:
-    deadline.until(None)  # with a worker inside the replica, this task has inherited the submission's deadline
+    deadline.until(None)  # the next line would keep an earlier deadline
     deadline.until(seconds)
     try:
         return await call
@@ -222,7 +224,7 @@ async def _contained(call: Awaitable[T], seconds: float) -> T:
 
 
 async def _stop(task: asyncio.Task[Any], job: Job) -> None:
-    """Cancel a job and wait until it ends; log an error if the job ignores the cancellation."""
+    """Cancel a job and wait at most 5 seconds for its end; log an error if the job ignores the cancellation."""
     task.cancel()
     done, _ = await asyncio.wait({task}, timeout=_STUBBORN)
     if not done:

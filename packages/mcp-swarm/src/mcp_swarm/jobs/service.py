@@ -39,16 +39,16 @@ _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 class JobService:
     """The job service of a replica: accepts jobs, and reports on a job to the caller that submitted it.
 
-    Without JOBS_URL the replica imports and connects the queue when the first job arrives, so a replica without jobs
-    pays nothing. With JOBS_URL the import is part of the start: it takes one second, or five seconds on a busy node,
-    and otherwise the first client that uses a job would wait for it.
+    Without JOBS_URL, the replica imports the modules of the queue when the first job arrives. A replica that gets no
+    job saves the time and memory of this import. With JOBS_URL, the replica imports the modules at its start, so that
+    no client waits for the import. The import takes one second, or five seconds on a busy node.
 
     Every method that uses the queue raises JobError if jobs are off, if the queue cannot be reached, or if the owner
     has no such job.
 
     Args:
         name: name of this process among the workers.
-        cut: ends the process at once, even if a job still runs.
+        cut: a function that ends the process, even if a job still runs.
     """
 
     def __init__(self, jobs: Mapping[str, Job], settings: Settings, name: str, cut: Callable[[], None]) -> None:
@@ -97,7 +97,8 @@ class JobService:
         If the owner used the idempotency key before, return the record of the job from that submission.
 
         Args:
-            allowed: returns whether the caller may use a job, by name. Other jobs do not exist for the caller.
+            allowed: a function that returns whether the caller may use the job with this name. If not, the caller gets
+                the same error as for an unknown job.
 
         Raises:
             JobError: there is no such job, the arguments are invalid, the key belongs to another submission, the queue
@@ -130,7 +131,7 @@ class JobService:
             if earlier.digest != record.digest:
                 text = "This Idempotency-Key was used for another job or other arguments; use a new key."
                 raise errors.JobError(409, "conflict", text)
-            if earlier.state == "pending" and not earlier.queued:  # its submission was interrupted
+            if earlier.state == "pending" and not earlier.queued:  # the earlier submission was interrupted
                 await backend.enqueue(identity)
             elif not earlier.is_finished:  # the first call may have failed before the copies of Redis had the job
                 await backend.store.note_accepted(identity)
@@ -167,11 +168,12 @@ class JobService:
             return record, from_json(result)
 
     async def cancel(self, owner: str, identity: str) -> Record:
-        """Cancel a job if it has not ended; return its record after that."""
+        """Cancel a job if it has not ended. Return its current record in any case."""
         async with self._queue() as backend:
             await backend.store.finish(await _owned(backend, owner, identity), "cancelled")
             record = await _owned(backend, owner, identity)
-            if record.state == "cancelled":  # also if an earlier request cancelled the job: its signal may be lost
+            if record.state == "cancelled":
+                # Send the signal again if an earlier request cancelled the job: the earlier signal may be lost.
                 await backend.docket.cancel(identity)
             return record
 
@@ -189,7 +191,7 @@ class JobService:
             raise errors.invalid("cursor: the job at this position is deleted; start with the first page.") from None
 
     async def counts(self) -> "Counts | None":
-        """Count the jobs of all callers; return None if the queue is in this process and had no job yet."""
+        """Count the jobs of all callers; return None if the queue is in this process and was not used yet."""
         if self.settings.jobs_in_process and not self._link.is_open:
             return None
         async with self._queue() as backend:

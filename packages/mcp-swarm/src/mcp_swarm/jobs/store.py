@@ -1,7 +1,7 @@
 """The store of job records in Redis. Each change of a record is one atomic Redis script.
 
 A worker sends the number of its attempt with each change. A worker loses its job when another worker takes the job over
-or when the job is cancelled. From then on its changes have no effect, so nothing is reported twice.
+or when the job is cancelled. From then on, changes by this worker have no effect, so nothing is reported twice.
 """
 
 import hashlib
@@ -292,7 +292,8 @@ class Store:
         """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
 
         Args:
-            failures: number of failed attempts so far. An attempt that its stopping worker ended is not a failed one.
+            failures: number of failed attempts so far. An attempt does not count as failed if it ended because its
+                worker stops.
             counts: whether this attempt counts in the record's number of attempts.
         """
         fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)

@@ -32,7 +32,7 @@ class JobWorker:
 
     Args:
         name: name of this process among the workers.
-        cut: ends the process when a job cannot be stopped.
+        cut: a function that ends the process. The worker calls it if a job, or Docket, does not stop.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class JobWorker:
     async def running(self) -> AsyncIterator[None]:
         """Run jobs inside the `async with` block.
 
-        At the end of the block, the running jobs get SHUTDOWN_GRACE_SECONDS to finish. The others go back into the
-        queue.
+        At the end of the block, the running jobs get SHUTDOWN_GRACE_SECONDS to finish. Jobs that need more time go back
+        into the queue.
         """
         await self._outlast_outages()
         async with self._worker:
@@ -81,7 +81,7 @@ class JobWorker:
         """Make each Redis command retry until Redis can be reached again.
 
         Otherwise an outage of Redis would end the loop of Docket's worker. Before it restarts the loop, Docket waits
-        for all running jobs, however long they take. In this time the worker would take no jobs. It would also stop to
+        for all running jobs, however long they take. In this time the worker would take no jobs. It would also not
         renew its claims on the running jobs, so other workers would take these jobs over.
         """
         async with self._backend.docket.redis() as redis:
@@ -104,7 +104,10 @@ class JobWorker:
                 await asyncio.sleep(_RECONNECT.total_seconds())
 
     async def _drop_unreadable(self) -> None:
-        """Remove unreadable messages from the queue. Otherwise each of them would stop every worker again and again."""
+        """Remove the unreadable messages that this worker has taken from the queue.
+
+        Otherwise each of these messages would stop every worker again and again.
+        """
         docket = self._backend.docket
         async with docket.redis() as redis:
             group = docket.worker_group_name

@@ -89,7 +89,8 @@ def _failures(before: dict[str, Any], after: dict[str, Any]) -> Change:
 def rank_test(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the probability that two samples from one source differ at least this much (Mann and Whitney 1947).
 
-    The function uses the normal approximation with correction for ties. It is good for eight or more values.
+    The function uses the normal approximation with correction for ties. The approximation is good for eight or more
+    values.
     """
     everything = sorted([(value, 0) for value in first] + [(value, 1) for value in second])
     count, ranks, ties = len(everything), 0.0, 0.0

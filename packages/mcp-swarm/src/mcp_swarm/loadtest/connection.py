@@ -1,6 +1,7 @@
 """A minimal HTTP/1.1 client for the load test: it sends one request, then reads the whole response.
 
-This is own code, because the load generator must use less CPU time than the server that it measures.
+The load test does not use an HTTP library, because the load generator must use less CPU time than the server that it
+measures.
 """
 
 import asyncio

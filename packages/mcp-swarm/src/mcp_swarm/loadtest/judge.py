@@ -18,7 +18,7 @@ _HINTS = {
 }
 
 Failure = tuple[str, str]
-"""The kind of failure, and the beginning of the response."""
+"""The kind of failure, and an example with the beginning of the response."""
 
 
 def judge(request: SentRequest, reply: HttpReply) -> Failure | None:

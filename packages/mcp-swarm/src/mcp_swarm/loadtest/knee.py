@@ -1,6 +1,7 @@
 """A search for the highest rate that a deployment sustains (the knee).
 
-The search doubles the rate until a threshold breaks. Then it narrows the interval between the last two rates.
+The search doubles the rate until a threshold breaks. If the first rate breaks one, the search halves the rate until no
+threshold breaks. Then it narrows the interval between the highest good rate and the lowest bad rate.
 """
 
 from collections.abc import Callable
@@ -60,8 +61,7 @@ def find(
     """Search for the knee.
 
     Args:
-        first: The first rate, in requests per second. The search doubles the rate until a threshold breaks, then it
-            tries the middle between the best and the worst rate.
+        first: The first rate, in requests per second.
         thresholds: The conditions that a good rate meets.
         attempt: Generates load at a rate and returns the summary. If it raises KeyboardInterrupt, the search
             ends, and the result has the stages that are complete.

@@ -1,4 +1,4 @@
-"""A writer of HTTP/1.1 requests with one JSON-RPC message, for both protocol families."""
+"""A writer of HTTP/1.1 requests with one JSON-RPC message, for the handshake protocol and the stateless protocol."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from mcp_swarm.loadtest.target import LoadTarget
 
 
 class Family(Enum):
-    """A protocol family; the value is the protocol version in its requests."""
+    """A protocol family: the handshake protocol (`LEGACY`) or the stateless protocol (`MODERN`).
+
+    The value is the protocol version that the requests of the family name.
+    """
 
     LEGACY = "2025-11-25"
     MODERN = "2026-07-28"

@@ -40,7 +40,7 @@ class SdkClient:
     async def work(self) -> None:
         """Send requests until the run is over.
 
-        An error that breaks the SDK's client counts as a failure. Then a new SDK client follows.
+        An error that breaks the SDK's client counts as a failure. Then this method makes a new SDK client.
         """
         run = self._run
         while not run.over:

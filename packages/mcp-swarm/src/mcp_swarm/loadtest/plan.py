@@ -75,5 +75,5 @@ def _weight(entry: dict[str, Any]) -> float:
 
 
 def _share(total: int, part: int, count: int) -> int:
-    """Return the share of process `part` in a whole number; the shares of all `count` processes add up to `total`."""
+    """Return the part of `total` for process `part`. The parts of all `count` processes add up to `total`."""
     return total // count + (part < total % count)

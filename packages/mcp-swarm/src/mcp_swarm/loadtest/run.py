@@ -70,7 +70,8 @@ class LoadRun:
     Args:
         load: The load to generate.
         first: Number of the first request.
-        step: Difference between the numbers of two requests. With it, several processes share the numbers.
+        step: Difference between the numbers of two successive requests. With the number of processes as `step`, each
+            number occurs in one process only.
         clock: Returns the time in seconds.
     """
 
@@ -132,10 +133,10 @@ class LoadRun:
             task.cancel()
 
     async def turns(self) -> AsyncIterator[tuple[int, float | None]]:
-        """Yield the turns of a client, each at its scheduled time: the number of the request and its start time.
+        """Yield the turns of a client: the number of the next request, and its scheduled time if the request is late.
 
-        The latency of the request counts from its start time. None: the moment when the client sends the request.
-        Otherwise the request is late, and the start time is its scheduled time, in seconds since the start of the run.
+        The scheduled time is in seconds since the start of the run. The latency of a late request counts from this
+        time. For a request that is not late the time is None: its latency counts from the moment of sending.
         """
         while (turn := self.take()) is not None:
             number, due = turn

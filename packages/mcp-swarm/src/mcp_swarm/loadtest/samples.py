@@ -46,7 +46,7 @@ class NumberedWords:
 
 @dataclass
 class Samples:
-    """The samples of a run, ordered by their ends."""
+    """The samples of a run, in the order in which the requests ended."""
 
     begun: "array[float]" = field(default_factory=lambda: array("d"))
     ended: "array[float]" = field(default_factory=lambda: array("d"))
@@ -58,7 +58,10 @@ class Samples:
     replicas: NumberedWords = field(default_factory=lambda: NumberedWords(("",)))
     names: NumberedWords = field(default_factory=NumberedWords)
     examples: dict[str, str] = field(default_factory=dict)
-    """One example of each kind of failure: the beginning of the response."""
+    """One example of each kind of failure: the beginning of the response, or the text of an error if no response came.
+
+    The example is empty if there is neither.
+    """
 
     def add(self, begun: float, ended: float, kind: str, replica: str, name: str, connection: int) -> None:
         """Add a sample."""

@@ -19,7 +19,7 @@ class FailureKind:
     count: int
     """Number of failed requests."""
     example: str
-    """Beginning of one response; empty if no response came."""
+    """Beginning of one response, or text of an error if no response came; empty if there is neither."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ logger = logging.getLogger(__name__)
 
 
 class AloneOnly:
-    """Jobs in this process, and subscriptions and requests to clients without Redis. Other replicas lack their data.
+    """The features with data in the memory of this replica: jobs in process, subscriptions, and requests to clients.
 
-    The replica withdraws these features when another replica starts. It offers them again when it is the only replica.
+    With Redis, subscriptions and requests to clients do not belong to these features, because replicas share their
+    data. Other replicas do not have the data in this replica's memory. So the replica withdraws these features when
+    another replica starts, and offers them again when it is the only replica.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Requests of a call to its client: over the session of the call, or refused with the reason."""
+"""How a call asks its client: over the session of the call. A call without a session gets an error with the reason."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -65,8 +65,8 @@ class CannotAsk:
         raise ClientRequestError(INVALID_REQUEST, f"The server cannot send {method} to the client: {self.reason}")
 
 
-STATELESS = CannotAsk("2026-07-28 has no requests of the server; the component can return an InputRequiredResult.")
-OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set it to ask.")
+STATELESS = CannotAsk("protocol version 2026-07-28 does not allow it; the component can return an InputRequiredResult.")
+OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set HANDSHAKE_SESSIONS=ask.")
 NO_SESSION = CannotAsk("the call has no session; send initialize first, and its Mcp-Session-Id with each call.")
 
 
@@ -90,7 +90,9 @@ class CallSession:
         self.pauses = Pauses()
 
     async def open(self, call: "Call") -> None:
-        """Open the session, so that the call can ask its client. The time of asking does not count for its deadline.
+        """Open the session, so that the call can ask its client.
+
+        The time in which the call waits for its client does not count for the deadline of the call.
 
         Raises:
             Refused: HTTP 404 or 403, see `Sessions.open_live`.
@@ -104,7 +106,7 @@ class CallSession:
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return the SDK's connection, which sends requests to `outbound`.
 
-        It has the client's capabilities if the session was opened.
+        The connection has the client's capabilities only if `open` has opened the session.
         """
         session = self._session
         if session is None:

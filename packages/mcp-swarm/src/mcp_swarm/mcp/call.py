@@ -84,7 +84,8 @@ class Call:
         In case of an exception, cancel the task and do not wait for its end.
 
         Args:
-            seconds: time limit of the wait. None: no limit.
+            seconds: time limit of the wait. The time in which the call waits for an answer of its client does not
+                count. None: no limit.
 
         Raises:
             ClientGone: the client closed the connection, or has cancelled the call.

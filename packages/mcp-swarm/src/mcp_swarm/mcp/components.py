@@ -66,7 +66,7 @@ class Catalogue:
 
 
 def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
-    """Add the components of the packs in `MCP_COMPONENTS` to a server, and limit all calls of the server.
+    """Add the components of the packs in `MCP_COMPONENTS` to a server, and limit the time of all calls.
 
     Raises:
         DiscoveryError: a discovered component cannot be served.

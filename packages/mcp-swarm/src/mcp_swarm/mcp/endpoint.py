@@ -77,7 +77,7 @@ class McpEndpoint:
             yield
 
     def tool_paths(self) -> Mapping[str, str]:
-        """Return the path of each tool, with the reason or condition if it is not simply the fast path."""
+        """Return the path of each tool. A path other than the plain fast path includes its reason or condition."""
         return self.paths.plans.paths
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -152,7 +152,7 @@ class McpEndpoint:
         return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
 
     def _asking(self, method: str, headers: Headers) -> Asking:
-        """Return how a call of the handshake protocol asks its client, if HANDSHAKE_SESSIONS is on."""
+        """Return how a call of the handshake protocol asks its client, with HANDSHAKE_SESSIONS=ask."""
         sealed = headers.get(b"mcp-session-id")
         if self.sessions is not None and sealed is not None and method != "initialize":
             return CallSession(self.sessions, sealed)
@@ -190,8 +190,10 @@ class McpEndpoint:
         Without sessions, the response is ignored.
 
         Raises:
-            Refused: the stateless protocol has no requests of the server; or no call of this session waits for this
-                response; or the session is missing (HTTP 400), unknown (404) or of another caller (403).
+            Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
+                of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown
+                or has ended. HTTP 403: the session belongs to another caller. HTTP 503: too many requests use memory,
+                or Redis cannot be reached.
         """
         if handshake_version(headers) is None:
             raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")

@@ -61,7 +61,8 @@ class FastPath:
     def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection.
 
-        It raises `Refused` if the call's session id is invalid. A tool without a Context does not need the session.
+        Awaiting the reply raises `Refused` if the tool needs the session and the call's session id is invalid. A tool
+        without Context, dependencies and middleware does not need the session.
         """
         if call.asking.unopened is not None and plan.needs_session:
             return self._open_and_answer(call, plan)

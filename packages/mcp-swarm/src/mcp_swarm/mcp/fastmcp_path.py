@@ -105,8 +105,8 @@ class FastMcpPath:
         dispatch = Dispatch(request, call.scope, call)
         set_transport("streamable-http")
         with set_http_request(dispatch.http_request):
-            # The same steps as in the SDK's `serve_one`. It always runs a cleanup that is shielded from cancellation,
-            # but hardly any request needs a cleanup.
+            # The same steps as in the SDK's `serve_one`, except for the cleanup. `serve_one` always runs a cleanup that
+            # is shielded from cancellation, but hardly any request needs one.
             runner = _sdk.runner_of_call(self.mcp, self.state, call, dispatch)
             try:
                 return await runner.on_request(dispatch, request.method, request.params)

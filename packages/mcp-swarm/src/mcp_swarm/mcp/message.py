@@ -11,10 +11,10 @@ from mcp_swarm.http.json_values import BYTES_PER_VALUE, count
 from mcp_swarm.http.refusal import Refused
 
 LONGEST_NAME = 1024
-"""Maximum number of characters of a method, a tool's or prompt's name, a resource's URI, or an id."""
+"""Maximum number of characters of a method, of a JSON-RPC id, and of each member in `_NAMES`."""
 
 _NAMES = ("name", "uri", "progressToken", "taskId", "cursor")
-"""Members of `params` that name something."""
+"""Members of `params`, of `params.ref` and of `params._meta` that name something."""
 
 _SMALL = 16 * 1024
 """Size in bytes up to which the memory of a request body is not counted. `MAX_IN_FLIGHT` limits small bodies."""
@@ -70,7 +70,8 @@ def parse(body: bytes) -> Request | Notification | Response:
 
     Raises:
         Refused: HTTP status 400. Code -32700: the body is not JSON. Code -32600: the body is not a single message, or
-            the id or the method is invalid or too long. Code -32602: a name or URI is too long.
+            the id or the method is invalid or too long. Code -32602: a name, a URI, a cursor, a task id or a
+            progress token is too long.
     """
     try:
         message = from_json(body, allow_inf_nan=False)

@@ -23,10 +23,10 @@ from mcp_swarm.mcp.plan import Plan, Templates
 from mcp_swarm.mcp.rounds import Rounds
 
 _EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
-"""Middleware classes that allow call plans and cached lists.
+"""Middleware classes that do not prevent call plans and cached lists.
 
-Both paths apply the rules of such middleware themselves, or the middleware changes lists in the same way for all
-callers.
+Either the fast path applies the rule of the middleware itself, or it hands such calls over to the FastMCP path, or the
+middleware changes lists in the same way for all callers.
 """
 _HOOKS = ("__call__", "on_message", "on_request")
 _CALL_HOOKS = (*_HOOKS, "on_call_tool")
@@ -58,7 +58,7 @@ class Plans:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The path of each tool, with the reason or condition if it is not simply the fast path."""
+        """The path of each tool. A path other than the plain fast path includes its reason or condition."""
         fast = {name: _describe(plan) for name, plan in self.tools.items()}
         fastmcp = {name: f"fastmcp: {reason}" for name, reason in self.fastmcp.items()}
         return dict(sorted({**fast, **fastmcp}.items()))

@@ -115,8 +115,9 @@ def check_envelope(request: Request, headers: Headers) -> str:
 def _agrees(request: Request, headers: Headers) -> bool:
     """Return whether a request clearly passes `classify_inbound_request`.
 
-    Most requests do, and this function takes a fifth of the time. Some methods repeat a name in a header. Of these,
-    this function checks only `tools/call`, and only ASCII names, because the header has other names in encoded form.
+    Most requests do. This function takes a fifth of the time of `classify_inbound_request`. Some methods repeat a name
+    in a header. Of these methods, this function checks only `tools/call`, and only ASCII names, because the header has
+    other names in encoded form.
     """
     params, method = request.params, request.method
     if params is None or headers.get(b"mcp-protocol-version") != _MODERN or DUPLICATED in headers:

@@ -52,12 +52,12 @@ async def note_state(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -
 
 
 class OneUse:
-    """SDK middleware inside that boundary: it accepts each request state once, over all replicas.
+    """SDK middleware that accepts each request state only once, on all replicas together.
 
-    The boundary has already refused expired states and states of other callers or other arguments. So no caller can use
-    up a state of another caller. A caller that sends the same state a second time is
-    refused and must start the call again. Without Redis, or while Redis
-    cannot be reached, a state can be used several times until it expires.
+    It runs inside the boundary, which has already refused expired states and states of other callers or other
+    arguments. So no caller can use up a state of another caller. If a caller sends the same state a second time, this
+    middleware refuses the call, and the client must start the call again. Without Redis, or while Redis cannot be
+    reached, a state can be used several times until it expires.
     """
 
     def __init__(self, redis: "Redis", seconds: float, prefix: str) -> None:

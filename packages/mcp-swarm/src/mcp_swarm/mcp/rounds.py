@@ -43,13 +43,14 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _MOST_ROUNDS = 100
-"""Maximum number of rounds of a call. The client of a stateless call decides itself how often it goes on."""
+"""Maximum number of rounds of a handshake-protocol call. In the stateless protocol, the client sends each round itself,
+so the client limits the number."""
 _PAUSE_SECONDS = 0.5
 """Pause before the next round if a component asks for nothing and only wants to be called again."""
 
 _CANNOT = (
-    "The component needs several rounds. A handshake-protocol client gets them only with HANDSHAKE_SESSIONS=ask, with "
-    "the session id from initialize, and if it accepts an event stream."
+    "The component needs several rounds. With a handshake-protocol client, this needs HANDSHAKE_SESSIONS=ask, the "
+    "Mcp-Session-Id from initialize in the call, and the header Accept with text/event-stream."
 )
 _INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequiredResourceResult)
 
@@ -57,7 +58,7 @@ _INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequ
 class Rounds(Middleware):
     """FastMCP middleware that drives the rounds of a component for a handshake-protocol client.
 
-    It must be outside the time limit of calls: the limit holds for each round, as in the stateless protocol.
+    It must be outside `CallLimits`. Then the time limit of a call holds for each round, as in the stateless protocol.
     """
 
     async def on_call_tool(

@@ -1,4 +1,4 @@
-"""Changes to FastMCP for a server without sessions: no session state, and no features that need a session."""
+"""Changes to FastMCP so that it keeps no session state and offers no features that need such state."""
 
 from typing import Any
 
@@ -27,5 +27,5 @@ async def _ignore_level(*_: Any) -> EmptyResult:
 
 
 def drop_session_id(scope: Scope) -> None:
-    """Remove the session id from a request, because this server has no sessions and must not look up a state by it."""
+    """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]

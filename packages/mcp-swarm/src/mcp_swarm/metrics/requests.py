@@ -33,9 +33,9 @@ class _Series:
 
 
 class RequestMetrics(Collector):
-    """The counters of requests. All unknown tools share one label, and all unknown methods share another one.
+    """The counters of requests. All unknown tools have the label `unknown`, and all unknown methods the label `other`.
 
-    `tools` returns the existing tools. This class calls it again for each new name.
+    `tools` returns the existing tools. This class calls the function again for each new name.
     """
 
     def __init__(self, tools: Callable[[], Mapping[str, object]], draining: Callable[[], bool]) -> None:

@@ -12,8 +12,8 @@ _M_MMAP_THRESHOLD = -3
 """A parameter of `mallopt` (mallopt(3))."""
 
 _LARGE = 256 * 1024
-"""Minimum size of a memory block that returns to the system when it is freed, in bytes. The limit of glibc grows up to
-32 MB, so the replica would keep the memory of large bodies and replies."""
+"""Minimum size of a memory block that returns to the system when it is freed, in bytes. Without this fixed limit, glibc
+raises its own limit up to 32 MB, and the replica keeps the memory of large bodies and replies."""
 
 _TRIM_SECONDS = 30.0
 

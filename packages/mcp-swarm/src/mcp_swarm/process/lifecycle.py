@@ -18,8 +18,8 @@ class Lifecycle:
 
     uvicorn closes its listener as soon as its signal handler runs. A load balancer needs time to notice this. So the
     first signal starts the drain, and uvicorn's handler runs only after the drain. If the same signal arrives again,
-    the process ends at once, even if requests are in flight (`cut`). If the other signal arrives, it ends only the
-    drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor sends
+    the process ends within a second, even if requests are in flight (`cut`). If the other signal arrives, it ends only
+    the drain. This matters for local replicas: a Ctrl-C reaches them from the terminal, and then their supervisor sends
     SIGTERM.
     """
 

@@ -25,7 +25,7 @@ _HINTS = {
 
 
 def refuse_taken(settings: Settings) -> None:
-    """Raise `StartupError` if another server already listens on the address of the settings.
+    """Raise `StartupError` if another server uses the address of the settings, or if the address cannot be used.
 
     Without this check, two servers could share one port through SO_REUSEPORT, and each would get a part of the
     connections. On a Unix socket, the new server would replace the file of the other server.

@@ -79,7 +79,7 @@ class Replicas(Multiprocess):
 
 @contextmanager
 def _later() -> Iterator[None]:
-    """Block SIGINT (Ctrl-C) while replicas start. They inherit this, and `process_lifespan` unblocks the signal."""
+    """Block SIGINT (Ctrl-C) while replicas start. In each replica, `process_lifespan` unblocks the signal."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

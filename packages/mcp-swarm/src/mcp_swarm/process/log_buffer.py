@@ -29,8 +29,9 @@ class LogBuffer(logging.Handler):
         atexit.register(self.flush)
 
     def add(self, line: str | tuple[Any, ...]) -> None:
-        """Add a line, to be written soon: a text, or a tuple of a function that returns the text and its arguments.
+        """Add a line, to be written soon: a text, or a tuple of a function and its arguments.
 
+        In the second case, `flush` calls the function to get the text.
         Formatting many lines one after the other takes half the time of formatting each line during its request.
         """
         self._lines.append(line)

@@ -122,7 +122,8 @@ def _shortened(text: str, most: int) -> str:
 
 def configure(settings: Settings, replica: str) -> LogBuffer:
     """Send the lines of all loggers to stderr through one handler. Return this handler."""
-    # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) must not lose the line.
+    # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) is escaped. Otherwise the whole
+    # line would be lost.
     if hasattr(sys.stderr, "reconfigure"):
         sys.stderr.reconfigure(errors="backslashreplace")
     logging.captureWarnings(True)

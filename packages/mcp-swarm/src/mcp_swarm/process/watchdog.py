@@ -41,8 +41,8 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
         nonlocal beats
         beats += 1
         if not stop.is_set():
-            # A timer in C also works if the code holds the global interpreter lock, such as an endless regular
-            # expression.
+            # A timer in C also works while some code, such as an endless regular expression, holds the global
+            # interpreter lock.
             faulthandler.dump_traceback_later(2 * stall_seconds + _MARGIN, exit=True, file=sys.__stderr__ or sys.stderr)
             loop.call_later(_TICK, beat)
 
@@ -52,7 +52,7 @@ async def watch(stall_seconds: float) -> AsyncIterator[None]:
             missed = missed + _TICK if beats == seen else 0.0
             seen = beats
             if missed > stall_seconds:
-                faulthandler.cancel_dump_traceback_later()  # its timer must not end the process before this is written
+                faulthandler.cancel_dump_traceback_later()  # this timer must not end the process during the next lines
                 text = "The event loop was blocked for %g s (LOOP_STALL_SECONDS); ending this replica. Threads:"
                 logger.critical(text, stall_seconds)
                 faulthandler.dump_traceback(sys.__stderr__ or 2)

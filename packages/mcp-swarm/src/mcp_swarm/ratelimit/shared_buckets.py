@@ -1,7 +1,8 @@
 """Token buckets in Redis, which all replicas share.
 
 Calls that arrive during a request to Redis wait and form the next request together. So a call costs at most one round
-trip, and less under load. The script uses the clock of Redis, so that the clocks of the replicas do not matter.
+trip, and less under load. A script in Redis takes the tokens. It uses the clock of Redis, so that the clocks of the
+replicas do not matter.
 """
 
 import asyncio
@@ -78,15 +79,19 @@ return answers
 """
 """A script that takes tokens for several groups of calls.
 
-The arguments of each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls that
-wait, and number of the caller's calls in flight on this replica. The answer for each key: number of granted calls,
+The first two arguments: the name of this replica, and the time in seconds for which the report of another replica
+counts. The arguments of each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls
+that wait, and number of the caller's calls in flight on this replica. The answer for each key: number of granted calls,
 remaining tokens, and seconds until the next call is possible.
 """
 
 
 @dataclass(slots=True)
 class _Wish:
-    """Calls of one caller with one cost that wait for an answer. Without calls: a report of the calls in flight."""
+    """Calls of one caller with the same cost, which wait for an answer of Redis.
+
+    A wish without calls only reports the caller's calls in flight.
+    """
 
     name: str
     rate: Rate
@@ -148,7 +153,7 @@ class SharedBuckets:
             wish = self._wishes[name, cost] = _Wish(name, rate, cost)
         if not self._asking:
             self._asking = True
-            asyncio.get_running_loop().call_soon(self._ask)  # so that one request to Redis has all calls of this turn
+            asyncio.get_running_loop().call_soon(self._ask)  # one request has all calls of this turn of the event loop
         return wish
 
     def _ask(self) -> None:

@@ -117,7 +117,7 @@ class JobRoutes:
             try:
                 intake = self.intake
                 await intake.admission.check_source(request.scope, request.receive)
-                if request.method == "POST":  # the rate depends on the job, so `_submit` reads the name and enters
+                if request.method == "POST":  # `_submit` reads the job's name and then calls `intake.enter`
                     return await endpoint(request, owner_of(request.scope))
                 leave = await intake.enter(intake.in_flight, request.scope, "", None, 0)
                 try:

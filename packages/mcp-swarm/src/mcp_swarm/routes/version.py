@@ -17,14 +17,14 @@ def version_route(
 ) -> Route:
     """Return the route `GET /version`.
 
-    Everybody may read it, so it names no library. With authentication, only authenticated callers see the paths of the
-    tools.
+    Everybody may read the reply, so it names no library. With authentication, only authenticated callers see the path
+    of each tool (fast path or FastMCP path).
 
     Args:
         name: The name of the server.
         replica: The name of the replica.
         lifecycle: The life of the replica.
-        paths: Returns the path of each tool and the reason for it.
+        paths: A function that returns the path of each tool, with the reason if it is not simply the fast path.
         guarded: Whether callers must authenticate.
     """
 

@@ -1,1 +1,1 @@
-"""Sessions of handshake-protocol clients. Any replica reads a session from its id and can ask its client."""
+"""Sessions of handshake-protocol clients. Any replica reads a session from its id and can ask the session's client."""

@@ -22,7 +22,7 @@ _LOOK_SECONDS = 5.0
 _LATE_SECONDS = 600
 """Time in which the answer to a request that has ended is `late` and not `unknown`, in seconds."""
 _SLACK_SECONDS = 60
-"""Time for which an answer stays in Redis after the time limit of its request, in seconds."""
+"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds."""
 
 
 class SessionEnded(Exception):
@@ -36,7 +36,8 @@ Wait = Callable[[float], Awaitable[bytes]]
 class Answers(Protocol):
     """The store of waiting requests and of answers. A request belongs to one session.
 
-    Each method raises OSError if the store cannot be reached. While a call waits for an answer, it goes on waiting.
+    Each method raises OSError if the store cannot be reached. A call that already waits for an answer gets no OSError:
+    it waits until the answer arrives or its time limit ends.
     """
 
     def waiting(self, identity: str, session: str, seconds: float) -> AbstractAsyncContextManager[Wait]:
@@ -112,8 +113,8 @@ class LocalAnswers:
 class RedisAnswers:
     """The store that replicas share, in Redis.
 
-    The answer in Redis is the truth. A wake-up only tells the waiting call to look, so no order of events loses an
-    answer. `prefix` begins the names of all keys.
+    A waiting call reads the answer from Redis. A wake-up contains no answer: it only makes the call look in Redis. The
+    call also looks every 5 seconds, so a lost wake-up does not lose the answer. All keys start with `prefix`.
     """
 
     def __init__(self, redis: "Redis", prefix: str, wakeups: RedisWakeups) -> None:
@@ -126,7 +127,7 @@ class RedisAnswers:
 
     @asynccontextmanager
     async def waiting(self, identity: str, session: str, seconds: float) -> AsyncIterator[Wait]:
-        # The call listens before the client is asked, so that it hears the wake-up of the fastest answer.
+        # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
         with self._wakeups.waiting(identity) as woken:
             keys = [self._request(identity), self._ended(session)]
             with raising_os_errors():
@@ -218,7 +219,7 @@ if redis.call('DEL', KEYS[2]) == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
 end
 return 1
 """
-"""A script that notes that a request no longer waits. Without an answer, its answer will be late."""
+"""A script that notes that a request no longer waits. An answer that arrives after this is `late`."""
 
 
 def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups) -> Answers:

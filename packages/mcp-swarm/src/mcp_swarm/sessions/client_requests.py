@@ -28,7 +28,7 @@ Write = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
 _GOODBYE_SECONDS = 1.0
-"""Time limit for telling the client that a request has ended."""
+"""Time limit for telling the client that a request has ended, in seconds."""
 
 
 class ClientRequests:
@@ -64,7 +64,8 @@ class ClientRequests:
         Args:
             write: writes an event on the event stream of the call.
             pauses: the pauses of the call.
-            limit: a time limit of the tool for this request, in seconds.
+            limit: time limit that the tool sets for this request, in seconds. The shorter one of `limit` and the
+                setting holds.
 
         Raises:
             ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or

@@ -11,8 +11,8 @@ from mcp_swarm.components.problems import LONGEST_TEXT
 class ClientRequestError(MCPError, ToolError):
     """A request to the client has failed, or the client has answered it with an error.
 
-    A tool can catch it as the SDK's `MCPError`. If it does not, the text becomes the tool's error, because `ToolError`
-    is one of the errors that FastMCP does not hide from callers.
+    A tool can catch this error as the SDK's `MCPError`. If the tool does not catch it, its text becomes the text of the
+    tool's error, because FastMCP does not hide a `ToolError` from callers.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:

@@ -23,7 +23,7 @@ _FORMAT = 1
 _LONGEST_ID = 4096
 """Maximum number of characters of a session id. Proxies limit the size of a request head to 8 KiB or more."""
 _FULL = 2000
-"""Maximum size in bytes of the client's information and capabilities that a session id contains whole."""
+"""Maximum size of the client's information and capabilities in a session id, in bytes. Larger ones are shortened."""
 _LONGEST_NAME = 100
 _PARTS: dict[str, tuple[str, ...]] = {
     "roots": ("listChanged",),
@@ -37,10 +37,10 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What the client said in `initialize`."""
+    """One session: what the client sent in `initialize`, the caller, and the end of the session."""
 
     key: str
-    """A random text that identifies the session in Redis."""
+    """A random text that identifies the session in the store of answers."""
     version: str
     """The protocol version that client and server agreed on."""
     client: InitializeRequestParams
@@ -56,12 +56,12 @@ class SessionIds:
 
     Args:
         keys: REQUEST_STATE_KEYS. The first key seals, and every key opens.
-        audience: the server's name. An id of another server cannot be opened.
+        audience: the server's name. An id from a server with another name cannot be opened.
         seconds: lifetime of a session.
     """
 
     def __init__(self, keys: Sequence[str], audience: str, seconds: float) -> None:
-        # Other keys than those of request states, so that neither can be used as the other.
+        # Request states have other keys. So a session id is not valid as a request state, nor the other way round.
         self._codec = AESGCMRequestStateCodec([_derived(key) for key in keys])
         self._audience = audience
         self._seconds = seconds

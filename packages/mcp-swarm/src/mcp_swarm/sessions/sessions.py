@@ -60,7 +60,7 @@ class Sessions:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Get wake-ups while the context is open."""
+        """Receive the wake-ups of waiting calls inside the `async with` block."""
         async with self._wakeups.running():
             yield
 
@@ -80,7 +80,7 @@ class Sessions:
         return self._ids.open(sealed.decode("latin-1"), owner_of(scope))
 
     async def open_live(self, scope: Scope, sealed: bytes) -> Session:
-        """Return the session of an id, and check with all replicas that the session has not ended.
+        """Return the session of an id, and check that the client has not ended the session at any replica.
 
         While Redis cannot be reached, the session counts as live.
 

@@ -15,16 +15,17 @@ class JobSettings(SettingsGroup):
     share. With Sentinel: `redis+sentinel://:password@sentinel-1,sentinel-2,sentinel-3/name`."""
     jobs_copies: int = Field(0, ge=0)
     """Number of Redis copies (Redis's own replicas) that must store a job before its caller gets the confirmation
-    (`WAIT` in Redis). With 1, a confirmed job survives the loss of the Redis master. 0: the master alone."""
+    (`WAIT` in Redis). With 1, a confirmed job survives the loss of the Redis master. 0: only the
+    master must store it."""
     jobs_concurrency: int = Field(10, ge=1)
     """Maximum number of jobs that a worker runs at the same time."""
     jobs_max_pending: int = Field(10_000, ge=1)
     """Maximum number of jobs that wait or run. A further job gets HTTP 429."""
     jobs_max_attempts: int = Field(3, ge=1)
-    """Maximum number of attempts at a job when its worker is lost each time. After the last attempt the job fails."""
+    """Number of lost attempts after which a job fails. An attempt is lost when its worker is lost."""
     jobs_redelivery_seconds: Seconds = Field(30, ge=0.5)
-    """Time without a sign of life after which the jobs of a worker go to another worker, in seconds. It can take up to
-    a third longer."""
+    """Time after which a worker without a sign of life counts as lost, in seconds. Its jobs then go to another worker.
+    This can take up to a third longer."""
     jobs_timeout_seconds: Seconds = Field(600, gt=0)
     """Time limit for a job without a timeout of its own, in seconds."""
     jobs_retention_seconds: Seconds = Field(3600, ge=1)
@@ -33,11 +34,10 @@ class JobSettings(SettingsGroup):
     """Maximum size of the result of a job, as JSON, in bytes. A job with a larger result fails."""
     jobs_wait_seconds: Seconds = Field(5, ge=0)
     """Maximum time that a call of a job's tool waits for the result, in seconds; never more than half of
-    `CALL_TIMEOUT_SECONDS`. After this time, the reply says how to get the
-    result."""
+    `CALL_TIMEOUT_SECONDS`. After this time, the reply says how to get the result."""
     jobs_unknown_seconds: Seconds = Field(120, ge=0)
     """Time that a job waits for a worker that has a job of this name, in seconds. During an update, some workers may
-    not have it yet. After this time the job fails."""
+    not have a new job yet. After this time the job fails."""
 
     @field_validator("jobs_url")
     @classmethod

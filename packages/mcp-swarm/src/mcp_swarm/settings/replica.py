@@ -29,11 +29,12 @@ class ReplicaSettings(SettingsGroup):
     replica_name: str = ""
     """Name of this replica in the `X-Served-By` header. Empty: the name of the host (in a container, its id)."""
     stateless_http: bool = True
-    """Keep no session between requests. `false` needs a single replica, or session affinity by the `Mcp-Session-Id`
-    header."""
+    """Keep no session in a replica between requests. `false` needs a single replica, or session affinity by the
+    `Mcp-Session-Id` header."""
     json_response: Literal["auto", "true", "false"] = "auto"
     """Whether a reply is one JSON object. `auto`: yes, unless the client accepts an event stream and the call reports
-    progress or sends a log message. `true`: always. `false`: the reply is an event stream, as the MCP SDK sends it."""
+    progress, sends a log message or asks the client. `true`: always, except for subscriptions. `false`: the reply is an
+    event stream, as the MCP SDK sends it."""
     auto_discover: bool = True
     """Serve the components of the packages in `MCP_COMPONENTS`. `false`: serve none of them."""
     mcp_components: WordList = ("server",)
@@ -123,13 +124,14 @@ class ReplicaSettings(SettingsGroup):
     each other in Redis."""
     request_state_keys: SecretStr | None = None
     """Keys for the request state: the encrypted and authenticated state that a multi-round tool keeps between two
-    rounds. One key per line, newest first, each with at least 32 characters and no spaces, the same on every replica.
-    Empty: a single replica creates a key for itself."""
+    rounds. The same keys protect session ids (`HANDSHAKE_SESSIONS`). One key per line, newest first, each with at least
+    32 characters and no spaces, the same on every replica. Empty: a single replica creates a key for itself."""
     request_state_seconds: Seconds = Field(600, gt=0)
     """Time limit for a client to answer one round of a multi-round tool, in seconds."""
     redis_url: SecretStr | None = None
     """URL of the Redis that replicas share: `redis://…` or `redis+sentinel://…`. Replicas share change events, used
-    request states, rate limits, nonces of signatures and cached results. Empty: replicas share nothing."""
+    request states, rate limits, nonces of signatures, cached results, and the answers of clients to requests of tools.
+    Empty: replicas share nothing."""
 
     @field_validator("json_response", mode="before")
     @classmethod

@@ -18,12 +18,12 @@ class TelemetrySettings(SettingsGroup):
     """Settings of metrics and traces. The OpenTelemetry SDK reads its other variables from the environment only."""
 
     metrics_token: SecretStr | None = None
-    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics.
-    If `AUTH_ENABLED` is set, only authenticated callers may read them."""
+    """Token that Prometheus must send to `/metrics`, as `Authorization: Bearer`. Empty: everybody may read the metrics,
+    or, with `AUTH_ENABLED`, every authenticated caller."""
     otel_exporter_otlp_endpoint: str = ""
-    """URL of the collector that gets the traces, by OTLP over HTTP, such as `http://collector:4318`. It needs the extra
-    `traces`. The other `OTEL_*` variables of the OpenTelemetry SDK (sampler, limits, certificate) also apply. Empty: no
-    traces."""
+    """URL of the collector that gets the traces, by OTLP over HTTP, such as `http://collector:4318`. Traces need the
+    package's extra `traces`. The other `OTEL_*` variables of the OpenTelemetry SDK (sampler, limits, certificate) also
+    apply. Empty: no traces."""
     otel_exporter_otlp_headers: SecretStr | None = None
     """Headers that the replica sends to the collector, such as `Authorization=Bearer%20…`. Separate several headers
     with commas."""
@@ -58,8 +58,8 @@ class AuditSettings(SettingsGroup):
     """Behavior when the replica cannot write the audit log. `drop`: entries are lost, and the log says how many.
     `refuse`: calls get HTTP 503."""
     audit_arguments: WordList = ()
-    """Arguments that the audit log shows, as patterns of `tool.argument`, comma-separated. For all other arguments it
-    has a digest."""
+    """Arguments that the audit log shows, as patterns of `tool.argument`, comma-separated. Of every other argument,
+    the audit log has only a digest."""
     audit_key: SecretStr | None = None
     """Secret key of the digests and of the hash chain in the audit log, with at least 32 characters. Without the key,
     nobody can write entries that pass the verification. Empty: the digests and the chain use no key."""

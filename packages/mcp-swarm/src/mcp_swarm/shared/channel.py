@@ -27,7 +27,7 @@ class Channel:
     Args:
         redis: the Redis that replicas share.
         name: the name of the channel. All replicas of one server use the same name, and no other server uses it.
-        loss: what this replica lacks while Redis can't be reached. The log contains it.
+        loss: a text for the log that says what this replica lacks while Redis can't be reached.
     """
 
     def __init__(self, redis: "Redis", name: str, loss: str) -> None:

@@ -35,7 +35,7 @@ class RedisBus(InMemorySubscriptionBus):
     """The SDK's `SubscriptionBus` over a Redis channel: every replica gets the events of all replicas.
 
     While Redis can't be reached, a replica delivers its events to its own listeners only. Lost events are not sent
-    later, because the protocol has no replay: an event says only that something changed, and a client that missed it
+    later, because the protocol has no replay. An event says only that something changed. A client that missed an event
     finds the change at its next request. All replicas of one server use the same `channel`, and no other server uses
     it.
     """

@@ -1,7 +1,7 @@
-"""Fast detection of a lost Redis node, which no longer answers but closes no connection.
+"""Fast detection of a lost Redis node. A lost node no longer answers, and its connections stay open.
 
-This module also corrects two faults of redis-py 8.1. It replaces two methods of redis-py's classes, because Docket
-makes its own connections.
+This module also corrects two faults of redis-py 8.1. It replaces two methods in redis-py's own classes, so that the
+connections that Docket makes are corrected, too.
 """
 
 import contextlib
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
 
 _SENTINEL_SECONDS = 0.5
-"""Time limit for each Sentinel, so that there is time to ask the other Sentinels after a lost one."""
+"""Time limit for an answer of one Sentinel, in seconds. It is short, because after a lost Sentinel the client must
+still ask the other Sentinels."""
 _LOST_SECONDS = 4
 _KEEPALIVE = {
     int(getattr(socket, name)): value
@@ -77,7 +78,7 @@ def _mend_redis_py() -> None:
     async def read_or_lose(self: AbstractConnection, *arguments: Any, **options: Any) -> Any:
         """Read a reply, and raise redis-py's `ConnectionError` if the kernel has ended the connection (ETIMEDOUT).
 
-        redis-py itself takes ETIMEDOUT for "no message yet". A subscription then reads again at once in an endless
+        redis-py itself treats ETIMEDOUT as "no message yet". A subscription then reads again at once in an endless
         loop, and nothing else runs in the process.
         """
         try:
@@ -91,7 +92,7 @@ def _mend_redis_py() -> None:
         """Connect to the current master.
 
         redis-py asks Sentinel only when it takes a connection out of its pool. A worker retries a command until Redis
-        answers. Without this method it would retry at the lost master for ever.
+        answers. Without this method, the worker would retry at the lost master for ever.
         """
         if retry_socket_connect:
             await self.connect()  # type: ignore[no-untyped-call]  # asks Sentinel, then calls this again with False

@@ -1,8 +1,8 @@
 """The number of replicas. Some features need a Redis only if there are several replicas.
 
 `MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
-counts. With `REDIS_URL` each replica writes a sign of life to Redis and counts these signs. With `REPLICAS_DNS` a
-replica counts the addresses of a DNS name.
+counts the running replicas. With `REDIS_URL`, each replica writes a sign of life to Redis and counts these signs. With
+`REPLICAS_DNS`, a replica counts the addresses of a DNS name.
 """
 
 import asyncio
@@ -26,7 +26,8 @@ _GONE_SECONDS = 10.0
 """Age in seconds after which the last sign of life of a replica no longer counts."""
 _ANY_PORT = 9
 _LOOKS = 2
-"""Number of equal results in a row before a change counts: during an update there is one replica more for a moment."""
+"""Number of counts in a row that must agree before `Peers.alone` changes. During an update, there is one replica more
+for a moment."""
 
 _SIGN = """
 local now = redis.call('TIME')
@@ -42,8 +43,8 @@ return redis.call('ZCARD', KEYS[1])
 class Peers:
     """The replicas of this server, including this one. `planned` is the planned number of replicas.
 
-    `look` returns the number of running replicas, and raises OSError if it cannot find out. Without `look` there is no
-    count. `leave` is called at the end.
+    `look` returns the number of running replicas, and raises OSError if it cannot find out. Without `look`,
+    `count` stays at the planned number. `leave` is called at the end.
     """
 
     def __init__(
@@ -140,7 +141,10 @@ def _by_name(name: str) -> Callable[[], Awaitable[int]]:
 
 
 def _is_own(family: int, address: tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]) -> bool:
-    """Return whether an address belongs to this machine: then it would also be the source address. Sends nothing."""
+    """Return whether an address belongs to this machine. The function sends nothing.
+
+    A packet to an own address would have the same address as its source.
+    """
     with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
         probe.connect(address)
         return bool(probe.getsockname()[0] == address[0])

@@ -1,4 +1,4 @@
-"""The client of the Redis that replicas share. Redis has a fixed address, or Sentinels name it.
+"""The client of the Redis that replicas share. The URL has the address of Redis, or the addresses of Sentinels.
 
 Sentinels watch a master and its copies, and choose another master when the master is lost. Docket reads the same form
 of URL: `redis+sentinel://:password@sentinel-1,sentinel-2:26379/name/0`.

@@ -1,4 +1,4 @@
-"""Wake-ups: a replica tells the tasks that wait for something, on any replica, to look at it again."""
+"""Wake-ups: when something changes, a replica wakes the tasks that wait for the change, on any replica."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ ONCE = "once:"
 
 
 class Wakeups:
-    """The tasks of this replica that wait, by the name of what they wait for.
+    """The waiting tasks of this replica, by the name of the thing that each task waits for.
 
     A wake-up contains no data and can be lost. So a task looks first, waits for a wake-up for a limited time, and looks
     again.
@@ -61,7 +61,7 @@ class Wakeups:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Get the wake-ups of other replicas while the context is open. In this class, there are none."""
+        """Get the wake-ups of other replicas while the context is open. This base class gets none."""
         yield
 
 

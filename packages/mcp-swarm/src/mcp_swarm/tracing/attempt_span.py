@@ -15,7 +15,7 @@ _tracer = trace.get_tracer("mcp-swarm", __version__)
 
 @contextmanager
 def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
-    """Run an attempt of a job inside a span of its own.
+    """Run the block, which is one attempt of a job, in a new span.
 
     `submitted` is the `traceparent` of the job's submission, from `parent.current`, or empty. The span has a link to
     the submission's span and is not its child: the submission may have ended days ago, and a job may have several

@@ -34,11 +34,13 @@ _CHATTY = (
     "opentelemetry.attributes",
     "opentelemetry.util.re",
 )
-"""Loggers that warn of each span that the full queue drops, and of each malformed header of a client, with its text."""
+"""Loggers with a warning for each span that the full queue drops, and for each malformed header of a client. The latter
+warning quotes the header."""
 
 _KIND = "exception.type"
 _QUOTING = "ValidationError"
-"""The text of an error with this name contains the arguments of the call, which only the caller may see."""
+"""If the name of an error ends with this word, its text contains the arguments of the call. Only the caller may see
+these arguments."""
 
 
 class Export(SpanExporter):

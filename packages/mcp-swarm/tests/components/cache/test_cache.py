@@ -74,7 +74,7 @@ def test_a_cached_model_has_the_same_reply(server: Server, mark: str) -> None:
 
 
 def test_errors_are_not_cached(server: Server, mark: str) -> None:
-    """The cache does not store errors, ToolResults, which may be errors, or values that are not JSON."""
+    """The cache stores no error, no ToolResult (which may be an error) and no value that is not JSON."""
     assert [text(call(server.url, "fails", {"mark": mark})) for _ in range(2)] == ["run 1", "run 2"]
     assert [text(call(server.url, "replies", {"mark": mark})) for _ in range(2)] == ["3", "4"]
     for _ in range(2):

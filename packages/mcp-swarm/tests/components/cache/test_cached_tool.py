@@ -53,7 +53,7 @@ class Tool:
 
 
 def test_a_result_is_fresh_then_stale_then_expired(clock: Clock) -> None:
-    """A result is fresh, then stale and served during its renewal, then expired."""
+    """A fresh result is used again, and a stale result is served while the tool renews it."""
 
     async def scenario() -> None:
         tool = Tool(ttl=10, stale=10)

@@ -35,7 +35,7 @@ def test_a_policy() -> None:
     ],
 )
 def test_an_invalid_policy_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
-    """An invalid cache policy stops the start with one line that has the function's file and line."""
+    """`check` refuses an invalid cache policy, with one line that has the function's file and line."""
     imports = "from fastmcp import Context\nfrom fastmcp.tools import tool\nfrom fastmcp.utilities.types import Image\n"
     (tmp_path / "odd.py").write_text(f"{imports}{source}\n")
     done = subprocess.run(

@@ -116,7 +116,7 @@ def test_a_connection_that_hangs(small: Analytics) -> None:
 
 
 def test_a_port_where_nobody_answers(short: None) -> None:
-    """Calls to a port where nothing answers end at the time limit, and many calls take no longer than one."""
+    """Each of many calls to a port where nothing answers gets an error about the time limit."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -195,7 +195,7 @@ def test_the_reader_reads_two_tables(postgres: PostgresServer) -> None:
 def test_tables_are_made_once(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Existing tables are not changed, and each failure is one line."""
+    """`examples.analytics.load` does not change existing tables, and prints one line for each failure."""
     for url, code, why in (
         (postgres.owners_url, 1, 'The database is unchanged: relation "customers" already exists'),
         (postgres.url(), 1, "The database is unchanged: "),
@@ -270,7 +270,7 @@ def test_a_failed_start_prints_one_line() -> None:
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the driver, SQLite works, and PostgreSQL stops the start."""
+    """Without the package asyncpg, SQLite works, and the URL of a PostgreSQL database stops the start."""
     monkeypatch.setattr(_postgres, "asyncpg", None)
     with opened("") as analytics:
         assert analytics.rows(AGAIN) == [(120,)]

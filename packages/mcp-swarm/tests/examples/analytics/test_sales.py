@@ -147,7 +147,7 @@ def test_nothing_is_written(analytics: Analytics) -> None:
 
 @pytest.mark.parametrize("url", ["", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])
 def test_a_replica_serves_the_pack(request: pytest.FixtureRequest, start_server: StartServer, url: str) -> None:
-    """A replica returns sales as structured results and faults as tool errors.
+    """A replica returns sales as structured results, and tool errors for invalid arguments.
 
     The log contains neither the password nor the arguments.
     """

@@ -103,7 +103,7 @@ NAMES = st.text('ab/.-_%"\\{}[]?&#\0\n é', max_size=8) | st.from_regex(r"[A-Za-
 @example(name="we")
 @example(name="id-of-web")
 def test_no_name_leads_elsewhere(devops: Devops, engine: Engine, name: str) -> None:
-    """With any name, the pack reads only the list of services."""
+    """For a name that no service has, the pack sends no request, or only a request for the list of services."""
     engine.asked()
     try:
         assert (

@@ -94,7 +94,7 @@ def test_an_engine_that_hangs(devops: Devops, upstream: Upstream, monkeypatch: p
 
 @pytest.mark.parametrize("host", ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:PORT", f"unix:///{'a' * 200}"])
 def test_an_engine_that_is_not_there(caplog: pytest.LogCaptureFixture, host: str) -> None:
-    """If the engine cannot be reached, the log has the reason."""
+    """If the engine cannot be reached, the caller gets a plain error, and only the log has the reason."""
     with opened(host.replace("PORT", str(free_port()))) as devops:
         assert devops.refusal() == "Docker can't be reached, or its reply was incomplete; retry later."
     assert "Can't reach Docker (DOCKER_HOST): " in caplog.text

@@ -93,7 +93,7 @@ def tables(draw: st.DrawFn) -> list[dict[str, str]]:
 def test_json_through_csv(rows: list[dict[str, str]]) -> None:
     """Rows of text survive a conversion to CSV.
 
-    A byte order mark at the beginning is dropped.
+    The test skips rows that begin with a byte order mark, because the conversion from CSV drops this mark.
     """
     first = next(iter(rows[0]))
     if first.startswith("\ufeff"):
@@ -116,7 +116,7 @@ OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minute
 def test_dates_and_all_numbers_through_yaml(day: Any, number: float) -> None:
     """Dates and all numbers survive a conversion between TOML and YAML.
 
-    A time without a date becomes a text in YAML. All dates and times become texts in JSON and CSV.
+    A time without a date becomes a text in YAML. All dates and times become texts in JSON.
     """
     toml = f"day = {day.isoformat()}\nnumber = {'nan' if math.isnan(number) else number!r}\n"
     found = tomllib.loads(convert_format(convert_format(toml, "toml", "yaml"), "yaml", "toml"))
@@ -307,7 +307,7 @@ def test_any_text_gets_a_result_or_an_error(document: str, source: Any, target: 
     """Any text gets a valid result or an error."""
     try:
         written = convert_format(document, source, target)
-    except ToolError:  # the reason
+    except ToolError:  # The text gets an error.
         pass
     else:
         assert convert_format(written, target, target) == written
@@ -315,7 +315,7 @@ def test_any_text_gets_a_result_or_an_error(document: str, source: Any, target: 
 
 
 def test_a_replica_serves_the_pack(start_server: StartServer) -> None:
-    """The log contains nothing of what callers convert."""
+    """A replica returns conversions and errors, and its log contains no text that callers convert."""
     url = (replica := start_server(MCP_COMPONENTS="tests.sample,examples.utilities", LOG_LEVEL="DEBUG")).url
     document = {"text": "private: [1, 2]", "source": "yaml", "target": "toml"}
     assert call(url, "convert_format", document)["structuredContent"] == {"result": "private = [1, 2]\n"}

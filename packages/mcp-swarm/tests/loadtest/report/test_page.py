@@ -33,7 +33,7 @@ class Elements(HTMLParser):
 
 
 def test_the_page_loads_nothing() -> None:
-    """The page has no script and no link, loads nothing, and has a policy that forbids it."""
+    """The page has no script and loads nothing, and its Content-Security-Policy forbids both."""
     elements = Elements(page(SUMMARY)).seen
     assert not [tag for tag, _ in elements if tag in ("script", "link", "img", "iframe")]
     assert not [each for _, each in elements if each.keys() & {"src", "href", "onclick", "onload"}]

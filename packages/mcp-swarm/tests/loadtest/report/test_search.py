@@ -32,7 +32,7 @@ def test_the_report_shows_the_knee_and_the_broken_threshold() -> None:
 
 
 def test_the_report_says_that_no_knee_was_found() -> None:
-    """The report says so if no knee was found."""
+    """Without a knee, the report says that a threshold broke at every rate, or that the search was interrupted."""
     assert "Not found: a threshold broke at every rate." in shown(Knee([BAD]))
     assert "At least 100/s: the search was interrupted before a threshold broke." in shown(Knee([GOOD]))
 

@@ -61,7 +61,7 @@ class Side:
         return self.exchange.paths
 
     async def open(self) -> None:
-        """Start the lifespan in a task of its own, which also ends it."""
+        """Start the lifespan in a separate task. The same task also ends the lifespan."""
         opened = asyncio.Event()
 
         async def serve() -> None:

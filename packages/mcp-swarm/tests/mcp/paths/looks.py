@@ -1,4 +1,4 @@
-"""Middleware that changes calls on request."""
+"""Middleware that changes a call if the call asks for the change."""
 
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext

@@ -63,7 +63,7 @@ async def never_ends() -> str:
 
 @tool(timeout=0.3)
 def never_ends_in_thread() -> str:
-    """Block a thread for 600 seconds, so that the test's process can still end."""
+    """Block a thread for 600 seconds. An endless block would keep the test's process from ending."""
     threading.Event().wait(600)
     return "unreachable"
 
@@ -123,7 +123,7 @@ def streams_in_thread() -> Iterator[int]:
 
 @tool
 def names_its_thread(context: Context) -> str:
-    """Return the name of the thread that runs a `def` with a context."""
+    """Return the request's id and the name of the thread that runs a `def` with a context."""
     return f"{threading.current_thread().name} {context.request_id}"
 
 

@@ -1,4 +1,4 @@
-"""Small typed tools that return every kind of result and fail in every way.
+"""Small tools that return every kind of result and fail in every way.
 
-Both paths must give the same answer for each of them.
+The fast path and the FastMCP path must give the same answer to a call of each tool.
 """

@@ -138,7 +138,7 @@ async def context_at_large(ctx: Context) -> dict[str, Any]:
 
 @tool
 async def context_of_the_client(ctx: Context) -> dict[str, Any]:
-    """Return the values that the context's session has of the client."""
+    """Return data about the client from the context's session."""
     params = ctx.session.client_params
     return {
         "params": None if params is None else params.model_dump(mode="json"),
@@ -196,7 +196,7 @@ async def injected(
     five: str = Depends(_nested),
     server: FastMCP = _SERVER,
 ) -> list[Any]:
-    """Return dependencies of every kind. The context managers among them are open."""
+    """Return dependencies of every kind, and which context managers are open."""
     return [word, one, two, three, four, five, server.name, sorted(_open)]
 
 

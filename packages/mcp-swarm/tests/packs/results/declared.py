@@ -129,7 +129,7 @@ async def not_the_record_it_says() -> plain.Town:
     title="A title", tags={"tagged"}, meta={"author": "me"}, annotations={"readOnlyHint": True}, name="named-otherwise"
 )
 async def _named() -> str:
-    """Return a text from a tool that has every field of a tool list."""
+    """Return a text from a tool with a title, a tag, metadata, annotations and another name than its function."""
     return "named"
 
 

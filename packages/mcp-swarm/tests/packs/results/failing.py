@@ -1,4 +1,4 @@
-"""Tools that fail. On both paths, each call runs its tool's body once and writes one log line."""
+"""Tools that fail. On both paths, no call runs its tool's body twice, and each failure is logged once."""
 
 import asyncio
 import sys
@@ -182,7 +182,7 @@ async def cancels_its_task() -> str:
     return "unreachable"
 
 
-@tool(timeout=0.3)  # A busy machine needs this time to refuse wrong arguments.
+@tool(timeout=0.3)  # A busy machine must refuse wrong arguments within this time.
 async def never_ends() -> str:
     """Wait forever."""
     await asyncio.Event().wait()
@@ -245,7 +245,7 @@ async def depends_on_failure_at_the_end(value: str = Depends(_fails_at_the_end))
 
 @tool
 async def asks_in_the_middle(ctx: Context) -> str:
-    """Ask a question that a server without sessions cannot ask."""
+    """Ask a question in the middle of a call, which a server without sessions cannot do."""
     return str(await ctx.elicit("Who?", response_type=str))
 
 

@@ -89,7 +89,7 @@ async def text_controls() -> str:
 
 @tool
 async def text_like_a_template() -> str:
-    """Return the placeholders of the reply's template."""
+    """Return the placeholders of the template from which the fast path makes a reply."""
     return "the text goes here, the value goes here"
 
 

@@ -1,4 +1,4 @@
-"""Results that both paths may leave to FastMCP to convert."""
+"""Results that the fast path may hand over to FastMCP for the conversion."""
 
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
@@ -173,7 +173,7 @@ async def embedded() -> EmbeddedResource:
 
 @tool
 async def linked() -> ResourceLink:
-    """Return a link to a resource, which the first protocol versions do not have."""
+    """Return a resource link, a content type that the first protocol versions do not have."""
     return ResourceLink(type="resource_link", name="link", uri="test://linked")
 
 

@@ -31,9 +31,9 @@ class NoncesFull(Exception):
 class Nonces:
     """The used nonces, in Redis and in this replica's memory.
 
-    Redis stores the nonces that all replicas accepted. Without Redis, or while Redis can't be reached, a replica checks
+    Redis stores the accepted nonces of all replicas. Without Redis, or while Redis can't be reached, a replica checks
     only the nonces that it accepted itself. Another replica might then accept the same request a second time. The
-    replica logs a warning when this state begins.
+    replica logs a warning when it loses Redis.
 
     The memory of a replica holds at most `most` nonces of about 200 bytes each. A full memory drops no nonce before
     its time ends. A replica with a full memory refuses new nonces, unless Redis answers.

@@ -57,7 +57,10 @@ class Received:
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the Host, the signature's own headers and the headers that it covers. All others would only cost time."""
+    """Return the Host, the headers of the signature, and the headers that the signature covers.
+
+    The check does not need the other headers.
+    """
     named = next((value for name, value in given if name == b"signature-input"), b"")
     found: dict[str, str] = {}
     for name, value in given:

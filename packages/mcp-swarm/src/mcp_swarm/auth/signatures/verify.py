@@ -155,7 +155,10 @@ class _Verifier(HTTPMessageVerifier, HTTPSignatureKeyResolver):
         self._unused_key = Ed25519PrivateKey.generate().public_key()
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
-        """Return the key of an id, or an unused key for an unknown id: text and time of the reply stay the same."""
+        """Return the key of an id. For an unknown id, return an unused key.
+
+        So a reply does not reveal whether the id exists: its text and its time are the same in both cases.
+        """
         return self._key_of(key_id) or self._unused_key
 
     def validate_created_and_expires(self, sig_input: Any, max_age: object = None) -> None:  # noqa: ARG002

@@ -36,7 +36,8 @@ _REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
 class CachedTool:
     """A tool's function with a cache in front of it.
 
-    Errors are not cached. Several calls may wait for the same run: the run continues when the first call is cancelled.
+    Errors are not cached. Several calls may wait for the same run, so the run continues when the call that started the
+    run is cancelled.
 
     Args:
         fn: the tool's function. Its parameters are the tool's arguments only.

@@ -1,7 +1,7 @@
 """The tool results that all replicas share in Redis.
 
-While Redis cannot be reached, the shared results are empty. No call fails because of that. A call waits for Redis at
-most once, for at most 0.25 seconds.
+While Redis cannot be reached, calls find no shared results, but they do not fail. Each command waits for Redis for at
+most 0.25 seconds. After a failed command, the replica sends no command to Redis for one second.
 """
 
 import asyncio
@@ -80,8 +80,8 @@ class SharedResults:
     async def begin(self, key: str, adapter: TypeAdapter[Any], seconds: float) -> CachedResult | None:
         """Wait for another replica's fresh result, or claim the right to run the tool.
 
-        Return the other replica's result. Return None if this replica must run the tool, and call `end` after the run.
-        Without `end`, the claim expires after `seconds`.
+        Return the other replica's result. Return None if this replica must run the tool; then call `end` after the
+        run. Without `end`, the claim expires after `seconds`.
         """
         making, left = f"{self._prefix}{key}:making", max(1, round(seconds * 1000))
         while True:

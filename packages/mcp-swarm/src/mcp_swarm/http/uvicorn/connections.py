@@ -20,8 +20,8 @@ KEY = "mcp_swarm.connections"
 _SWEEP_SECONDS = 1.0
 
 _LEAVING = 128
-"""Number of connections beyond the limit that may stay open for a moment to get the error. The replica
-resets further connections."""
+"""Number of connections beyond the limit that may stay open for a moment, until the client has the 503 reply. The
+replica resets further connections."""
 
 _FILES_BESIDE = 256
 """Number of open files that are not client connections: files of tools, database connections, files of Python."""

@@ -27,8 +27,8 @@ _LARGE = 64 * 1024
 class Turn:
     """A queue of the work of all connections (parsing, answering), which also writes their replies together.
 
-    Each write to a socket is a system call. It may wake the reader on another core, or the driver of the network card
-    in the host of a virtual machine. README.md in this folder has the measured costs.
+    Each write to a socket is a system call. The call may also wake the process that reads, on another core. In a
+    virtual machine, it may wake the network driver of the host. README.md in this folder has the measured costs.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,7 +48,7 @@ class Turn:
         self._be_due()
 
     def flush(self) -> None:
-        """Write the waiting replies. Call this before you write to a transport or close it in any other way."""
+        """Write the waiting replies. Call this method before you use the transport directly to write or to close."""
         replies, self._replies = self._replies, []
         for transport, reply in replies:
             if not transport.is_closing():
@@ -121,7 +121,7 @@ class Cycle(RequestResponseCycle):
         return self._send_part(message)
 
     async def _send_part(self, message: Any) -> None:
-        """Send one ASGI message of a response as uvicorn does. After the last one, wait for the kernel."""
+        """Send one ASGI message of a response as uvicorn does. After the last message, wait as `_taken` does."""
         if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
             self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
         self.connection.turn.flush()
@@ -131,7 +131,7 @@ class Cycle(RequestResponseCycle):
             await self._taken()
 
     async def _taken(self) -> None:
-        """Wait until the kernel has the whole response. Until then the request is in flight."""
+        """Wait while too many bytes of the response wait for the client. Until then the request is in flight."""
         if self.flow.write_paused:
             await self.flow.drain()
 

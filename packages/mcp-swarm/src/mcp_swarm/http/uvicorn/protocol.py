@@ -30,8 +30,8 @@ _LINGER_SECONDS = 2.0
 """Time for a client to read its answer while it still sends data, in seconds. The server discards this data."""
 
 _STUCK_SECONDS = 1.0
-"""Time after which a client that reads nothing of its reply is stuck, in seconds. A new connection may then replace its
-connection."""
+"""Time for which a client may read nothing of its reply, in seconds. After that, the server may close the connection to
+make room for a new one."""
 
 _JITTER = 0.25
 """Maximum random change of a connection's limits of age and requests, as a share of the setting. Without this change,
@@ -61,7 +61,7 @@ class HttpProtocol(asyncio.Protocol):
 
     The app answers the requests of a connection one after the other, each in a later turn of the event loop. So a
     client that sends many requests at once does not delay other clients. While a request is in flight, the server does
-    not read further requests from the connection.
+    not start the next request. If further data arrives, the server stops reading from the connection.
     """
 
     _lingers_until: float | None = None
@@ -134,7 +134,10 @@ class HttpProtocol(asyncio.Protocol):
         self._connections.add(self, self.loop)
 
     def rank(self, now: float) -> tuple[int, float] | None:
-        """Return the order in which connections are closed for a new one, smallest first. None: it must stay."""
+        """Return a sort key. The server closes the connection with the smallest key to make room for a new one.
+
+        None: this connection must stay.
+        """
         if self.is_leaving:
             return None
         if self.unsent and self.unsent_since < now - _STUCK_SECONDS:
@@ -191,7 +194,7 @@ class HttpProtocol(asyncio.Protocol):
         self._go_on_later()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received data. Parse a small piece at once and a large one in several turns, to be fair to others."""
+        """Handle received data. Parse a large piece in several turns, so that other connections do not wait."""
         reader = self.reader
         if reader.deaf:
             return
@@ -214,7 +217,7 @@ class HttpProtocol(asyncio.Protocol):
         if reader.waiting and self._active is None and not self.flow.write_paused and not self.is_leaving:
             self._active = reader.waiting.popleft()
             self._requests_left -= 1
-            # It runs after the loop has read from all connections, so the server writes the replies together.
+            # `_answer` runs after the loop has read from all connections, so the server writes the replies together.
             self.turn.start(self._answer)
             reader.read(busy=True)
         if reader.unparsed:

@@ -93,7 +93,7 @@ class Reader:
         return bool(self.waiting or (self.unparsed and not self._body_comes()))
 
     def is_late(self, since: float) -> bool:
-        """Return whether the head is incomplete and began before `since`, and the parser has read all of it."""
+        """Return whether the head is incomplete and began before `since`, and all received data is parsed."""
         return self.head_since is not None and self.head_since < since and not self.unparsed
 
     @property
@@ -107,7 +107,7 @@ class Reader:
         return bool(self.unparsed) and (self._body_comes() or not (busy or self.waiting))
 
     def read(self, *, busy: bool) -> None:
-        """Parse a part of the received data. Stop after a whole request if it must wait for the request before it."""
+        """Parse a part of the received data. Stop when a whole request waits for its turn."""
         for _ in range(_SLICES):
             if not self.can_read(busy=busy):
                 break
@@ -158,7 +158,7 @@ class Reader:
         """Ignore the Upgrade header of a request (RFC 9110, section 7.8).
 
         The parser has stopped after the head, because the other protocol would begin there. So a new parser continues
-        with the body. It first reads the headers that define the end of the body.
+        with the body, if the request has one. The new parser first reads the headers that define the end of the body.
         """
         if framing := self._framing():
             self._parser = httptools.HttpRequestParser(self)

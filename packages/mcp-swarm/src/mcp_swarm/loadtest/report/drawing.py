@@ -56,7 +56,10 @@ def colour(number: int) -> str:
 
 
 def scale_of(most: float) -> tuple[float, list[Tick]]:
-    """Return the scale (units of the drawing per unit of the axis) and the ticks at round numbers, up to `most`."""
+    """Return the scale (units of the drawing per unit of the axis) and ticks at round numbers.
+
+    The lowest tick is 0. The highest tick is `most` or a little more, and is the end of the axis.
+    """
     if most <= 0:
         return 0.0, [Tick(0, "0")]
     rough = most / 4

@@ -21,7 +21,7 @@ def as_json(summary: Summary, broken: list[str], command: str, began: str, knee:
     """Return all figures and the verdict in the form of `SCHEMA`.
 
     Args:
-        summary: The summary of the run; with `knee`, of the best rate.
+        summary: The summary of the run; with `knee`, of its best rate, or of its last rate if none was good.
         broken: The broken thresholds, in words.
         command: The command line of the run.
         began: Start of the run, as ISO 8601 in UTC.
