@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 _LISTEN = "subscriptions/listen"
 
+_NO_RESPONSE = "The body must be a single JSON-RPC 2.0 request or notification."
+
 _LONGEST_LISTEN = 64 * 1024
 """Maximum size of a subscription request, in bytes. The request stays in memory while the subscription is open."""
 
@@ -101,7 +103,7 @@ class McpEndpoint:
             call = None
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
-            elif isinstance(message, Response):
+            elif isinstance(message, Response) and self.sessions is not None:
                 await self._hand_over(message, headers, scope, send)
                 return
             place = intake.subscriptions if message.method == _LISTEN else intake.in_flight
@@ -158,18 +160,26 @@ class McpEndpoint:
             return CallSession(self.sessions, sealed)
         return NO_SESSION
 
-    async def _acknowledge(self, message: Request | Notification, headers: Headers, scope: Scope, send: Send) -> None:
-        """Answer a notification with status 202 and an empty body.
+    async def _acknowledge(
+        self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
+    ) -> None:
+        """Answer a notification, or a response without sessions, with status 202 and an empty body.
 
         In the stateless protocol the server ignores notifications, because a client cancels a call by closing its
         connection. In the handshake protocol, middleware gets the notifications.
+
+        Raises:
+            Refused: a response in the stateless protocol, because the server sends no requests in this protocol.
         """
         version = handshake_version(headers)
         if version is None:
+            if isinstance(message, Response):
+                raise Refused(400, _NO_RESPONSE)
             check_served(headers)
         if b"mcp-session-id" in headers:
             drop_session_id(scope)
-        scope[CALLED] = (message.method[:LONGEST], "")
+        if isinstance(message, Notification):
+            scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
             sealed = headers.get(b"mcp-session-id")
@@ -187,24 +197,35 @@ class McpEndpoint:
     async def _hand_over(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
         """Hand the client's response over to the call that waits for it, on any replica, and answer with status 202.
 
-        Without sessions, the response is ignored.
+        A response does not count for MAX_IN_FLIGHT or for its caller's rate limit, because the call that waits for it
+        may have the last place. A response that no call waits for counts for the rate limit.
 
         Raises:
             Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
                 of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown
-                or has ended. HTTP 403: the session belongs to another caller. HTTP 503: too many requests use memory,
-                or Redis cannot be reached.
+                or has ended. HTTP 403: the session belongs to another caller. HTTP 429: too many refused responses.
+                HTTP 503: too many responses arrive, too many requests use memory, or Redis cannot be reached.
         """
+        assert self.sessions is not None  # noqa: S101
         if handshake_version(headers) is None:
-            raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
+            raise Refused(400, _NO_RESPONSE)
         scope[CALLED] = ("response", "")
-        if self.sessions is not None:
-            self.intake.memory.take(response.memory)
+        intake = self.intake
+        intake.responses.enter(None)
+        try:
+            intake.memory.take(response.memory)
             try:
                 session = self.sessions.open(scope, _session_id(headers))
                 await self.sessions.requests.answer(session, response.answered, response.answer)
             finally:
-                self.intake.memory.give(response.memory)
+                intake.memory.give(response.memory)
+        except Refused:
+            leave = None if intake.limiter is None else await intake.limiter.enter(scope, "", None)
+            if leave is not None:
+                leave()
+            raise
+        finally:
+            intake.responses.leave()
         await send_response(scope, send, 202, (), b"")
 
     async def _without_body(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,14 +18,14 @@ from mcp_types import (
 
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.asking import SESSION
-from mcp_swarm.sessions.records import MOST_RESOURCES, Records
+from mcp_swarm.sessions.records import MOST_RESOURCES, SessionRecords
 from mcp_swarm.sessions.session import Session
 
 
 class SessionMethods:
     """The handlers of the methods. They write the record of the session, which every replica reads."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: SessionRecords) -> None:
         self._records = records
 
     def offer(self, mcp: FastMCP) -> None:

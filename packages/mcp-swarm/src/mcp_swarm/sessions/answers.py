@@ -20,7 +20,7 @@ such request, or it is answered already. `ended`: the session has ended."""
 _LOOK_SECONDS = 5.0
 """Pause between two looks for an answer whose wake-up was lost."""
 _LATE_SECONDS = 600
-"""Time in which the answer to a request that has ended is `late` and not `unknown`, in seconds."""
+"""Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _SLACK_SECONDS = 60
 """Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds."""
 

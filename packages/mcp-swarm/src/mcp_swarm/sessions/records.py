@@ -18,7 +18,7 @@ _LEVEL, _STREAM, _RESOURCE = "level", "stream", "resource:"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SessionRecord:
     """The record of a session."""
 
     level: str = ""
@@ -29,13 +29,13 @@ class Record:
     """URIs of the resources that the session is subscribed to."""
 
     @classmethod
-    def of(cls, fields: dict[str, str]) -> "Record":
+    def of(cls, fields: dict[str, str]) -> "SessionRecord":
         """Return the record with these fields."""
         uris = (name.removeprefix(_RESOURCE) for name in fields if name.startswith(_RESOURCE))
         return cls(fields.get(_LEVEL, ""), fields.get(_STREAM, ""), frozenset(uris))
 
 
-class Store(Protocol):
+class _Store(Protocol):
     """The fields of the records, by session. Each method raises OSError if the store cannot be reached."""
 
     async def read(self, session: Session) -> dict[str, str]:
@@ -46,7 +46,7 @@ class Store(Protocol):
 
 
 @dataclass
-class LocalStore:
+class _LocalStore:
     """The store of a single replica, in its memory."""
 
     _sessions: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class LocalStore:
         return True
 
 
-class RedisStore:
+class _RedisStore:
     """The store that replicas share, in Redis: one hash per session, which expires with the session."""
 
     def __init__(self, redis: "Redis", prefix: str) -> None:
@@ -104,19 +104,19 @@ return 1
 """A script that writes a field, unless the session has too many fields."""
 
 
-class Records:
+class SessionRecords:
     """The records of all sessions, and the wake-ups that tell an event stream of a change.
 
     Each method raises OSError if the store cannot be reached.
     """
 
     def __init__(self, redis: "Redis | None", prefix: str, wakeups: Wakeups) -> None:
-        self._store: Store = LocalStore() if redis is None else RedisStore(redis, prefix)
+        self._store: _Store = _LocalStore() if redis is None else _RedisStore(redis, prefix)
         self._wakeups = wakeups
 
-    async def read(self, session: Session) -> Record:
+    async def read(self, session: Session) -> SessionRecord:
         """Return the record of a session."""
-        return Record.of(await self._store.read(session))
+        return SessionRecord.of(await self._store.read(session))
 
     async def set_level(self, session: Session, level: str) -> None:
         """Set the minimum level of log messages."""

@@ -13,11 +13,11 @@ from mcp.server.subscriptions import SubscriptionBus
 from starlette.types import Scope
 
 from mcp_swarm.auth.caller import owner_of
-from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.in_flight import UNAVAILABLE, InFlight
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.sessions.answers import answers
 from mcp_swarm.sessions.client_requests import ClientRequests
-from mcp_swarm.sessions.records import Records
+from mcp_swarm.sessions.records import SessionRecords
 from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
 from mcp_swarm.sessions.state import SharedState
 from mcp_swarm.sessions.streams import SessionStreams
@@ -48,14 +48,14 @@ class Sessions:
         self._answers = answers(redis, name, self._wakeups)
         seconds, most = settings.client_request_seconds, settings.max_client_requests
         self.requests = ClientRequests(self._answers, seconds, in_flight, most)
-        self.records: Records | None = None
+        self.records: SessionRecords | None = None
         """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
         self.state = None if redis is None else SharedState(redis, name)
         """The state of sessions in Redis; None without Redis."""
         self.streams: SessionStreams | None = None
         """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
         if settings.handshake_sessions == "full" and bus is not None:
-            self.records = Records(redis, name, self._wakeups)
+            self.records = SessionRecords(redis, name, self._wakeups)
             self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
 
     @contextlib.asynccontextmanager
@@ -125,7 +125,8 @@ class Sessions:
                 await self.records.changed(session)
         except OSError as error:
             logger.warning("Redis can't be reached: a session was not ended: %s", error)
-            raise Refused(503, "The session cannot be ended now; retry later.", headers={"Retry-After": "1"}) from None
+            text = "The session cannot be ended now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
 
 
 def _call(sealed: bytes, identity: int | str) -> str:

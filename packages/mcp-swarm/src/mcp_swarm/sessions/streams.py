@@ -16,11 +16,11 @@ from mcp.server.subscriptions import (
 
 from mcp_swarm.http.responses import encode
 from mcp_swarm.sessions.answers import Answers
-from mcp_swarm.sessions.records import Record, Records, name_of
+from mcp_swarm.sessions.records import SessionRecord, SessionRecords, name_of
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.shared.wakeups import Wakeups
 
-PING_SECONDS = 15.0
+QUIET_SECONDS = 15.0
 """Seconds without a message after which a stream yields an empty message, so that no proxy closes the stream."""
 
 _METHODS: dict[ServerEvent, str] = {
@@ -38,7 +38,7 @@ class _Open:
     def __init__(self) -> None:
         self.events: dict[ServerEvent, None] = {}
         """The events that the client has not got yet. The same event twice is one message."""
-        self.record = Record()
+        self.record = SessionRecord()
         self.stale = False
         """Whether the record in the store may have changed."""
         self.woken = asyncio.Event()
@@ -62,7 +62,7 @@ class SessionStreams:
     message must reach the client only once (MCP 2025-11-25, Transports, "Multiple Connections").
     """
 
-    def __init__(self, records: Records, answers: Answers, wakeups: Wakeups, bus: SubscriptionBus) -> None:
+    def __init__(self, records: SessionRecords, answers: Answers, wakeups: Wakeups, bus: SubscriptionBus) -> None:
         self._records = records
         self._answers = answers
         self._wakeups = wakeups
@@ -108,7 +108,7 @@ class SessionStreams:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
         if not stream.events:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PING_SECONDS):
+                async with asyncio.timeout(QUIET_SECONDS):
                     await stream.woken.wait()
         stream.woken.clear()
         if not stream.events:
