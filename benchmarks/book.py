@@ -27,6 +27,7 @@ STUDIES = (
     "scaling",
     "generators",
     "jobs",
+    "asking",
     "metrics",
 )
 """All studies, in the order of the book."""

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "after a study that fails.",
     )
     parser.add_argument("--quick", action="store_true", help="run for about three minutes; the figures are rough")
-    parser.add_argument("--all", action="store_true", help="also run exchange, generators, jobs and metrics")
+    parser.add_argument("--all", action="store_true", help="also run exchange, generators, jobs, asking and metrics")
     parser.add_argument(
         "--into",
         type=lambda text: Path(text).absolute(),

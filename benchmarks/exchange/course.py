@@ -53,7 +53,7 @@ class Course:
         self._unless_failed(self._process.wait_ready)
 
     def measure(self, load: int, floor: Sample | None = None) -> None:
-        """Measure one load of one round; `floor` is the floor's sample, taken immediately before."""
+        """Measure one load of one round; `floor` is the sample of the floor (the simplest app), taken just before."""
 
         def attempt() -> None:
             self._process.empty_log()

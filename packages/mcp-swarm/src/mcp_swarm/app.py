@@ -224,7 +224,7 @@ class App:
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # made first, because the endpoint checks only once whether tracing is on
         intake = Intake(settings, limiter)
-        sessions = self._sessions(share, intake)
+        sessions = self._sessions(share, intake, lifecycle)
         AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
@@ -287,10 +287,13 @@ class App:
         app = self._surround(app, authentication, metrics, audit, write)
         return TracingMiddleware(app) if traced else app
 
-    def _sessions(self, share: Sharing, intake: Intake) -> Sessions | None:
+    def _sessions(self, share: Sharing, intake: Intake, lifecycle: Lifecycle) -> Sessions | None:
         """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
         if self.settings.handshake_sessions != "off":
-            return Sessions(self.settings, share.redis, intake.in_flight)
+            sessions = Sessions(self.settings, share.redis, intake.in_flight, share.bus)
+            if sessions.streams is not None:
+                lifecycle.at_drain.append(sessions.streams.close)
+            return sessions
         if names := ", ".join(asking_of(self.components)):
             logger.info("HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: %s", names)
         return None

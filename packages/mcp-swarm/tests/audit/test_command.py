@@ -55,7 +55,7 @@ def test_a_broken_log(tmp_path: Path, lines: list[bytes]) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     first, problem, verdict = done.stdout.splitlines()
     assert ", no end: killed, still running, or cut off; last hash " in first
-    assert problem == "an entry is missing before line 3 (seq 2 of its run)"
+    assert problem == "the entry with seq 2 is missing before line 3, in the same run"
     assert verdict == "broken: 1 problem in 3 lines"
 
 

@@ -142,7 +142,7 @@ def test_a_changed_line_causes_no_problem_at_later_lines() -> None:
     for old, new in ((b'"ok"', b'"failed"'), (said(lines[2])["hash"].encode(), b"0" * 64)):
         assert found([*lines[:2], lines[2].replace(old, new), *lines[3:]]) == [changed]
     moved = lines[2].replace(b'"seq":2', b'"seq":9')
-    gap = "an entry is missing before line 4 (seq 2 of its run)"
+    gap = "the entry with seq 2 is missing before line 4, in the same run"
     assert found([*lines[:2], moved, *lines[3:]]) == [changed, gap]
     stolen = verify([*lines[:2], lines[2].replace(b'"run1"', b'"run2"'), *lines[3:]])
     assert stolen.problems == [changed, gap]
@@ -223,7 +223,7 @@ class TestManyRuns:
         assert not found(old)
         assert not found(new)
         assert not found(old + new)
-        assert found(old[:-1] + new) == ["an entry is missing before line 2 (seq 1 of its run)"]
+        assert found(old[:-1] + new) == ["the entry with seq 1 is missing before line 2, in the same run"]
 
     def test_a_part_may_begin_anywhere(self) -> None:
         """With `part`, a log may begin in the middle of a run, as with `docker service logs --since`.
@@ -236,7 +236,9 @@ class TestManyRuns:
         ]
         assert not found(lines[2:], part=True)
         assert verify(lines[2:], part=True).runs[0].begins == ""
-        assert found(lines[2:4] + lines[5:], part=True) == ["an entry is missing before line 3 (seq 4 of its run)"]
+        assert found(lines[2:4] + lines[5:], part=True) == [
+            "the entry with seq 4 is missing before line 3, in the same run"
+        ]
 
 
 class TestForging:
@@ -319,7 +321,7 @@ class TestForging:
         """A moved line is reported differently from a repeated one, because its old place is empty."""
         lines = chained([a_call(name=name) for name in "abcd"])
         assert found([*lines[:2], *lines[3:5], lines[2], *lines[5:]]) == [
-            "an entry is missing before line 3 (seq 2 of its run)",
+            "the entry with seq 2 is missing before line 3, in the same run",
             "line 5 is in the wrong place (seq 2 of its run comes after seq 4)",
         ]
 
@@ -373,7 +375,7 @@ def test_files_are_checked_one_after_the_other() -> None:
     verifier = Verifier()
     for number, line in enumerate(lines[:2] + lines[3:]):
         verifier.take(line, f"place {number}")
-    assert verifier.report().problems == ["an entry is missing before place 2 (seq 2 of its run)"]
+    assert verifier.report().problems == ["the entry with seq 2 is missing before place 2, in the same run"]
 
 
 def after(last_hash: str) -> bytes:

@@ -160,13 +160,25 @@ def test_jobs() -> None:
     assert _median("jobs", "jobs", "status-p50", "figure") < 3
 
 
+def test_questions() -> None:
+    """A question costs less than on FastMCP's server; through Redis it takes less than 5 ms."""
+    _claimed("in less time than on FastMCP's own server with sessions, and the question takes less CPU time.")
+    _claimed("less than 5 ms at the median, and at most five times the CPU time.")
+    for column in ("p50", "cpu"):
+        assert _median("asking", "questions", "one", column) < _median("asking", "questions", "stateful", column)
+    assert _median("asking", "questions", "two", "p50") < 5
+    assert _median("asking", "questions", "two", "cpu") <= 5 * _median("asking", "questions", "one", "cpu")
+
+
 def test_counting() -> None:
     """Counting a call for /metrics is cheap."""
     _claimed("Counting adds less than 2 µs of CPU time to a call.")
     assert _median("metrics", "counting", "counting", "cpu") < 2
 
 
-@pytest.mark.parametrize("name", ["exchange", "peers", "transports", "session_flood", "modes", "scaling", "jobs"])
+@pytest.mark.parametrize(
+    "name", ["exchange", "peers", "transports", "session_flood", "modes", "scaling", "jobs", "asking"]
+)
 def test_figures_are_complete(name: str) -> None:
     """The committed figures are those of a whole run without failures."""
     assert not study(name).quick

@@ -22,7 +22,7 @@ SUITE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist"
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
 
-@pytest.fixture(scope="module", params=["off", "ask"])
+@pytest.fixture(scope="module", params=["off", "ask", "full"])
 def sessions(request: pytest.FixtureRequest) -> str:
     """The values of HANDSHAKE_SESSIONS."""
     return str(request.param)
@@ -54,7 +54,7 @@ def suite(fleet: Fleet, folder: Path, *arguments: str | Path) -> subprocess.Comp
 @pytest.mark.parametrize(("requirements", "scenarios"), [("2026-07-28", 40), ("2025-11-25", 30)])
 def test_requirements(fleet: Fleet, sessions: str, tmp_path: Path, requirements: str, scenarios: int) -> None:
     """Every scored scenario passes, except the scenarios in the list of expected failures."""
-    own = "-ask" if sessions == "ask" and requirements == "2025-11-25" else ""
+    own = f"-{sessions}" if sessions != "off" and requirements == "2025-11-25" else ""
     failures = HERE / f"expected-failures-{requirements}{own}.yaml"
     done = suite(fleet, tmp_path, "--requirements", requirements, "--expected-failures", failures)
     checks = {report.parent.name: json.loads(report.read_text()) for report in tmp_path.glob("server-*/checks.json")}

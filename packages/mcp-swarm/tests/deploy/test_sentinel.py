@@ -3,7 +3,8 @@
 The three Redis servers and Sentinels of `deploy/jobs-sentinel.yml` run on three nodes. The tests cut nodes off and kill
 their processes.
 
-The nodes are network namespaces of this machine. The scripts that the overlay deploys start the real programs there.
+The nodes are network namespaces of this machine. In them, the scripts of `deploy/jobs-sentinel.yml` start real Redis
+servers and Sentinels.
 """
 
 import contextlib

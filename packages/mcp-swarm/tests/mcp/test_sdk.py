@@ -43,6 +43,7 @@ ATTRIBUTES = {
     "_transforms": "the server's transforms",
     "_extensions": "the server's protocol extensions",
     "_shared_context_snapshot": "the app's Shared() dependencies",
+    "_state_storage": "the author's own store of session state",
     "_FastMCP__state_store": "the store of session state",
     "_state_store": "the store of session state, created at its first use",
     "_mask_error_details": "whether callers see only a general text when a component fails",

@@ -6,6 +6,7 @@ import pytest
 
 from tests.replicas import COMPONENTS, Fleet, RedisServer, running
 
+FULL_PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.waiting,tests.packs.lists,tests.packs.asking"
 PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.asking"
 
 
@@ -27,5 +28,20 @@ def asking_fleet(asking_redis: RedisServer, tmp_path_factory: pytest.TempPathFac
         MCP_COMPONENTS=PACKS,
         CLIENT_REQUEST_SECONDS="5",
         MAX_IN_FLIGHT="10",
+    ) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def full_fleet(asking_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Three replicas with HANDSHAKE_SESSIONS=full that share a Redis, for tests that do not change their state."""
+    folder = tmp_path_factory.mktemp("full-fleet")
+    with running(
+        folder,
+        HANDSHAKE_SESSIONS="full",
+        REDIS_URL=asking_redis.url,
+        MCP_COMPONENTS=FULL_PACKS,
+        MCP_NAME="full",
+        MAX_SUBSCRIPTIONS="20",
     ) as found:
         yield found

@@ -211,3 +211,25 @@ def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
             assert client.answer(alone.url, question["id"], ADA).status_code == 202
             assert said(next(messages)) == "Hello, Ada!"
         assert legacy(alone.url, "tools/call", {"name": "greet"}, **stolen.headed()).status_code == 403
+
+
+@pytest.mark.needs("redis")
+def test_refused_answers_count_for_the_rate_limit(tmp_path: Path) -> None:
+    """Answers that no call waits for use up the rate of their caller. An answer that a call waits for does not."""
+    with running(
+        tmp_path,
+        1,
+        HANDSHAKE_SESSIONS="ask",
+        MCP_COMPONENTS="tests.packs.asking",
+        RATE_LIMIT="10/h",
+        RATE_BURST="10",
+        RATE_CONCURRENT="1",
+    ) as alone:
+        client = start(alone.url)
+        for _ in range(3):
+            with client.calling(alone.url, "greet") as messages:
+                assert client.answer(alone.url, next(messages)["id"], ADA).status_code == 202
+                assert said(next(messages)) == "Hello, Ada!"
+        statuses = [client.answer(alone.url, "made-up", ADA).status_code for _ in range(12)]
+        assert set(statuses) == {400, 429}
+        assert statuses[0] == 400

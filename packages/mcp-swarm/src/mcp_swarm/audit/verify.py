@@ -103,9 +103,11 @@ class Verifier:
             gap = range(due, entry.seq)
             run.missing.append(gap)
             if len(gap) == 1:
-                self._report.add(f"an entry is missing before {where} (seq {due} of its run)")
+                self._report.add(f"the entry with seq {due} is missing before {where}, in the same run")
             else:
-                self._report.add(f"entries are missing before {where} (seq {due} to {entry.seq - 1} of its run)")
+                self._report.add(
+                    f"the entries with seq {due} to {entry.seq - 1} are missing before {where}, in the same run"
+                )
             return True
         moved = any(entry.seq in gap for gap in run.missing)
         what = "is in the wrong place" if moved else "is a duplicate, or was inserted"

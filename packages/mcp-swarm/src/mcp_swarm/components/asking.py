@@ -26,6 +26,11 @@ def may_ask(component: FastMCPComponent) -> bool:
     return False
 
 
+def changes_visibility(component: FunctionTool) -> bool:
+    """Return whether a tool's function shows or hides components for its session."""
+    return _has_name(component.fn, frozenset({"enable_components", "disable_components", "reset_visibility"}))
+
+
 def finds_context(component: FunctionTool) -> bool:
     """Return whether a tool's function gets its Context from FastMCP's `get_context`, and not from a parameter."""
     return _has_name(component.fn, frozenset({"get_context"}))

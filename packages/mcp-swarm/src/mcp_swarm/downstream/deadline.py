@@ -1,6 +1,7 @@
 """The deadline of the current call, for all code that works for this call."""
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,13 +73,13 @@ def remaining() -> float | None:
 
 
 class TimeLimit:
-    """A time limit from now on. The pauses of the current call do not count."""
+    """A time limit from now on. The pauses of the current call do not count. None: no limit."""
 
     __slots__ = ("_end", "_pauses")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._pauses = PAUSES.get()
-        self._end = time.monotonic() - _paused() + seconds
+        self._end = math.inf if seconds is None else time.monotonic() - _paused() + seconds
 
     def look(self) -> float:
         """Return the seconds after which to look at `has_ended` again."""

@@ -54,6 +54,11 @@ class Admission:
             if scope["method"] not in self._methods:
                 text = "This server has no event stream outside of a call; send each JSON-RPC message with POST."
                 raise Refused(405, text, headers={"Allow": ", ".join(self._methods)})
+            takes_stream = _accepts(headers_of(scope).get(b"accept"))[1]
+            if scope["method"] == "GET" and not takes_stream:
+                raise Refused(
+                    406, "The reply to GET is an event stream: send the header Accept with text/event-stream."
+                )
             return True
         headers = headers_of(scope)
         if _media_type(headers.get(b"content-type", b"")) != b"application/json":

@@ -29,9 +29,10 @@ class Intake:
         if not settings.stateless_http:
             methods += ["GET", "DELETE"]
         elif settings.handshake_sessions != "off":
-            methods.append("DELETE")
+            methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]
         self.admission = Admission(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
+        self.responses = InFlight(settings.max_in_flight, "responses of clients in flight (MAX_IN_FLIGHT)")
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
         self.memory = Memory(settings.max_buffered_bytes)
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values

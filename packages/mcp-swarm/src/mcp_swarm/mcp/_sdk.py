@@ -40,6 +40,7 @@ from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.dispatch import CallOutbound, Dispatch
+from mcp_swarm.sessions.state import SharedState
 
 
 class LeavesToolsAlone(ServerExtension):
@@ -245,6 +246,12 @@ class StateStore:
 def store_state_later(mcp: FastMCP) -> None:
     """Delay the creation of FastMCP's store of session state until a component uses the store."""
     cast("Any", mcp)._FastMCP__state_store = StateStore(mcp)
+
+
+def share_state(mcp: FastMCP, state: SharedState) -> None:
+    """Store session state (`ctx.set_state`) in Redis, unless the server's author has chosen a store."""
+    if mcp._state_storage is None:
+        cast("Any", mcp)._FastMCP__state_store = state
 
 
 def why_unplannable(mcp: FastMCP) -> str:

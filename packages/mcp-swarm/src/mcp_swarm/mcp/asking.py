@@ -1,11 +1,13 @@
 """How a call asks its client: over the session of the call. A call without a session gets an error with the reason."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
-from mcp_types import INVALID_REQUEST
+from mcp_types import INVALID_REQUEST, LoggingLevel
 
 from mcp_swarm.downstream.deadline import PAUSES, Pauses
 from mcp_swarm.http.headers import headers_of
@@ -16,6 +18,13 @@ from mcp_swarm.sessions.sessions import Sessions
 
 if TYPE_CHECKING:
     from mcp_swarm.mcp.call import Call
+
+
+SESSION = "mcp_swarm.session"
+"""Scope key for the opened session of a request."""
+
+_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
+"""Levels of log messages, from the least to the most severe (RFC 5424)."""
 
 
 class CannotAsk:
@@ -32,6 +41,14 @@ class CannotAsk:
 
     async def open(self, call: "Call") -> None:
         """Open nothing."""
+
+    def cancelling(self, call: "Call", cancel: Callable[[], object]) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a context that does nothing: a client without a session cancels a call by closing its connection."""
+        return nullcontext()
+
+    async def wants(self, level: str) -> bool:  # noqa: ARG002
+        """Return True: without a session, the client gets all log messages."""
+        return True
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return the SDK's connection of a call without a session. The client's capabilities are unknown."""
@@ -80,7 +97,7 @@ class CallSession:
         Raises:
             Refused: HTTP 404 or 403, see `Sessions.open_live`.
         """
-        session = self._session = await self._sessions.open_live(call.scope, self._sealed)
+        session = self._session = call.scope[SESSION] = await self._sessions.open_live(call.scope, self._sealed)
         self.unopened = None
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = session.version
@@ -94,9 +111,24 @@ class CallSession:
         session = self._session
         if session is None:
             return Connection.from_envelope(call.version, None, None, outbound=outbound)
-        connection = Connection(outbound, protocol_version=call.version, client_params=session.client)
+        key = session.key if self._sessions.streams is not None else None  # without it, FastMCP keeps no state
+        connection = Connection(outbound, protocol_version=call.version, session_id=key, client_params=session.client)
         connection.initialized.set()
         return connection
+
+    def cancelling(self, call: "Call", cancel: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `cancel` when the client cancels the call, inside the `with` block."""
+        return self._sessions.cancelling(self._sealed, call.request.id, cancel)
+
+    async def wants(self, level: str) -> bool:
+        """Return whether the session gets log messages of this level. While Redis cannot be reached, it gets all."""
+        session, records = self._session, self._sessions.records
+        if session is None or records is None:
+            return True
+        with contextlib.suppress(OSError):
+            wanted = (await records.read(session)).level
+            return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
+        return True
 
     async def request(
         self, call: "Call", method: str, params: Mapping[str, Any] | None, opts: CallOptions | None

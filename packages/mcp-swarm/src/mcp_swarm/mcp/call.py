@@ -9,20 +9,33 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
 from starlette.types import Receive, Scope, Send
 
 from mcp_swarm.downstream.deadline import TimeLimit
+from mcp_swarm.http.access_log import FAILED, RPC_ERROR
 from mcp_swarm.http.refusal import ClientGone
-from mcp_swarm.http.responses import send_json
+from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
 from mcp_swarm.mcp.message import Request
 
 PING_SECONDS = 15.0
 """Seconds without an event after which an open event stream gets a comment, so that no proxy closes the stream."""
 
+_CANCELLED = 0
+"""JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
+
 # WHATWG HTML, "Server-sent events". The last two headers stop proxies from buffering events.
-_HEADERS = [
+EVENT_STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+
+
+PING = b": ping\r\n\r\n"
+"""A comment that keeps an event stream open."""
+
+
+def event(message: bytes) -> bytes:
+    """Return a JSON-RPC message as an event."""
+    return b"event: message\r\ndata: " + message + b"\r\n\r\n"
 
 
 @dataclass(slots=True)
@@ -57,7 +70,7 @@ class Call:
     async def event(self, message: bytes) -> None:
         """Send a JSON-RPC message before the result, if the reply may become an event stream."""
         if self.may_stream:
-            await self._write(b"event: message\r\ndata: " + message + b"\r\n\r\n")
+            await self._write(event(message))
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
         """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
@@ -75,30 +88,34 @@ class Call:
                 count. None: no limit.
 
         Raises:
-            ClientGone: the client closed the connection.
+            ClientGone: the client closed the connection, or has cancelled the call.
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
         loop = asyncio.get_running_loop()
-        limit = None if seconds is None else TimeLimit(seconds)
+        limit = TimeLimit(seconds)
         next_ping = loop.time() + PING_SECONDS
         gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
         try:
-            while True:
-                pause = max(0.0, next_ping - loop.time())
-                if limit is not None:
-                    pause = min(pause, limit.look())
-                await asyncio.wait((task, gone), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-                if task.done():
-                    return
-                if gone.done():
-                    raise ClientGone
-                if limit is not None and limit.has_ended():
-                    raise TimeoutError
-                if loop.time() >= next_ping:
-                    next_ping = loop.time() + PING_SECONDS
-                    if self.streaming:
-                        await self._ping()
+            with self.asking.cancelling(self, gone.cancel):
+                while True:
+                    pause = max(0.0, min(next_ping - loop.time(), limit.look()))
+                    await asyncio.wait((task, gone), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                    if task.done():
+                        return
+                    if gone.done():
+                        raise ClientGone
+                    if limit.has_ended():
+                        raise TimeoutError
+                    if loop.time() >= next_ping:
+                        next_ping = loop.time() + PING_SECONDS
+                        if self.streaming:
+                            await self._ping()
+        except ClientGone:
+            if gone.cancelled():  # the client has cancelled the call, and its connection is still open
+                self.scope[FAILED] = RPC_ERROR
+                await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
+            raise
         finally:
             gone.cancel()
             if not task.done():
@@ -114,7 +131,7 @@ class Call:
     async def _ping(self) -> None:
         """Send a comment on the event stream, so that the client and the proxies keep the connection open."""
         try:
-            await asyncio.wait_for(self._write(b": ping\r\n\r\n"), 1)
+            await asyncio.wait_for(self._write(PING), 1)
         except TimeoutError:
             pass  # a slow client must not delay the next check of the task
         except RuntimeError:  # uvloop raises it for a closed connection before the server reports the disconnect
@@ -130,5 +147,5 @@ class Call:
         async with self._lock:
             if not self.streaming:
                 self.streaming = True
-                await self.send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+                await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
             await self.send({"type": "http.response.body", "body": part, "more_body": True})

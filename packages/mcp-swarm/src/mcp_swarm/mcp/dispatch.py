@@ -5,6 +5,13 @@ from functools import cached_property
 from typing import Any
 
 import anyio
+from mcp.server.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
@@ -16,6 +23,7 @@ from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
 from mcp_swarm.sessions.errors import ClientRequestError
+from mcp_swarm.shared.publish import publish
 
 
 class Dispatch:
@@ -68,6 +76,8 @@ class Dispatch:
     ) -> None:
         """Send a notification before the result, if the client accepts an event stream."""
         if self.call is not None and self.call.may_stream:
+            if method == "notifications/message" and not await self.call.asking.wants((params or {}).get("level", "")):
+                return
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
             if params is not None:
                 message["params"] = dict(params)
@@ -83,10 +93,18 @@ class Dispatch:
         await self.notify("notifications/progress", {key: value for key, value in params.items() if value is not None})
 
 
-class CallOutbound:
-    """The SDK's `Outbound` of a session: it sends requests on the event stream of the call.
+_CHANGES: dict[str, ServerEvent] = {
+    "notifications/tools/list_changed": ToolsListChanged(),
+    "notifications/prompts/list_changed": PromptsListChanged(),
+    "notifications/resources/list_changed": ResourcesListChanged(),
+}
 
-    Notifications that belong to no call are dropped, because the client keeps no event stream for them.
+
+class CallOutbound:
+    """The SDK's `Outbound` of a session, for messages that belong to no call.
+
+    Requests go to the event stream of the call. Notifications of changes go to all event streams of sessions. Other
+    notifications are dropped.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:
@@ -98,5 +116,15 @@ class CallOutbound:
         """Send a request like `Dispatch.send_raw_request`."""
         return await self._dispatch.send_raw_request(method, params, opts)
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Drop the notification."""
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002
+    ) -> None:
+        """Publish a change of a list or a resource, if the call has a session. Drop any other notification."""
+        change = _CHANGES.get(method)
+        if method == "notifications/resources/updated" and isinstance(uri := (params or {}).get("uri"), str):
+            change = ResourceUpdated(uri=uri)
+        if change is not None and self._dispatch.can_send_request:
+            await publish(change)

@@ -1,6 +1,7 @@
 """The endpoint of `/mcp`."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 
@@ -20,13 +21,20 @@ from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, parse
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, check_served, handshake_version
+from mcp_swarm.mcp.session_methods import SessionMethods
+from mcp_swarm.mcp.session_stream import send_stream
 from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 from mcp_swarm.tracing.parent import untraced
 
+logger = logging.getLogger(__name__)
+
 _LISTEN = "subscriptions/listen"
+
+_NO_RESPONSE = "The body must be a single JSON-RPC 2.0 request or notification."
 
 _LONGEST_LISTEN = 64 * 1024
 """Maximum size of a subscription request, in bytes. The request stays in memory while the subscription is open."""
@@ -53,7 +61,12 @@ class McpEndpoint:
         self.intake = intake
         self.streams = settings.json_response == "auto"
         """Whether a reply may become an event stream, if the client accepts one."""
-        forget_sessions(mcp)
+        if sessions is not None and sessions.records is not None:
+            SessionMethods(sessions.records).offer(mcp)
+            if sessions.state is not None:
+                _sdk.share_state(mcp, sessions.state)
+        else:
+            forget_sessions(mcp)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -71,7 +84,10 @@ class McpEndpoint:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a request."""
-        return (self._end_session if scope["method"] == "DELETE" else self._answer)(scope, receive, send)
+        method = scope["method"]
+        if method == "POST":
+            return self._answer(scope, receive, send)
+        return self._without_body(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -87,7 +103,7 @@ class McpEndpoint:
             call = None
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
-            elif isinstance(message, Response):
+            elif isinstance(message, Response) and self.sessions is not None:
                 await self._hand_over(message, headers, scope, send)
                 return
             place = intake.subscriptions if message.method == _LISTEN else intake.in_flight
@@ -144,54 +160,103 @@ class McpEndpoint:
             return CallSession(self.sessions, sealed)
         return NO_SESSION
 
-    async def _acknowledge(self, message: Request | Notification, headers: Headers, scope: Scope, send: Send) -> None:
-        """Answer a notification with status 202 and an empty body.
+    async def _acknowledge(
+        self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send
+    ) -> None:
+        """Answer a notification, or a response without sessions, with status 202 and an empty body.
 
         In the stateless protocol the server ignores notifications, because a client cancels a call by closing its
         connection. In the handshake protocol, middleware gets the notifications.
+
+        Raises:
+            Refused: a response in the stateless protocol, because the server sends no requests in this protocol.
         """
         version = handshake_version(headers)
         if version is None:
+            if isinstance(message, Response):
+                raise Refused(400, _NO_RESPONSE)
             check_served(headers)
         if b"mcp-session-id" in headers:
             drop_session_id(scope)
-        scope[CALLED] = (message.method[:LONGEST], "")
+        if isinstance(message, Notification):
+            scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
+            sealed = headers.get(b"mcp-session-id")
+            if message.method == "notifications/cancelled" and sealed is not None and self.sessions is not None:
+                await self._cancel(message, sealed, scope)
             await self.paths.full.observe(message, version, scope)
+
+    async def _cancel(self, notification: Notification, sealed: bytes, scope: Scope) -> None:
+        """Cancel a call of this session, on the replica that runs it. An invalid session id cancels nothing."""
+        assert self.sessions is not None  # noqa: S101
+        with suppress(Refused):
+            self.sessions.open(scope, sealed)
+            await self.sessions.cancel(sealed, (notification.params or {}).get("requestId"))
 
     async def _hand_over(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
         """Hand the client's response over to the call that waits for it, on any replica, and answer with status 202.
 
-        Without sessions, the response is ignored.
+        A response does not count for MAX_IN_FLIGHT or for its caller's rate limit, because the call that waits for it
+        may have the last place. A response that no call waits for counts for the rate limit.
 
         Raises:
             Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
                 of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown
-                or has ended. HTTP 403: the session belongs to another caller. HTTP 503: too many requests use memory,
-                or Redis cannot be reached.
+                or has ended. HTTP 403: the session belongs to another caller. HTTP 429: too many refused responses.
+                HTTP 503: too many responses arrive, too many requests use memory, or Redis cannot be reached.
         """
+        assert self.sessions is not None  # noqa: S101
         if handshake_version(headers) is None:
-            raise Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
+            raise Refused(400, _NO_RESPONSE)
         scope[CALLED] = ("response", "")
-        if self.sessions is not None:
-            self.intake.memory.take(response.memory)
+        intake = self.intake
+        intake.responses.enter(None)
+        try:
+            intake.memory.take(response.memory)
             try:
                 session = self.sessions.open(scope, _session_id(headers))
                 await self.sessions.requests.answer(session, response.answered, response.answer)
             finally:
-                self.intake.memory.give(response.memory)
+                intake.memory.give(response.memory)
+        except Refused:
+            leave = None if intake.limiter is None else await intake.limiter.enter(scope, "", None)
+            if leave is not None:
+                leave()
+            raise
+        finally:
+            intake.responses.leave()
         await send_response(scope, send, 202, (), b"")
 
-    async def _end_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """End a session on all replicas (HTTP DELETE), and answer with status 204."""
+    async def _without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End a session on all replicas (HTTP DELETE), or open its event stream (GET)."""
         try:
             await self.intake.admission.check(scope, receive)
-            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused DELETE
-            await self.sessions.end(await self.sessions.open_live(scope, _session_id(headers_of(scope))))
-            await send_response(scope, send, 204, (), b"")
+            assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused these methods
+            session = await self.sessions.open_live(scope, _session_id(headers_of(scope)))
+            if scope["method"] == "DELETE":
+                await self.sessions.end(session)
+                await send_response(scope, send, 204, (), b"")
+            else:
+                await self._stream(session, scope, receive, send)
         except Refused as refused:
             await send_refusal(scope, send, refused)
+
+    async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the event stream of a session."""
+        assert self.sessions is not None  # noqa: S101
+        assert self.sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
+        scope[CALLED] = ("stream", "")
+        place = self.intake.subscriptions
+        place.enter(None)
+        try:
+            await send_stream(self.sessions.streams.messages(session), receive, send)
+        except OSError as error:
+            logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
+            text = "The server cannot open an event stream now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
+        finally:
+            place.leave()
 
 
 def _session_id(headers: Headers) -> bytes:

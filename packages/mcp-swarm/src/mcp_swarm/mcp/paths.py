@@ -53,6 +53,7 @@ class CallPaths:
         self.fast = FastPath(mcp, state, handed_over, envelopes)
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
+        self.keeps_state = sessions is not None and sessions.records is not None
         self._stamp = _sdk.count_changes(mcp)
         self._planned: object = None
         self._planning = asyncio.Lock()
@@ -63,7 +64,7 @@ class CallPaths:
             stamp = self._stamp()
             if stamp == self._planned:  # another request has made the plans while this one waited for the lock
                 return
-            self.plans = await plan(self.mcp, self.seconds, self.timeouts)
+            self.plans = await plan(self.mcp, self.seconds, self.timeouts, keeps_state=self.keeps_state)
             self._planned = stamp
             self.lists.forget()
         paths = self.plans.paths

@@ -11,10 +11,11 @@ from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import Middleware
 from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.telemetry import telemetry_mode
-from fastmcp.tools import Tool
+from fastmcp.tools import FunctionTool, Tool
 from mcp.shared.inbound import x_mcp_header_map
 
 from mcp_swarm.auth.visibility import Visibility
+from mcp_swarm.components.asking import changes_visibility
 from mcp_swarm.components.call_limits import CallLimits
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.mcp import _sdk
@@ -63,18 +64,21 @@ class Plans:
         return dict(sorted({**fast, **fastmcp}.items()))
 
 
-async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float]) -> Plans:
+async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float], *, keeps_state: bool) -> Plans:
     """Make a call plan for every tool that can have one.
 
     Args:
         seconds: time limit of a call.
         timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
+        keeps_state: whether the server keeps the state of sessions.
     """
     tools = await mcp.list_tools(run_middleware=False)
     names = Counter(tool.name for tool in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
     around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
     everywhere = _sdk.why_unplannable(mcp)
+    if not everywhere and keeps_state and any(isinstance(t, FunctionTool) and changes_visibility(t) for t in tools):
+        everywhere = "a tool shows or hides components for its session"
     if not everywhere and telemetry_mode() == "propagation_only":
         everywhere = "trace contexts are propagated without spans"  # only the FastMCP path does this
     plans, templates = Plans(), Templates(mcp)

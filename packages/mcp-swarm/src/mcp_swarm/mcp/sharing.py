@@ -75,6 +75,8 @@ class Sharing:
         self.peers = peers(settings, self.redis, replica)
         self.subscriptions: Subscriptions | None = None
         """The subscriptions; None if the settings do not allow them."""
+        self.bus: SubscriptionBus | None = None
+        """The change events of all replicas; None if this replica does not get those of the others."""
         self._bus: RedisBus | None = None
         if self.redis is not None:
             # FastMCP's boundary unseals request states. One middleware must run before it, the other one after it.
@@ -85,7 +87,7 @@ class Sharing:
         elif settings.mcp_replicas > 1:
             logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
             return
-        bus = self._bus or InMemorySubscriptionBus()
+        bus = self.bus = self._bus or InMemorySubscriptionBus()
         publish.use(bus)
         self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
         self.subscriptions.offer()

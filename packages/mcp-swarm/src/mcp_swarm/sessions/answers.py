@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from mcp_swarm.shared.lost_redis import reason
+from mcp_swarm.shared.lost_redis import raising_os_errors
 from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ such request, or it is answered already. `ended`: the session has ended."""
 _LOOK_SECONDS = 5.0
 """Pause between two looks for an answer whose wake-up was lost."""
 _LATE_SECONDS = 600
-"""Time in which the answer to a request that has ended is `late` and not `unknown`, in seconds."""
+"""Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _SLACK_SECONDS = 60
 """Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds."""
 
@@ -130,7 +130,7 @@ class RedisAnswers:
         # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
         with self._wakeups.waiting(identity) as woken:
             keys = [self._request(identity), self._ended(session)]
-            with _lost():
+            with raising_os_errors():
                 if not await self._expect(keys=keys, args=[session, int(seconds) + _SLACK_SECONDS]):
                     raise SessionEnded
             answered = False
@@ -150,7 +150,7 @@ class RedisAnswers:
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
         args: list[bytes | str | int] = [session, answer, _SLACK_SECONDS, self._wakeups.channel, identity]
-        with _lost():
+        with raising_os_errors():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
 
@@ -163,7 +163,7 @@ class RedisAnswers:
                 async with asyncio.timeout(max(0.0, min(remaining, _LOOK_SECONDS))):
                     await woken.wait()
             woken.clear()
-            with contextlib.suppress(OSError), _lost():  # look again when Redis is back
+            with contextlib.suppress(OSError), raising_os_errors():  # look again when Redis is back
                 answer = await self._redis.get(self._answer(identity))
                 if isinstance(answer, bytes):
                     return answer
@@ -173,15 +173,15 @@ class RedisAnswers:
     async def _forget_quietly(self, identity: str, session: str) -> None:
         """Note that a request no longer waits. Without Redis, its key expires by itself."""
         keys = [self._request(identity), self._answer(identity)]
-        with contextlib.suppress(OSError), _lost():
+        with contextlib.suppress(OSError), raising_os_errors():
             await self._forget(keys=keys, args=[session, _LATE_SECONDS])
 
     async def end(self, session: str, seconds: float) -> None:
-        with _lost():
+        with raising_os_errors():
             await self._redis.set(self._ended(session), b"", ex=max(1, int(seconds)))
 
     async def has_ended(self, session: str) -> bool:
-        with _lost():
+        with raising_os_errors():
             return bool(await self._redis.exists(self._ended(session)))
 
     def _request(self, identity: str) -> str:
@@ -228,17 +228,6 @@ def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups) -> Answers:
         return LocalAnswers()
     assert isinstance(wakeups, RedisWakeups)  # noqa: S101
     return RedisAnswers(redis, prefix, wakeups)
-
-
-@contextlib.contextmanager
-def _lost() -> Iterator[None]:
-    """Raise an error of Redis as an OSError."""
-    from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
-
-    try:
-        yield
-    except RedisError as error:
-        raise OSError(reason(error)) from None
 
 
 _REMEMBERED = 10_000

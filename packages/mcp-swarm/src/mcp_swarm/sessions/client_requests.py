@@ -24,7 +24,7 @@ from mcp_swarm.sessions.session import Session, unknown_session
 
 logger = logging.getLogger(__name__)
 
-Write = Callable[[bytes], Awaitable[None]]
+WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
 _GOODBYE_SECONDS = 1.0
@@ -53,7 +53,7 @@ class ClientRequests:
     async def send(
         self,
         session: Session,
-        write: Write,
+        write: WriteEvent,
         pauses: Pauses,
         method: str,
         params: Mapping[str, Any] | None,
@@ -108,7 +108,7 @@ class ClientRequests:
     async def _exchange(
         self,
         session: Session,
-        write: Write,
+        write: WriteEvent,
         identity: str,
         method: str,
         params: Mapping[str, Any] | None,
@@ -172,7 +172,7 @@ class ClientRequests:
             self._waiting.leave()
 
 
-async def _cancel(write: Write, identity: str, why: str) -> None:
+async def _cancel(write: WriteEvent, identity: str, why: str) -> None:
     """Tell the client that the server no longer waits (2025-11-25, Utilities, "Cancellation")."""
     params = {"requestId": identity, "reason": why}
     message = encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})

@@ -1,22 +1,28 @@
 """The sessions of handshake-protocol clients in one replica: start, open and end."""
 
 import contextlib
+import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from mcp.server.subscriptions import SubscriptionBus
 from starlette.types import Scope
 
 from mcp_swarm.auth.caller import owner_of
-from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.in_flight import UNAVAILABLE, InFlight
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.sessions.answers import answers
 from mcp_swarm.sessions.client_requests import ClientRequests
+from mcp_swarm.sessions.records import SessionRecords
 from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
+from mcp_swarm.sessions.state import SharedState
+from mcp_swarm.sessions.streams import SessionStreams
 from mcp_swarm.settings import Settings
-from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
+from mcp_swarm.shared.wakeups import ONCE, RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -29,9 +35,12 @@ class Sessions:
 
     Args:
         in_flight: the counter of requests in flight.
+        bus: the events of changed lists and resources, from all replicas. None: there are none.
     """
 
-    def __init__(self, settings: Settings, redis: "Redis | None", in_flight: InFlight) -> None:
+    def __init__(
+        self, settings: Settings, redis: "Redis | None", in_flight: InFlight, bus: SubscriptionBus | None
+    ) -> None:
         name = settings.mcp_name
         keys = settings.request_state_ring or [secrets.token_hex(32)]
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
@@ -39,6 +48,15 @@ class Sessions:
         self._answers = answers(redis, name, self._wakeups)
         seconds, most = settings.client_request_seconds, settings.max_client_requests
         self.requests = ClientRequests(self._answers, seconds, in_flight, most)
+        self.records: SessionRecords | None = None
+        """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
+        self.state = None if redis is None else SharedState(redis, name)
+        """The state of sessions in Redis; None without Redis."""
+        self.streams: SessionStreams | None = None
+        """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
+        if settings.handshake_sessions == "full" and bus is not None:
+            self.records = SessionRecords(redis, name, self._wakeups)
+            self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -79,6 +97,22 @@ class Sessions:
             raise unknown_session()
         return session
 
+    async def cancel(self, sealed: bytes, identity: object) -> None:
+        """Cancel a call of a session, on the replica that runs it.
+
+        Args:
+            sealed: the session id, which the caller of this method has opened.
+            identity: the JSON-RPC id of the call.
+        """
+        if isinstance(identity, int | str):
+            await self._wakeups.wake_everywhere(_call(sealed, identity))
+
+    def cancelling(
+        self, sealed: bytes, identity: int | str, cancel: Callable[[], object]
+    ) -> AbstractContextManager[None]:
+        """Call `cancel` when the client cancels this call, inside the `with` block."""
+        return self._wakeups.listening(_call(sealed, identity), cancel)
+
     async def end(self, session: Session) -> None:
         """End a session on all replicas.
 
@@ -87,6 +121,14 @@ class Sessions:
         """
         try:
             await self._answers.end(session.key, session.expires - time.time())
+            if self.records is not None:
+                await self.records.changed(session)
         except OSError as error:
             logger.warning("Redis can't be reached: a session was not ended: %s", error)
-            raise Refused(503, "The session cannot be ended now; retry later.", headers={"Retry-After": "1"}) from None
+            text = "The session cannot be ended now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
+
+
+def _call(sealed: bytes, identity: int | str) -> str:
+    """Return the name of the wake-ups of a call. It must not contain the session id, which others could use."""
+    return f"{ONCE}call:{hashlib.sha256(sealed).hexdigest()[:32]}:{identity!r}"

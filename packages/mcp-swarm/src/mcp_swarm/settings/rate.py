@@ -145,6 +145,7 @@ def _costs(words: tuple[str, ...]) -> list[tuple[str, int]]:
     for word in words:
         pattern, _, cost = word.rpartition("=")
         if not pattern or not cost.isdecimal() or not cost.isascii() or not 0 < int(cost) <= 1_000_000:
-            raise ValueError(f"{word!r} is not a pattern with a cost; write it like generate_report=10 (1 to 1000000)")
+            text = "is not a pattern with a cost; write it like generate_report=10, with a cost from 1 to 1000000"
+            raise ValueError(f"{word!r} {text}")
         costs.append((pattern, int(cost)))
     return costs

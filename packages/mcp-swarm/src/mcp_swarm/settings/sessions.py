@@ -10,10 +10,11 @@ from mcp_swarm.settings.words import Seconds, SettingsGroup
 class SessionSettings(SettingsGroup):
     """Settings of sessions in the handshake protocol (protocol version 2025-11-25 and older)."""
 
-    handshake_sessions: Literal["off", "ask"] = "off"
+    handshake_sessions: Literal["off", "ask", "full"] = "off"
     """Whether a tool can ask a handshake-protocol client in the middle of a call (elicitation, sampling, roots). `off`:
     no. `ask`: yes, on the event stream of the call. The client then gets a session id, which any replica can read.
-    Several replicas need `REDIS_URL`."""
+    `full`: as `ask`; a client can also open an event stream outside of its calls, subscribe to resources, set a log
+    level, and cancel a call, and tools can keep state for a session. Several replicas need `REDIS_URL`."""
     handshake_session_seconds: Seconds = Field(86400, ge=60)
     """Lifetime of a session id, in seconds. A client with an expired id gets HTTP 404 and starts a new session."""
     client_request_seconds: Seconds = Field(300, gt=0)

@@ -4,8 +4,10 @@ This module also corrects two faults of redis-py 8.1. It replaces two methods in
 connections that Docket makes are corrected, too.
 """
 
+import contextlib
 import functools
 import socket
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +54,17 @@ def notice_losses(pool: "ConnectionPool") -> None:
 def reason(error: BaseException) -> str:
     """Return why Redis can't be reached, for the log, without redis-py's long text for each Sentinel."""
     return str(error).partition(" : ")[0] or type(error).__name__
+
+
+@contextlib.contextmanager
+def raising_os_errors() -> Iterator[None]:
+    """Raise an error of redis-py as an OSError, so that the caller need not import redis-py."""
+    from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
+
+    try:
+        yield
+    except RedisError as error:
+        raise OSError(reason(error)) from None
 
 
 @functools.cache

@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_swarm.shared.channel import Channel
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
+
+ONCE = "once:"
+"""Beginning of the names whose wake-up is an order and not a reason to look. They are not woken after a loss."""
 
 
 class Wakeups:
@@ -19,30 +23,41 @@ class Wakeups:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[asyncio.Event]] = {}
+        self._waiting: dict[str, list[Callable[[], object]]] = {}
 
     @contextlib.contextmanager
     def waiting(self, name: str) -> Iterator[asyncio.Event]:
         """Return an event that is set when `name` is woken. Clear the event before each look."""
         event = asyncio.Event()
-        self._waiting.setdefault(name, []).append(event)
-        try:
+        with self.listening(name, event.set):
             yield event
+
+    @contextlib.contextmanager
+    def listening(self, name: str, on_wake: Callable[[], object]) -> Iterator[None]:
+        """Call `on_wake` when `name` is woken, inside the `with` block."""
+        listeners = self._waiting.setdefault(name, [])
+        listeners.append(on_wake)
+        try:
+            yield
         finally:
-            events = self._waiting[name]
-            events.remove(event)
-            if not events:
+            listeners.remove(on_wake)
+            if not listeners:
                 del self._waiting[name]
 
     def wake(self, name: str) -> None:
         """Wake the tasks of this replica that wait for `name`."""
-        for event in self._waiting.get(name, ()):
-            event.set()
+        for on_wake in self._waiting.get(name, ()):
+            on_wake()
 
     def wake_all(self) -> None:
         """Wake all waiting tasks of this replica, because wake-ups may have been lost."""
         for name in self._waiting:
-            self.wake(name)
+            if not name.startswith(ONCE):
+                self.wake(name)
+
+    async def wake_everywhere(self, name: str) -> None:
+        """Wake the tasks of all replicas that wait for `name`. In this class, there is only one replica."""
+        self.wake(name)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -67,3 +82,12 @@ class RedisWakeups(Wakeups):
 
         async with self._channel.listening(deliver, self.wake_all):
             yield
+
+    async def wake_everywhere(self, name: str) -> None:
+        """Wake the tasks of all replicas that wait for `name`. Without Redis, wake only those of this replica."""
+        from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
+
+        try:
+            await self._channel.redis.publish(self.channel, name)
+        except (RedisError, OSError):
+            self.wake(name)

@@ -1,0 +1,135 @@
+"""The event streams of sessions: `GET /mcp`, for messages that belong to no call."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator
+
+from mcp.server.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    SubscriptionBus,
+    ToolsListChanged,
+)
+
+from mcp_swarm.http.responses import encode
+from mcp_swarm.sessions.answers import Answers
+from mcp_swarm.sessions.records import SessionRecord, SessionRecords, name_of
+from mcp_swarm.sessions.session import Session
+from mcp_swarm.shared.wakeups import Wakeups
+
+QUIET_SECONDS = 15.0
+"""Seconds without a message after which a stream yields an empty message, so that no proxy closes the stream."""
+
+_METHODS: dict[ServerEvent, str] = {
+    ToolsListChanged(): "notifications/tools/list_changed",
+    PromptsListChanged(): "notifications/prompts/list_changed",
+    ResourcesListChanged(): "notifications/resources/list_changed",
+}
+
+
+class _Open:
+    """An open stream."""
+
+    __slots__ = ("events", "record", "stale", "woken")
+
+    def __init__(self) -> None:
+        self.events: dict[ServerEvent, None] = {}
+        """The events that the client has not got yet. The same event twice is one message."""
+        self.record = SessionRecord()
+        self.stale = False
+        """Whether the record in the store may have changed."""
+        self.woken = asyncio.Event()
+
+    def hear(self, event: ServerEvent) -> None:
+        """Note an event that the client wants."""
+        if not isinstance(event, ResourceUpdated) or event.uri in self.record.resources:
+            self.events[event] = None
+            self.woken.set()
+
+    def look_again(self) -> None:
+        """Note that the record may have changed."""
+        self.stale = True
+        self.woken.set()
+
+
+class SessionStreams:
+    """The open streams of a replica.
+
+    Any replica can serve the stream of a session. If a client opens a second stream, the first one ends, because each
+    message must reach the client only once (MCP 2025-11-25, Transports, "Multiple Connections").
+    """
+
+    def __init__(self, records: SessionRecords, answers: Answers, wakeups: Wakeups, bus: SubscriptionBus) -> None:
+        self._records = records
+        self._answers = answers
+        self._wakeups = wakeups
+        self._bus = bus
+        self._open: set[_Open] = set()
+        self._closed = False
+
+    @property
+    def count(self) -> int:
+        """Number of open streams."""
+        return len(self._open)
+
+    def close(self) -> None:
+        """End all streams. The clients then open new ones, at other replicas."""
+        self._closed = True
+        for stream in self._open:
+            stream.woken.set()
+
+    async def messages(self, session: Session) -> AsyncGenerator[bytes]:
+        """Yield the JSON-RPC notifications for a session, and an empty message at the start and after each pause.
+
+        The iterator ends when the replica drains, the session ends, or the client opens another stream.
+
+        Raises:
+            OSError: the store cannot be reached.
+        """
+        stream, name = _Open(), secrets.token_hex(8)
+        with contextlib.ExitStack() as stack:
+            self._open.add(stream)
+            stack.callback(self._open.discard, stream)
+            stack.enter_context(self._wakeups.listening(name_of(session), stream.look_again))
+            stack.callback(self._bus.subscribe(stream.hear))
+            await self._records.set_stream(session, name)
+            stream.record = await self._records.read(session)
+            yield b""
+            while not self._closed:
+                message = await self._next(stream)
+                if stream.stale and not await self._is_newest(session, stream, name):
+                    return
+                yield message
+
+    async def _next(self, stream: _Open) -> bytes:
+        """Wait for the next event and return its message; return an empty message after a pause or a change."""
+        if not stream.events:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await stream.woken.wait()
+        stream.woken.clear()
+        if not stream.events:
+            return b""
+        event = next(iter(stream.events))
+        del stream.events[event]
+        if isinstance(event, ResourceUpdated):
+            return _notification("notifications/resources/updated", uri=event.uri)
+        return _notification(_METHODS[event])
+
+    async def _is_newest(self, session: Session, stream: _Open, name: str) -> bool:
+        """Read the record of the session again. Return False if the stream must end.
+
+        While the store cannot be reached, the stream goes on with what it knows.
+        """
+        stream.stale = False
+        with contextlib.suppress(OSError):
+            stream.record = await self._records.read(session)
+            return stream.record.stream == name and not await self._answers.has_ended(session.key)
+        return True
+
+
+def _notification(method: str, **params: str) -> bytes:
+    return encode({"jsonrpc": "2.0", "method": method} | ({"params": params} if params else {}))

@@ -1,0 +1,255 @@
+"""Tests of the event streams of sessions (HANDSHAKE_SESSIONS=full), each step at another replica."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.calls import BOTH, legacy, text
+from tests.replicas import Fleet, RedisServer, messages, running
+from tests.sessions.client import AskedClient, start
+
+pytestmark = pytest.mark.needs("redis")
+
+
+@contextlib.contextmanager
+def stream(client: AskedClient, url: str) -> Iterator[httpx.Response]:
+    """Open the event stream of a session."""
+    headers = {**client.headed(), "Accept": BOTH}
+    with (
+        httpx.Client(verify=False, timeout=30) as http,
+        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
+    ):
+        yield reply
+
+
+@contextlib.contextmanager
+def hearing(client: AskedClient, url: str) -> Iterator[list[str]]:
+    """Open the event stream of a session, and collect its messages in a list that grows."""
+    heard: list[str] = []
+    with stream(client, url) as reply:
+        assert reply.status_code == 200, reply.read()
+
+        def listen() -> None:
+            with contextlib.suppress(httpx.HTTPError, RuntimeError):
+                heard.extend(
+                    message["params"]["uri"] if "params" in message else message["method"]
+                    for message in messages(reply)
+                )
+                heard.append("end")
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        yield heard
+
+
+def ask(client: AskedClient, url: str, method: str, **params: Any) -> httpx.Response:
+    """Send a request in the session."""
+    return legacy(url, method, params, **client.headed())
+
+
+def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
+    """Call a tool in the session and return its text."""
+    return text(ask(client, url, "tools/call", name=tool, arguments=arguments).json()["result"])
+
+
+def test_a_session_hears_its_resources_on_any_replica(full_fleet: Fleet) -> None:
+    """A client hears the changes of the resources that it has subscribed to, and no other changes."""
+    one, two, three = full_fleet.urls
+    client = start(full_fleet.url)
+    with hearing(client, one) as heard:
+        assert ask(client, two, "resources/subscribe", uri="a://1").json()["result"] == {}
+        until(lambda: _touched(client, three, heard, "a://1"), "the client hears of a://1")
+        assert ask(client, two, "resources/subscribe", uri="a://2").json()["result"] == {}
+        assert ask(client, three, "resources/unsubscribe", uri="a://1").json()["result"] == {}
+        until(lambda: _touched(client, two, heard, "a://2"), "the client hears of a://2")
+        heard.clear()
+        for uri in ("a://1", "a://3", "a://2"):
+            assert call(client, three, "touch", uri=uri) == "Told."
+        until(lambda: "a://2" in heard, "the client hears of a://2 again")
+        assert set(heard) == {"a://2"}
+
+
+def _touched(client: AskedClient, url: str, heard: list[str], uri: str) -> bool:
+    call(client, url, "touch", uri=uri)
+    return uri in heard
+
+
+def test_subscriptions_outlive_a_stream(full_fleet: Fleet) -> None:
+    """A client that opens its stream again, at another replica, still has its subscriptions."""
+    client = start(full_fleet.url)
+    assert ask(client, full_fleet.urls[0], "resources/subscribe", uri="a://kept").json()["result"] == {}
+    for url in full_fleet.urls:
+        with hearing(client, url) as heard:
+            until(lambda heard=heard: _touched(client, full_fleet.url, heard, "a://kept"), "the client hears it")  # type: ignore[misc]
+
+
+def test_a_second_stream_replaces_the_first(full_fleet: Fleet) -> None:
+    """A message reaches a client once: its older stream ends when it opens a new one, at any replica."""
+    client = start(full_fleet.url)
+    with hearing(client, full_fleet.urls[0]) as first, hearing(client, full_fleet.urls[1]) as second:
+        until(lambda: first == ["end"], "the first stream has ended")
+        assert second == []
+
+
+def test_a_stream_ends_with_its_session(full_fleet: Fleet) -> None:
+    """After DELETE at one replica, the stream at another replica ends, and no new one opens."""
+    client = start(full_fleet.url)
+    with hearing(client, full_fleet.urls[0]) as heard:
+        assert client.ended(full_fleet.urls[1]).status_code == 204
+        until(lambda: heard == ["end"], "the stream has ended")
+    with stream(client, full_fleet.urls[2]) as reply:
+        assert reply.status_code == 404
+
+
+def test_a_stream_needs_a_session_and_an_accept_header(full_fleet: Fleet) -> None:
+    """A stream without a session id, with a wrong one, or without Accept is refused."""
+    url = full_fleet.urls[0]
+    with httpx.Client(verify=False) as http:
+        assert http.get(f"{url}/mcp", headers={"Accept": BOTH}).status_code == 400
+        assert http.get(f"{url}/mcp", headers={"Accept": BOTH, "Mcp-Session-Id": "x"}).status_code == 404
+        assert http.get(f"{url}/mcp", headers=start(url).headed()).status_code == 406
+
+
+def test_streams_are_limited(full_fleet: Fleet) -> None:
+    """Beyond MAX_SUBSCRIPTIONS a replica refuses a stream with HTTP 503, and calls are still answered."""
+    url = full_fleet.urls[0]
+    with contextlib.ExitStack() as stack:
+        opened = (stack.enter_context(stream(start(url), url)).status_code for _ in range(30))
+        assert 503 in opened
+        assert call(start(url), url, "echo", message="still served") == "still served"
+
+
+def test_subscriptions_are_limited(full_fleet: Fleet) -> None:
+    """A session has at most 1,000 subscriptions. An error says what to do."""
+    client = start(full_fleet.url)
+    with httpx.Client(verify=False, timeout=30) as http:
+        for number in range(1001):
+            body = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": f"a://{number}"}}
+            reply = http.post(f"{full_fleet.urls[0]}/mcp", json=body, headers=client.headed()).json()
+    assert "Too many subscriptions: a session has at most 1000" in reply["error"]["message"]
+
+
+def test_subscriptions_need_a_session(full_fleet: Fleet) -> None:
+    """A client without a session reads what it must do."""
+    reply = legacy(full_fleet.url, "resources/subscribe", {"uri": "a://1"}).json()
+    assert "needs a session: send initialize first" in reply["error"]["message"]
+
+
+def test_a_log_level_is_its_sessions_only(full_fleet: Fleet) -> None:
+    """A session gets only log messages of its level, on every replica; another session gets all of them."""
+    quiet, other = start(full_fleet.url), start(full_fleet.url)
+    assert ask(quiet, full_fleet.urls[0], "logging/setLevel", level="error").json()["result"] == {}
+    for url in full_fleet.urls:
+        for client, expected in ((quiet, 1), (other, 4)):
+            with client.calling(url, "test_tool_with_logging") as seen:
+                assert len(list(seen)) == expected
+
+
+def test_a_session_has_its_own_state_on_every_replica(full_fleet: Fleet) -> None:
+    """`ctx.set_state` at one replica is read at the others, and only in the same session."""
+    one, two, three = full_fleet.urls
+    alice, bob = start(full_fleet.url), start(full_fleet.url)
+    assert call(alice, one, "remember", value="tea") == "tea"
+    assert call(bob, two, "remember", value="coffee") == "coffee"
+    for url in (one, two, three):
+        assert call(alice, url, "recall") == "tea"
+        assert call(bob, url, "recall") == "coffee"
+    assert text(legacy(one, "tools/call", {"name": "recall"}).json()["result"]) == "None"
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_with_context", "log_and_wait"])
+def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> None:
+    """`notifications/cancelled` at one replica cancels the call that another replica runs. A stranger's does not."""
+    one, two, three = full_fleet.urls
+    client, stranger = start(full_fleet.url), start(full_fleet.url)
+    key = f"cancelled-{tool}"
+    replies: list[dict[str, Any]] = []
+
+    def run() -> None:
+        with client.calling(one, tool, {"key": key}) as seen:
+            replies.extend(seen)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    until(lambda: call(client, one, "fate", key=key) == "waiting", "the call waits")
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    with httpx.Client(verify=False) as http:
+        assert http.post(f"{two}/mcp", json=cancel, headers=stranger.headed()).status_code == 202
+        assert http.post(f"{three}/mcp", json=cancel, headers=client.headed()).status_code == 202
+    until(lambda: call(client, one, "fate", key=key) == "cancelled", "the call is cancelled")
+    thread.join(10)
+    assert replies[-1]["error"]["message"] == "Request cancelled"
+
+
+def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
+    """A replica that stops ends its streams at the beginning of the drain, and the client goes on at another one."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path,
+            2,
+            HANDSHAKE_SESSIONS="full",
+            REDIS_URL=redis.url,
+            MCP_COMPONENTS="tests.packs.state",
+            DRAIN_SECONDS="30",
+        ) as fleet,
+    ):
+        client = start(fleet.urls[0])
+        assert ask(client, fleet.urls[1], "resources/subscribe", uri="a://1").json()["result"] == {}
+        with hearing(client, fleet.urls[0]) as heard:
+            fleet.replicas[0].process.terminate()
+            until(lambda: heard == ["end"], "the stream has ended")
+        with hearing(client, fleet.urls[1]) as heard:
+            until(lambda: _touched(client, fleet.urls[1], heard, "a://1"), "the client hears of a://1")
+        for replica in fleet.replicas:  # the second SIGTERM, which follows, stops a replica at once
+            replica.process.terminate()
+
+
+def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
+    """While Redis is away, an open stream stays open and no new one opens. Afterwards both work."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path, 2, HANDSHAKE_SESSIONS="full", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.state"
+        ) as fleet,
+    ):
+        redis.keep()
+        client = start(fleet.urls[0])
+        assert ask(client, fleet.urls[0], "resources/subscribe", uri="a://1").json()["result"] == {}
+        with hearing(client, fleet.urls[0]) as heard:
+            redis.kill()
+            with stream(start(fleet.urls[1]), fleet.urls[1]) as reply:
+                assert reply.status_code == 503
+            refused = ask(client, fleet.urls[0], "resources/subscribe", uri="a://2").json()
+            assert "Redis cannot be reached; retry later" in refused["error"]["message"]
+            redis.start()
+            until(lambda: _touched(client, fleet.urls[1], heard, "a://1"), "the client hears of a://1")
+
+
+def test_a_single_replica_needs_no_redis(tmp_path: Path) -> None:
+    """A single replica without Redis serves streams, subscriptions, log levels and state."""
+    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.state") as alone:
+        client = start(alone.url)
+        assert call(client, alone.url, "remember", value="tea") == "tea"
+        assert call(client, alone.url, "recall") == "tea"
+        assert ask(client, alone.url, "resources/subscribe", uri="a://1").json()["result"] == {}
+        with hearing(client, alone.url) as heard:
+            until(lambda: _touched(client, alone.url, heard, "a://1"), "the client hears of a://1")
+
+
+def test_every_key_expires(full_fleet: Fleet, asking_redis: RedisServer) -> None:
+    """No key of a session stays in Redis for ever."""
+    client = start(full_fleet.url)
+    assert call(client, full_fleet.url, "remember", value="tea") == "tea"
+    assert ask(client, full_fleet.url, "resources/subscribe", uri="a://1").json()["result"] == {}
+    with hearing(client, full_fleet.url):
+        keys = asking_redis.ask("keys", "*session*").split()
+        assert keys
+        for key in asking_redis.ask("keys", "*").split():
+            assert 0 < int(asking_redis.ask("ttl", key)) <= 86400, key
