@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -26,7 +27,7 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from tests.mcp.any_replica.rounds import ROUNDS
-from tests.replicas import Fleet
+from tests.replicas import Fleet, RedisServer, running
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
 
@@ -143,3 +144,41 @@ def test_fastmcps_client_is_asked(full_fleet: Fleet) -> None:
             assert result.data == "Hello, Ada!"
 
     asyncio.run(converse())
+
+
+def test_the_sdks_client_moves_on_when_its_replica_drains(tmp_path: Path) -> None:
+    """While a user is being asked, the replica drains. The client resumes the call at another replica by itself."""
+    asked_by: list[str] = []
+
+    async def note(response: httpx2.Response) -> None:
+        if response.request.method == "POST" and "event-stream" in response.headers.get("content-type", ""):
+            asked_by.append(response.headers["x-served-by"])
+
+    async def converse(fleet: Fleet) -> str:
+        async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+            replica = fleet.named(asked_by[-1])
+            replica.process.terminate()
+            while "GET /mcp stream" not in "".join(each.output for each in fleet.replicas if each is not replica):
+                await asyncio.sleep(0.02)
+                if "draining" in replica.output and asked_by:
+                    break
+            return ElicitResult(action="accept", content={"value": "Ada"})
+
+        async with httpx2.AsyncClient(timeout=30, event_hooks={"response": [note]}) as http:
+            transport = streamable_http_client(f"{fleet.url}/mcp", http_client=http)
+            async with Client(transport, mode="legacy", cache=None, elicitation_callback=answer) as client:
+                return said(await client.call_tool("greet"))
+
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path,
+            3,
+            HANDSHAKE_SESSIONS="full",
+            REDIS_URL=redis.url,
+            MCP_COMPONENTS="tests.packs.asking",
+            DRAIN_SECONDS="5",
+            LOG_LEVEL="INFO",
+        ) as fleet,
+    ):
+        assert asyncio.run(converse(fleet)) == "Hello, Ada!"
