@@ -262,7 +262,7 @@ def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response,
 
 
 def messages(reply: httpx.Response) -> Iterator[dict[str, Any]]:
-    """Yield the JSON-RPC messages of an event stream as they arrive."""
+    """Yield the JSON-RPC messages of an event stream as they arrive. Events without data are left out."""
     for line in reply.iter_lines():
-        if line.startswith("data: "):
+        if line.startswith("data: {"):
             yield json.loads(line.removeprefix("data: "))

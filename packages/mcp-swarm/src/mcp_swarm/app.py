@@ -241,7 +241,7 @@ class App:
         fleet = limiter.fleet if limiter else None
         state = ReplicaMetrics(replica, lifecycle, intake.in_flight, connections, fleet, share.peers)
         queue = QueueMetrics(service)
-        asked = [] if sessions is None else [sessions.requests.metrics]
+        asked = [] if sessions is None else sessions.collectors
         collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue, *asked
         metrics = metrics_route(collectors, queue.look, settings.metrics_token)
 
@@ -291,8 +291,7 @@ class App:
         """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
         if self.settings.handshake_sessions != "off":
             sessions = Sessions(self.settings, share.redis, intake.in_flight, share.bus)
-            if sessions.streams is not None:
-                lifecycle.at_drain.append(sessions.streams.close)
+            lifecycle.at_drain.append(sessions.leave)
             return sessions
         if names := ", ".join(asking_of(self.components)):
             logger.info("HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: %s", names)

@@ -212,14 +212,16 @@ def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
 
 
 def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
-    """While Redis is away, an open stream stays open and no new one opens. Afterwards both work."""
+    """While Redis is away, an open stream stays open and no new one opens. Afterwards both work.
+
+    Redis has lost its data. The stream still knows the subscriptions of its session.
+    """
     with (
         RedisServer(tmp_path / "redis.log") as redis,
         running(
             tmp_path, 2, HANDSHAKE_SESSIONS="full", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.state"
         ) as fleet,
     ):
-        redis.keep()
         client = start(fleet.urls[0])
         assert ask(client, fleet.urls[0], "resources/subscribe", uri="a://1").json()["result"] == {}
         with hearing(client, fleet.urls[0]) as heard:

@@ -1,7 +1,8 @@
 """How a call asks its client: over the session of the call. A call without a session gets an error with the reason."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -12,13 +13,17 @@ from mcp_types import INVALID_REQUEST, LoggingLevel
 from mcp_swarm.downstream.deadline import PAUSES, Pauses
 from mcp_swarm.http.headers import headers_of
 from mcp_swarm.http.refusal import Refused
+from mcp_swarm.mcp.client_watch import ClientWatch
 from mcp_swarm.sessions.errors import ClientRequestError
+from mcp_swarm.sessions.event_log import CallEvents
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
 
 if TYPE_CHECKING:
     from mcp_swarm.mcp.call import Call
 
+
+logger = logging.getLogger(__name__)
 
 SESSION = "mcp_swarm.session"
 """Scope key for the opened session of a request."""
@@ -42,8 +47,12 @@ class CannotAsk:
     async def open(self, call: "Call") -> None:
         """Open nothing."""
 
-    def cancelling(self, call: "Call", cancel: Callable[[], object]) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a context that does nothing: a client without a session cancels a call by closing its connection."""
+    async def begin_events(self) -> CallEvents | None:
+        """Return None: the call cannot be resumed."""
+        return None
+
+    def watching(self, call: "Call", watch: ClientWatch) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a context that does nothing: without a session, there is no news but the end of the connection."""
         return nullcontext()
 
     async def wants(self, level: str) -> bool:  # noqa: ARG002
@@ -77,7 +86,7 @@ class CallSession:
         sealed: the session id, as the client sent it.
     """
 
-    __slots__ = ("_sealed", "_session", "_sessions", "pauses", "unopened")
+    __slots__ = ("_move_on", "_sealed", "_session", "_sessions", "_stack", "pauses", "unopened")
 
     can_ask = True
 
@@ -87,6 +96,8 @@ class CallSession:
         self.unopened: bytes | None = sealed
         """The session id that `open` opens; None: the session is open."""
         self._session: Session | None = None
+        self._stack: contextlib.ExitStack | None = None
+        self._move_on: Callable[[], object] | None = None
         self.pauses = Pauses()
 
     async def open(self, call: "Call") -> None:
@@ -116,9 +127,31 @@ class CallSession:
         connection.initialized.set()
         return connection
 
-    def cancelling(self, call: "Call", cancel: Callable[[], object]) -> AbstractContextManager[None]:
-        """Call `cancel` when the client cancels the call, inside the `with` block."""
-        return self._sessions.cancelling(self._sealed, call.request.id, cancel)
+    async def begin_events(self) -> CallEvents | None:
+        """Begin the events of the call, if the client can resume them. None: it cannot."""
+        if self._session is None or self._sessions.events is None:
+            return None
+        try:
+            events = await self._sessions.events.begin(self._session)
+            if self._stack is not None and self._move_on is not None:
+                self._stack.enter_context(events.taken_over(self._move_on))
+            return events
+        except OSError as error:
+            logger.warning("Redis can't be reached: a call cannot be resumed: %s", error)
+            return None
+
+    @contextlib.contextmanager
+    def watching(self, call: "Call", watch: ClientWatch) -> Iterator[None]:
+        """Give the watch all news about the client inside the `with` block.
+
+        The client can cancel the call. It moves on when this replica drains, and when it has resumed the call.
+        """
+        self._move_on = watch.move_on
+        with contextlib.ExitStack() as self._stack:
+            self._stack.enter_context(self._sessions.cancelling(self._sealed, call.request.id, watch.cancel))
+            self._sessions.leaving.add(watch.move_on)
+            self._stack.callback(self._sessions.leaving.discard, watch.move_on)
+            yield
 
     async def wants(self, level: str) -> bool:
         """Return whether the session gets log messages of this level. While Redis cannot be reached, it gets all."""

@@ -1,6 +1,7 @@
 """A call: one request inside the endpoint, and the reply to it."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from mcp_swarm.http.access_log import FAILED, RPC_ERROR
 from mcp_swarm.http.refusal import ClientGone
 from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
+from mcp_swarm.mcp.client_watch import ClientNews, ClientWatch
 from mcp_swarm.mcp.message import Request
+from mcp_swarm.sessions.event_log import CallEvents
 
 PING_SECONDS = 15.0
 """Seconds without an event after which an open event stream gets a comment, so that no proxy closes the stream."""
@@ -33,9 +36,17 @@ PING = b": ping\r\n\r\n"
 """A comment that keeps an event stream open."""
 
 
-def event(message: bytes) -> bytes:
-    """Return a JSON-RPC message as an event."""
-    return b"event: message\r\ndata: " + message + b"\r\n\r\n"
+_EMPTY_EVENTS = "2025-11-25"
+"""The protocol version from which on a client accepts an event without data (MCP 2025-11-25, Transports)."""
+
+RETRY_MILLISECONDS = 500
+"""Pause that a client makes before it resumes a call at another replica."""
+
+
+def event(message: bytes, identity: str = "") -> bytes:
+    """Return a JSON-RPC message as an event, with an id if it has one."""
+    named = b"id: %b\r\n" % identity.encode() if identity else b""
+    return b"event: message\r\n%bdata: %b\r\n\r\n" % (named, message)
 
 
 @dataclass(slots=True)
@@ -57,6 +68,10 @@ class Call:
     """Headers of the reply in addition to its type and length, unless the reply is an event stream."""
     streaming: bool = False
     """Whether the reply has become an event stream."""
+    events: CallEvents | None = None
+    """The log of the events, if the client can resume the event stream at any replica."""
+    detached: bool = False
+    """Whether the client has lost or left the connection of a call that it can resume. The call goes on."""
     _lock: asyncio.Lock | None = None
 
     @property
@@ -67,10 +82,14 @@ class Call:
             return None, None
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
 
-    async def event(self, message: bytes) -> None:
+    async def event(self, message: bytes, *, last: bool = False) -> None:
         """Send a JSON-RPC message before the result, if the reply may become an event stream."""
-        if self.may_stream:
-            await self._write(event(message))
+        if not self.may_stream:
+            return
+        async with self._locked():
+            if not self.streaming:
+                await self._begin()
+            await self._send(await self._logged(message, last=last))
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
         """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
@@ -81,7 +100,8 @@ class Call:
     async def wait_for(self, task: asyncio.Task[Any], seconds: float | None = None) -> None:
         """Wait until the call's task is done, and keep an open event stream alive during this time.
 
-        In case of an exception, cancel the task and do not wait for its end.
+        In case of an exception, cancel the task and do not wait for its end. If the client has lost the connection and
+        can resume the event stream, the call goes on.
 
         Args:
             seconds: time limit of the wait. The time in which the call waits for an answer of its client does not
@@ -92,60 +112,144 @@ class Call:
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
-        loop = asyncio.get_running_loop()
-        limit = TimeLimit(seconds)
-        next_ping = loop.time() + PING_SECONDS
-        gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
         try:
-            with self.asking.cancelling(self, gone.cancel):
-                while True:
-                    pause = max(0.0, min(next_ping - loop.time(), limit.look()))
-                    await asyncio.wait((task, gone), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-                    if task.done():
-                        return
-                    if gone.done():
-                        raise ClientGone
-                    if limit.has_ended():
-                        raise TimeoutError
-                    if loop.time() >= next_ping:
-                        next_ping = loop.time() + PING_SECONDS
-                        if self.streaming:
-                            await self._ping()
-        except ClientGone:
-            if gone.cancelled():  # the client has cancelled the call, and its connection is still open
-                self.scope[FAILED] = RPC_ERROR
-                await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
-            raise
+            await (self._wait_in_session if self.asking.can_ask else self._wait)(task, seconds)
         finally:
-            gone.cancel()
             if not task.done():
                 task.cancel()
                 # Read the task's exception later, or asyncio logs that nobody read it.
                 task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+    async def _wait(self, task: asyncio.Task[Any], seconds: float | None) -> None:
+        """Wait for the task of a call that has no session."""
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
+        try:
+            while True:
+                pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
+                await asyncio.wait((task, gone), timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED)
+                if task.done():
+                    return
+                if gone.done():
+                    raise ClientGone
+                if deadline is not None and loop.time() >= deadline:
+                    raise TimeoutError
+                if self.streaming:
+                    await self._ping()
+        finally:
+            gone.cancel()
 
     async def _gone(self) -> None:
         """Wait until the client closes the connection. The request body is already read, so nothing else arrives."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
-    async def _ping(self) -> None:
-        """Send a comment on the event stream, so that the client and the proxies keep the connection open."""
+    async def _wait_in_session(self, task: asyncio.Task[Any], seconds: float | None) -> None:
+        """Wait for the task of a call in a session. The client can cancel and resume the call."""
+        watch = ClientWatch(self._gone())
         try:
-            await asyncio.wait_for(self._write(PING), 1)
-        except TimeoutError:
-            pass  # a slow client must not delay the next check of the task
+            with self.asking.watching(self, watch):
+                await self._wait_with_news(task, TimeLimit(seconds), watch)
+        except ClientGone:
+            if watch.cancelled:  # the connection may still be open
+                self.scope[FAILED] = RPC_ERROR
+                await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
+            raise
+        finally:
+            watch.close()
+
+    async def _wait_with_news(self, task: asyncio.Task[Any], limit: TimeLimit, watch: ClientWatch) -> None:
+        loop = asyncio.get_running_loop()
+        next_ping = loop.time() + PING_SECONDS
+        while True:
+            pause = max(0.0, min(next_ping - loop.time(), limit.look()))
+            await asyncio.wait((task, watch.news), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return
+            if watch.news.done():
+                await self._react(watch)
+            if limit.has_ended():
+                raise TimeoutError
+            if loop.time() >= next_ping or (self.detached and next_ping > loop.time() + self._look_seconds()):
+                next_ping = loop.time() + self._look_seconds()
+                if self.streaming:
+                    await self._ping()
+
+    def _look_seconds(self) -> float:
+        """Return the pause between two looks at the client, in seconds."""
+        return min(PING_SECONDS, self.events.seconds) if self.detached and self.events is not None else PING_SECONDS
+
+    async def _react(self, watch: ClientWatch) -> None:
+        """React to news about the client. Raise `ClientGone` if the call must end."""
+        news = watch.take()
+        if news is ClientNews.CANCELLED or self.events is None:
+            if news is not ClientNews.MOVE_ON:
+                raise ClientGone
+            return
+        if self.detached:
+            return
+        if news is ClientNews.MOVE_ON:
+            await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
+            await self._close()
+        self.detached = True
+        try:
+            await self.events.lose_reader()
+        except OSError:  # nobody could resume the call
+            raise ClientGone from None
+
+    async def _ping(self) -> None:
+        """Send a comment on the event stream, so that the client and the proxies keep the connection open.
+
+        Without a connection, look whether the client has resumed the call, or has time to do it.
+
+        Raises:
+            ClientGone: the client closed the connection, or has not resumed the call in time.
+        """
+        if self.detached and self.events is not None:
+            with contextlib.suppress(OSError):
+                if not await self.events.has_reader():
+                    raise ClientGone
+            return
+        try:
+            async with asyncio.timeout(1), self._locked():
+                await self._send(PING)
+            if self.events is not None:
+                await self.events.has_reader()
+        except (TimeoutError, OSError):
+            pass  # a slow client, or a slow Redis, must not delay the next check of the task
         except RuntimeError:  # uvloop raises it for a closed connection before the server reports the disconnect
             raise ClientGone from None
 
     async def _end(self, message: bytes) -> None:
-        await self.event(message)
-        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self.event(message, last=True)
+        await self._close()
 
-    async def _write(self, part: bytes) -> None:
-        if self._lock is None:
-            self._lock = asyncio.Lock()  # several tasks of a tool may report progress at the same time
-        async with self._lock:
-            if not self.streaming:
-                self.streaming = True
-                await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+    async def _close(self) -> None:
+        if not self.detached:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self) -> None:
+        """Begin the event stream. If the client can resume it, the first event is empty and only has an id."""
+        self.streaming = True
+        self.events = await self.asking.begin_events()
+        await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+        if self.events is not None and self.version >= _EMPTY_EVENTS:
+            await self._send(b"id: %b\r\ndata: \r\n\r\n" % self.events.first_id.encode())
+
+    async def _logged(self, message: bytes, *, last: bool) -> bytes:
+        """Return the event of a message, with an id if the client can resume the stream after it."""
+        if self.events is not None:
+            with contextlib.suppress(OSError):
+                return event(message, await self.events.append(message, last=last))
+        return event(message)
+
+    async def _send(self, part: bytes) -> None:
+        if not self.detached:
             await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    def _locked(self) -> asyncio.Lock:
+        """Return the lock of the event stream: several tasks of a tool may report progress at the same time."""
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        return self._lock

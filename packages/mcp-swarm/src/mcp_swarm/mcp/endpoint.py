@@ -243,14 +243,19 @@ class McpEndpoint:
             await send_refusal(scope, send, refused)
 
     async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the event stream of a session."""
+        """Serve the event stream of a session, or resume the event stream of a call (Last-Event-ID)."""
         assert self.sessions is not None  # noqa: S101
         assert self.sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
         scope[CALLED] = ("stream", "")
         place = self.intake.subscriptions
         place.enter(None)
         try:
-            await send_stream(self.sessions.streams.messages(session), receive, send)
+            resumed = headers_of(scope).get(b"last-event-id")
+            if resumed is not None and self.sessions.events is not None:
+                events = self.sessions.events.resume(session, resumed.decode("latin-1"))
+            else:
+                events = self.sessions.streams.messages(session)
+            await send_stream(events, receive, send)
         except OSError as error:
             logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
             text = "The server cannot open an event stream now; retry later."

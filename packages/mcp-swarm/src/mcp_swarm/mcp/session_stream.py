@@ -9,8 +9,8 @@ from starlette.types import Receive, Send
 from mcp_swarm.mcp.call import EVENT_STREAM_HEADERS, PING, event
 
 
-async def send_stream(messages: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
-    """Send the messages as events until they end or the client closes the connection.
+async def send_stream(messages: AsyncGenerator[tuple[str, bytes]], receive: Receive, send: Send) -> None:
+    """Send the messages, each with its event id, as events until they end or the client closes the connection.
 
     An empty message becomes a comment, which keeps the connection open. The first message is awaited before the head
     of the reply, so an exception of the messages' start leaves the reply open.
@@ -18,15 +18,15 @@ async def send_stream(messages: AsyncGenerator[bytes], receive: Receive, send: S
     first = await anext(messages)
     await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
 
-    async def write(message: bytes) -> None:
-        body = event(message) if message else PING
+    async def write(identity: str, message: bytes) -> None:
+        body = event(message, identity) if message else PING
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def pump() -> None:
         async with aclosing(messages):
-            await write(first)
-            async for message in messages:
-                await write(message)
+            await write(*first)
+            async for identity, message in messages:
+                await write(identity, message)
 
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":

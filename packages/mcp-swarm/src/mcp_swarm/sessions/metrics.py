@@ -1,12 +1,14 @@
-"""Metrics about requests to clients."""
+"""Metrics about requests to clients and about event streams of sessions."""
 
 from collections import Counter
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from mcp_swarm.metrics.durations import Durations
+from mcp_swarm.sessions.event_log import EventLog
+from mcp_swarm.sessions.streams import SessionStreams
 
 _KINDS = {
     "elicitation/create": "elicitation",
@@ -47,3 +49,18 @@ class ClientRequestMetrics(Collector):
         yield waits
         text = "Number of answers of clients that were refused, because no request waited for them."
         yield CounterMetricFamily("mcp_client_answers_refused", text, self.refused)
+
+
+class StreamMetrics(Collector):
+    """The number of open event streams of sessions, and of calls that clients have resumed."""
+
+    def __init__(self, streams: SessionStreams, events: EventLog) -> None:
+        self._streams = streams
+        self._events = events
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Return all metrics."""
+        text = "Number of open event streams of sessions, outside of calls."
+        yield GaugeMetricFamily("mcp_session_streams", text, self._streams.count)
+        text = "Number of event streams of calls that clients have resumed at this replica."
+        yield CounterMetricFamily("mcp_calls_resumed", text, self._events.resumed)

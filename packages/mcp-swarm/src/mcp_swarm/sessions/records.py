@@ -138,6 +138,13 @@ class SessionRecords:
         await self._store.write(session, _RESOURCE + uri, None)
         await self.changed(session)
 
+    async def restore(self, session: Session, record: SessionRecord) -> None:
+        """Write a whole record."""
+        fields = {_LEVEL: record.level, _STREAM: record.stream} | {f"{_RESOURCE}{uri}": "" for uri in record.resources}
+        for name, value in fields.items():
+            if value or name.startswith(_RESOURCE):
+                await self._store.write(session, name, value)
+
     async def changed(self, session: Session) -> None:
         """Tell the event streams of a session, on all replicas, to look at their session again."""
         await self._wakeups.wake_everywhere(name_of(session))

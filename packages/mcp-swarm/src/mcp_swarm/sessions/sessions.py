@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.subscriptions import SubscriptionBus
+from prometheus_client.registry import Collector
 from starlette.types import Scope
 
 from mcp_swarm.auth.caller import owner_of
@@ -17,6 +18,8 @@ from mcp_swarm.http.in_flight import UNAVAILABLE, InFlight
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.sessions.answers import answers
 from mcp_swarm.sessions.client_requests import ClientRequests
+from mcp_swarm.sessions.event_log import EventLog
+from mcp_swarm.sessions.metrics import StreamMetrics
 from mcp_swarm.sessions.records import SessionRecords
 from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
 from mcp_swarm.sessions.state import SharedState
@@ -47,6 +50,8 @@ class Sessions:
         self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
         self._answers = answers(redis, name, self._wakeups)
         seconds, most = settings.client_request_seconds, settings.max_client_requests
+        self.leaving: set[Callable[[], object]] = set()
+        """Functions that move the client of a running call on to another replica. `leave` calls them."""
         self.requests = ClientRequests(self._answers, seconds, in_flight, most)
         self.records: SessionRecords | None = None
         """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
@@ -54,7 +59,10 @@ class Sessions:
         """The state of sessions in Redis; None without Redis."""
         self.streams: SessionStreams | None = None
         """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
+        self.events: EventLog | None = None
+        """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
         if settings.handshake_sessions == "full" and bus is not None:
+            self.events = EventLog(redis, name, self._wakeups, settings.resume_seconds)
             self.records = SessionRecords(redis, name, self._wakeups)
             self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
 
@@ -63,6 +71,20 @@ class Sessions:
         """Receive the wake-ups of waiting calls inside the `async with` block."""
         async with self._wakeups.running():
             yield
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """The metrics of sessions."""
+        if self.streams is None or self.events is None:
+            return [self.requests.metrics]
+        return [self.requests.metrics, StreamMetrics(self.streams, self.events)]
+
+    def leave(self) -> None:
+        """Move clients on to other replicas: end the event streams of sessions and of calls that can be resumed."""
+        if self.streams is not None:
+            self.streams.close()
+        for move_on in tuple(self.leaving):
+            move_on()
 
     def start(self, scope: Scope, version: str, params: Mapping[str, Any]) -> str:
         """Return the id of a new session.

@@ -81,8 +81,9 @@ class SessionStreams:
         for stream in self._open:
             stream.woken.set()
 
-    async def messages(self, session: Session) -> AsyncGenerator[bytes]:
-        """Yield the JSON-RPC notifications for a session, and an empty message at the start and after each pause.
+    async def messages(self, session: Session) -> AsyncGenerator[tuple[str, bytes]]:
+        """Yield the notifications for a session, without event ids. At the start and after each pause, yield an empty
+        one.
 
         The iterator ends when the replica drains, the session ends, or the client opens another stream.
 
@@ -97,12 +98,12 @@ class SessionStreams:
             stack.callback(self._bus.subscribe(stream.hear))
             await self._records.set_stream(session, name)
             stream.record = await self._records.read(session)
-            yield b""
+            yield "", b""
             while not self._closed:
                 message = await self._next(stream)
                 if stream.stale and not await self._is_newest(session, stream, name):
                     return
-                yield message
+                yield "", message
 
     async def _next(self, stream: _Open) -> bytes:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
@@ -122,12 +123,19 @@ class SessionStreams:
     async def _is_newest(self, session: Session, stream: _Open, name: str) -> bool:
         """Read the record of the session again. Return False if the stream must end.
 
-        While the store cannot be reached, the stream goes on with what it knows.
+        While the store cannot be reached, the stream goes on with what it knows. If the store has lost its data, the
+        stream writes the record again.
         """
         stream.stale = False
         with contextlib.suppress(OSError):
-            stream.record = await self._records.read(session)
-            return stream.record.stream == name and not await self._answers.has_ended(session.key)
+            if await self._answers.has_ended(session.key):
+                return False
+            record = await self._records.read(session)
+            if record == SessionRecord():  # Redis has lost its data
+                await self._records.restore(session, stream.record)
+                return True
+            stream.record = record
+            return record.stream == name
         return True
 
 

@@ -20,6 +20,9 @@ class SessionSettings(SettingsGroup):
     client_request_seconds: Seconds = Field(300, gt=0)
     """Time limit for a handshake-protocol client to answer a request of a tool, in seconds. Usually a user answers.
     This time does not count for `CALL_TIMEOUT_SECONDS`."""
+    resume_seconds: Seconds = Field(120, gt=0, le=3600)
+    """Time in which a client that lost the connection of a call can resume it, in seconds. Without the client, the call
+    goes on for this time. Only with `HANDSHAKE_SESSIONS=full`."""
     max_client_requests: int = Field(1000, ge=1)
     """Maximum number of requests to clients that wait for an answer in a replica. A call beyond the limit gets an
     error. A call that waits for its client does not count for `MAX_IN_FLIGHT`."""

@@ -1,0 +1,208 @@
+"""Tests of calls that a client resumes after it has lost the connection, at another replica."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import until
+from tests.calls import BOTH, get, legacy, request, text
+from tests.replicas import Fleet, RedisServer, running
+from tests.sessions.client import ADA, AskedClient, start
+
+pytestmark = pytest.mark.needs("redis")
+
+Event = tuple[str, str]
+"""The id and the data of an event."""
+
+
+def events_of(reply: httpx.Response) -> Iterator[Event]:
+    """Yield the events of a reply as they arrive."""
+    identity = ""
+    for line in reply.iter_lines():
+        if line.startswith("id: "):
+            identity = line.removeprefix("id: ")
+        elif line.startswith("data:"):
+            yield identity, line.removeprefix("data:").strip()
+
+
+@contextlib.contextmanager
+def sent(client: AskedClient, url: str, tool: str, **arguments: Any) -> Iterator[Iterator[Event]]:
+    """Call a tool, and yield the events of the reply. The connection closes with the block."""
+    headers = {**client.headed(), "Accept": BOTH}
+    body = request("tools/call", {"name": tool, "arguments": arguments}, number=7)
+    with (
+        httpx.Client(verify=False, timeout=30) as http,
+        http.stream("POST", f"{url}/mcp", json=body, headers=headers) as reply,
+    ):
+        yield events_of(reply)
+
+
+@contextlib.contextmanager
+def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
+    """Resume a call after an event."""
+    headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
+    with (
+        httpx.Client(verify=False, timeout=30) as http,
+        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
+    ):
+        yield reply, events_of(reply)
+
+
+def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
+    """Call a tool in the session and return its text."""
+    return text(legacy(url, "tools/call", {"name": tool, "arguments": arguments}, **client.headed()).json()["result"])
+
+
+def test_a_call_goes_on_without_its_connection(full_fleet: Fleet) -> None:
+    """A client that lost the connection gets the rest of the events at another replica, and the result."""
+    one, two, three = full_fleet.urls
+    client = start(full_fleet.url)
+    with sent(client, one, "log_and_wait", key="lost") as events:
+        first, empty = next(events)
+        assert empty == ""
+        logged, message = next(events)
+        assert "waiting for lost" in message
+    assert call(client, one, "fate", key="lost") == "waiting"
+    with resumed(client, two, first) as (_, again):
+        assert next(again) == (logged, message)
+    with resumed(client, three, logged) as (_, rest):
+        assert call(client, one, "release", key="lost") == "Released."
+        identity, result = next(rest)
+        assert '"id":7' in result
+        assert "lost" in result
+        assert list(rest) == []
+    with resumed(client, two, logged) as (_, rest):
+        assert list(rest) == [(identity, result)]
+    assert "mcp_session_streams 0.0" in get(f"{two}/metrics").text
+    assert "mcp_calls_resumed_total" in get(f"{two}/metrics").text
+
+
+def test_a_question_outlives_its_connection(full_fleet: Fleet) -> None:
+    """A client that lost the connection gets the question again, and its answer ends the call."""
+    one, two, three = full_fleet.urls
+    client = start(full_fleet.url)
+    with sent(client, one, "greet") as events:
+        first, _ = next(events)
+        _, question = next(events)
+    with resumed(client, three, first) as (_, again):
+        assert next(again)[1] == question
+        identity = httpx.Response(200, text=question).json()["id"]
+        assert client.answer(two, identity, ADA).status_code == 202
+        assert "Hello, Ada!" in next(again)[1]
+
+
+def test_a_stranger_cannot_resume(full_fleet: Fleet) -> None:
+    """Another session, and an event id that does not exist, get HTTP 400."""
+    client, stranger = start(full_fleet.url), start(full_fleet.url)
+    with sent(client, full_fleet.urls[0], "greet") as events:
+        first, _ = next(events)
+        for who, event in ((stranger, first), (client, "made-up.1"), (client, "made-up"), (client, ".0")):
+            with resumed(who, full_fleet.urls[1], event) as (reply, _):
+                assert reply.status_code == 400
+        identity = httpx.Response(200, text=next(events)[1]).json()["id"]
+        assert client.answer(full_fleet.urls[1], identity, ADA).status_code == 202
+        assert "Hello, Ada!" in next(events)[1]
+
+
+def test_only_one_stream_gets_the_events(full_fleet: Fleet) -> None:
+    """If a client resumes a call whose connection is still open, the old stream ends."""
+    one, two, three = full_fleet.urls
+    client = start(full_fleet.url)
+    with sent(client, one, "greet") as events:
+        first, _ = next(events)
+        question = next(events)
+        with resumed(client, two, first) as (_, second):
+            assert next(second) == question
+            assert list(events) == []
+            with resumed(client, three, first) as (_, third):
+                assert next(third) == question
+                assert list(second) == []
+                identity = httpx.Response(200, text=question[1]).json()["id"]
+                assert client.answer(two, identity, ADA).status_code == 202
+                assert "Hello, Ada!" in next(third)[1]
+
+
+def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None:
+    """A lost connection does not cancel a call, and `notifications/cancelled` does."""
+    client = start(full_fleet.url)
+    with sent(client, full_fleet.urls[0], "log_and_wait", key="both") as events:
+        first, _ = next(events)
+        next(events)
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+    with httpx.Client(verify=False) as http:
+        assert http.post(f"{full_fleet.urls[1]}/mcp", json=cancel, headers=client.headed()).status_code == 202
+    until(lambda: call(client, full_fleet.urls[0], "fate", key="both") == "cancelled", "the call is cancelled")
+    with resumed(client, full_fleet.urls[2], first) as (_, rest):
+        assert "Request cancelled" in list(rest)[-1][1]
+
+
+def test_a_call_without_a_client_ends(tmp_path: Path) -> None:
+    """A call that nobody resumes within RESUME_SECONDS is cancelled. While a client follows it, the call goes on."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path,
+            2,
+            HANDSHAKE_SESSIONS="full",
+            REDIS_URL=redis.url,
+            MCP_COMPONENTS="tests.packs.waiting",
+            RESUME_SECONDS="1",
+        ) as fleet,
+    ):
+        client = start(fleet.url)
+        one, two = fleet.urls
+        firsts = {}
+        for key in ("left", "followed"):
+            with sent(client, one, "log_and_wait", key=key) as events:
+                firsts[key], _ = next(events)
+                next(events)
+            if key == "followed":
+                with resumed(client, two, firsts[key]) as (_, rest):
+                    next(rest)
+                    until(lambda: call(client, one, "fate", key="left") == "cancelled", "nobody came back")
+                    assert call(client, one, "fate", key="followed") == "waiting"
+
+
+def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None:
+    """At the drain, the stream of a waiting call ends with a `retry`, and the client goes on at another replica."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path,
+            2,
+            HANDSHAKE_SESSIONS="full",
+            REDIS_URL=redis.url,
+            MCP_COMPONENTS="tests.packs.asking",
+            DRAIN_SECONDS="1",
+        ) as fleet,
+    ):
+        client = start(fleet.url)
+        with sent(client, fleet.urls[0], "greet") as events:
+            first, _ = next(events)
+            _, question = next(events)
+            threading.Thread(target=fleet.replicas[0].process.terminate).start()
+            assert list(events) == []
+        with resumed(client, fleet.urls[1], first) as (_, rest):
+            assert next(rest)[1] == question
+            identity = httpx.Response(200, text=question).json()["id"]
+            assert client.answer(fleet.urls[1], identity, ADA).status_code == 202
+            assert "Hello, Ada!" in next(rest)[1]
+
+
+def test_a_single_replica_resumes_without_redis(tmp_path: Path) -> None:
+    """A single replica without Redis keeps the events of a call in its memory."""
+    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.asking") as alone:
+        client = start(alone.url)
+        with sent(client, alone.url, "greet") as events:
+            first, _ = next(events)
+            question = next(events)
+        with resumed(client, alone.url, first) as (_, rest):
+            assert next(rest) == question
+            identity = httpx.Response(200, text=question[1]).json()["id"]
+            assert client.answer(alone.url, identity, ADA).status_code == 202
+            assert "Hello, Ada!" in next(rest)[1]
