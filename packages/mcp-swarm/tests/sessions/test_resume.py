@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,30 @@ def test_a_single_replica_resumes_without_redis(tmp_path: Path) -> None:
             identity = httpx.Response(200, text=question[1]).json()["id"]
             assert client.answer(alone.url, identity, ADA).status_code == 202
             assert "Hello, Ada!" in next(rest)[1]
+
+
+def test_the_events_of_a_delivered_call_do_not_stay(full_fleet: Fleet, asking_redis: RedisServer) -> None:
+    """After the client has its result, the events expire within ten seconds. Those of a lost call stay longer."""
+    client = start(full_fleet.url)
+    for least, most, key in ((0, 10, "delivered"), (10, 180, "undelivered")):
+        with sent(client, full_fleet.urls[0], "log_and_wait", key=key) as events:
+            first, _ = next(events)
+            next(events)
+            if key == "delivered":
+                call(client, full_fleet.urls[0], "release", key=key)
+                assert key in list(events)[-1][1]
+        if key == "undelivered":
+            until(partial(_has_lost, asking_redis, first), "the replica has noticed the loss")
+            call(client, full_fleet.urls[0], "release", key=key)
+        name = f"full:call_events:{first.partition('.')[0]}"
+        until(partial(_has_result, asking_redis, name), "the log has the result")
+        assert least < int(asking_redis.ask("ttl", name)) <= most
+
+
+def _has_result(redis: RedisServer, name: str) -> bool:
+    return '"id":7' in redis.ask("lrange", name, "-1", "-1")
+
+
+def _has_lost(redis: RedisServer, event: str) -> bool:
+    """Return whether the replica has noted that the client lost the connection."""
+    return redis.ask("exists", f"full:call:{event.partition('.')[0]}:followed") == "1"

@@ -31,10 +31,8 @@ EVENT_STREAM_HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 
-
 PING = b": ping\r\n\r\n"
 """A comment that keeps an event stream open."""
-
 
 _EMPTY_EVENTS = "2025-11-25"
 """The protocol version from which on a client accepts an event without data (MCP 2025-11-25, Transports)."""
@@ -189,10 +187,11 @@ class Call:
             return
         if self.detached:
             return
-        if news is ClientNews.MOVE_ON:
-            await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
-            await self._close()
-        self.detached = True
+        async with self._locked():  # no other task sends an event after the end of the stream
+            if news is ClientNews.MOVE_ON:
+                await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
+                await self._close()
+            self.detached = True
         try:
             await self.events.lose_reader()
         except OSError:  # nobody could resume the call
@@ -241,7 +240,8 @@ class Call:
         """Return the event of a message, with an id if the client can resume the stream after it."""
         if self.events is not None:
             with contextlib.suppress(OSError):
-                return event(message, await self.events.append(message, last=last))
+                delivered = last and not self.detached
+                return event(message, await self.events.append(message, last=last, delivered=delivered))
         return event(message)
 
     async def _send(self, part: bytes) -> None:

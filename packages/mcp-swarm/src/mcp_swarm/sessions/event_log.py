@@ -27,6 +27,8 @@ _QUIET_SECONDS = 15.0
 _MOST_EVENTS = 10_000
 """Maximum number of events of a call in the log. Later events are not in the log, except the last one."""
 _SLACK_SECONDS = 60
+_DELIVERED_SECONDS = 10
+"""Time for which the events stay after the result was sent, in seconds. Only a client that lost it needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,11 @@ class _Log(Protocol):
     async def begin(self, stream: str, session: str, reader: str) -> None:
         """Begin the events of a call."""
 
-    async def append(self, stream: str, event: bytes, *, last: bool) -> int:
-        """Write an event and return its number, which begins with 1."""
+    async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
+        """Write an event and return its number, which begins with 1.
+
+        `delivered` means that the last event goes to a client whose connection is open.
+        """
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
         """Return the events after a number. None: this session has no such stream."""
@@ -89,12 +94,12 @@ class _LocalLog:
             del self._streams[name]
         self._streams[stream] = _Stream(session, reader, expires=now + self._seconds)
 
-    async def append(self, stream: str, event: bytes, *, last: bool) -> int:
+    async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
         found = self._streams[stream]
         if last or len(found.events) < _MOST_EVENTS:
             found.events.append(event)
         found.is_whole = last
-        await self.keep(stream)
+        found.expires = time.monotonic() + (_DELIVERED_SECONDS if delivered else self._seconds)
         self._wakeups.wake(name_of(stream))
         return len(found.events)
 
@@ -135,9 +140,10 @@ class _RedisLog:
                 pipe.expire(self._about(stream), self._seconds)
                 await pipe.execute()
 
-    async def append(self, stream: str, event: bytes, *, last: bool) -> int:
+    async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
+        seconds = _DELIVERED_SECONDS if delivered else self._seconds
         keys = [self._events(stream), self._about(stream)]
-        args: list[bytes | str | int] = [event, int(last), self._seconds, _MOST_EVENTS, self._channel, name_of(stream)]
+        args: list[bytes | str | int] = [event, int(last), seconds, _MOST_EVENTS, self._channel, name_of(stream)]
         with raising_os_errors():
             return int(await self._append(keys=keys, args=args))
 
@@ -295,9 +301,14 @@ class CallEvents:
         """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
         return self._log.wakeups.listening(_reader_of(self._stream), on_reader)
 
-    async def append(self, event: bytes, *, last: bool) -> str:
-        """Write an event and return its id. Raise OSError if the store cannot be reached."""
-        return f"{self._stream}.{await self._log.log.append(self._stream, event, last=last)}"
+    async def append(self, event: bytes, *, last: bool, delivered: bool) -> str:
+        """Write an event and return its id. Raise OSError if the store cannot be reached.
+
+        `delivered` means that the last event goes to a client whose connection is open. Then the events do not stay
+        long, so that calls cannot fill the store.
+        """
+        number = await self._log.log.append(self._stream, event, last=last, delivered=delivered)
+        return f"{self._stream}.{number}"
 
     async def lose_reader(self) -> None:
         """Note that the client has lost the connection of the call. It has some time to resume."""
