@@ -1,6 +1,7 @@
 """Tests of calls that a client resumes after it has lost the connection, at another replica."""
 
 import contextlib
+import signal
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -193,6 +194,33 @@ def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None
             identity = httpx.Response(200, text=question).json()["id"]
             assert client.answer(fleet.urls[1], identity, ADA).status_code == 202
             assert "Hello, Ada!" in next(rest)[1]
+
+
+def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
+    """If the replica of a call is killed, a client that resumes the call gets an error soon, once and for all."""
+    with (
+        RedisServer(tmp_path / "redis.log") as redis,
+        running(
+            tmp_path, 3, HANDSHAKE_SESSIONS="full", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.asking"
+        ) as fleet,
+    ):
+        client = start(fleet.url)
+        with sent(client, fleet.urls[0], "greet") as events:
+            first, _ = next(events)
+            question = next(events)
+            fleet.replicas[0].process.send_signal(signal.SIGSTOP)  # it keeps its connections, and does nothing
+        with resumed(client, fleet.urls[1], first) as (_, rest):
+            assert next(rest) == question
+            identity, error = next(rest)
+            assert "The replica that ran this call was lost; send the call again." in error
+            assert '"id":7' in error
+            assert list(rest) == []
+        fleet.replicas[0].process.send_signal(signal.SIGCONT)  # it wakes up, and must not end the call again
+        asked = httpx.Response(200, text=question[1]).json()["id"]
+        client.answer(fleet.urls[2], asked, ADA)
+        for url in fleet.urls:
+            with resumed(client, url, first) as (_, rest):
+                assert list(rest) == [question, (identity, error)]
 
 
 def test_a_single_replica_resumes_without_redis(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class CannotAsk:
     async def open(self, call: "Call") -> None:
         """Open nothing."""
 
-    async def begin_events(self) -> CallEvents | None:
+    async def begin_events(self, call: "Call") -> CallEvents | None:  # noqa: ARG002
         """Return None: the call cannot be resumed."""
         return None
 
@@ -127,12 +127,12 @@ class CallSession:
         connection.initialized.set()
         return connection
 
-    async def begin_events(self) -> CallEvents | None:
+    async def begin_events(self, call: "Call") -> CallEvents | None:
         """Begin the events of the call, if the client can resume them. None: it cannot."""
         if self._session is None or self._sessions.events is None:
             return None
         try:
-            events = await self._sessions.events.begin(self._session)
+            events = await self._sessions.events.begin(self._session, call.request.id)
             if self._stack is not None and self._move_on is not None:
                 self._stack.enter_context(events.taken_over(self._move_on))
             return events

@@ -231,7 +231,7 @@ class Call:
     async def _begin(self) -> None:
         """Begin the event stream. If the client can resume it, the first event is empty and only has an id."""
         self.streaming = True
-        self.events = await self.asking.begin_events()
+        self.events = await self.asking.begin_events(self)
         await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
         if self.events is not None and self.version >= _EMPTY_EVENTS:
             await self._send(b"id: %b\r\ndata: \r\n\r\n" % self.events.first_id.encode())

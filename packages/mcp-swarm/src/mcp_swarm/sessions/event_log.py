@@ -8,12 +8,16 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mcp_types import INTERNAL_ERROR
 
 from mcp_swarm.http.refusal import Refused
+from mcp_swarm.http.responses import encode
+from mcp_swarm.process.meanwhile import meanwhile
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.shared.lost_redis import raising_os_errors
 from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
@@ -21,8 +25,12 @@ from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_QUIET_SECONDS = 15.0
-"""Seconds without an event after which a resumed stream yields an empty event, so that no proxy closes the stream."""
+_LOOK_SECONDS = 1.5
+"""Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,
+which also keeps proxies from closing the stream."""
+_ALIVE_SECONDS = 3
+"""Seconds after the last sign of life of a replica after which it counts as lost."""
+_LOST = "The replica that ran this call was lost; send the call again."
 
 _MOST_EVENTS = 10_000
 """Maximum number of events of a call in the log. Later events are not in the log, except the last one."""
@@ -40,19 +48,30 @@ class EventPart:
     """Whether the call has written its last event."""
     reader: str
     """Random text that identifies the newest reader of the events."""
+    owner: str
+    """Random text that identifies the replica that runs the call."""
+    request: str
+    """The JSON-RPC id of the call, as JSON."""
 
 
 class _Log(Protocol):
     """The store of events. Each method raises OSError if the store cannot be reached."""
 
-    async def begin(self, stream: str, session: str, reader: str) -> None:
+    async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
         """Begin the events of a call."""
 
     async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
         """Write an event and return its number, which begins with 1.
 
-        `delivered` means that the last event goes to a client whose connection is open.
+        `delivered` means that the last event goes to a client whose connection is open. After the last event, nothing
+        is written.
         """
+
+    async def show_life(self, owner: str, seconds: int) -> None:
+        """Note that a replica runs, for some seconds."""
+
+    async def is_alive(self, owner: str) -> bool:
+        """Return whether a replica runs."""
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
         """Return the events after a number. None: this session has no such stream."""
@@ -73,7 +92,9 @@ class _Log(Protocol):
 @dataclass(slots=True)
 class _Stream:
     session: str
-    reader: str
+    owner: str
+    request: str
+    reader: str = ""
     events: list[bytes] = field(default_factory=list)
     is_whole: bool = False
     expires: float = 0.0
@@ -88,11 +109,11 @@ class _LocalLog:
         self._wakeups = wakeups
         self._streams: dict[str, _Stream] = {}
 
-    async def begin(self, stream: str, session: str, reader: str) -> None:
+    async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
         now = time.monotonic()
         for name in [name for name, each in self._streams.items() if each.expires < now]:
             del self._streams[name]
-        self._streams[stream] = _Stream(session, reader, expires=now + self._seconds)
+        self._streams[stream] = _Stream(session, owner, request, expires=now + self._seconds)
 
     async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
         found = self._streams[stream]
@@ -107,7 +128,13 @@ class _LocalLog:
         found = self._streams.get(stream)
         if found is None or found.session != session or found.expires < time.monotonic():
             return None
-        return EventPart(found.events[after:], found.is_whole, found.reader)
+        return EventPart(found.events[after:], found.is_whole, found.reader, found.owner, found.request)
+
+    async def show_life(self, owner: str, seconds: int) -> None:
+        """Do nothing: the only replica runs."""
+
+    async def is_alive(self, owner: str) -> bool:  # noqa: ARG002
+        return True
 
     async def take_over(self, stream: str, reader: str) -> None:
         self._streams[stream].reader = reader
@@ -133,10 +160,11 @@ class _RedisLog:
         self._append = redis.register_script(_APPEND)
         self._read = redis.register_script(_READ)
 
-    async def begin(self, stream: str, session: str, reader: str) -> None:
+    async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
+        fields: Any = {"session": session, "reader": "", "whole": "0", "owner": owner, "request": request}
         with raising_os_errors():
             async with self._redis.pipeline() as pipe:
-                pipe.hset(self._about(stream), mapping={"session": session, "reader": reader, "whole": "0"})
+                pipe.hset(self._about(stream), mapping=fields)
                 pipe.expire(self._about(stream), self._seconds)
                 await pipe.execute()
 
@@ -152,8 +180,16 @@ class _RedisLog:
             found = await self._read(keys=[self._events(stream), self._about(stream)], args=[session, after])
         if not found:
             return None
-        whole, reader, *events = found
-        return EventPart(events, whole == b"1", reader.decode())
+        whole, reader, owner, request, *events = found
+        return EventPart(events, whole == b"1", reader.decode(), owner.decode(), request.decode())
+
+    async def show_life(self, owner: str, seconds: int) -> None:
+        with raising_os_errors():
+            await self._redis.set(f"{self._prefix}:alive:{owner}", b"", ex=seconds)
+
+    async def is_alive(self, owner: str) -> bool:
+        with raising_os_errors():
+            return bool(await self._redis.exists(f"{self._prefix}:alive:{owner}"))
 
     async def take_over(self, stream: str, reader: str) -> None:
         with raising_os_errors():
@@ -182,6 +218,7 @@ class _RedisLog:
 
 
 _APPEND = """
+if redis.call('HGET', KEYS[2], 'whole') == '1' then return 0 end
 local count = redis.call('LLEN', KEYS[1])
 if ARGV[2] == '1' or count < tonumber(ARGV[4]) then
     count = redis.call('RPUSH', KEYS[1], ARGV[1])
@@ -196,7 +233,7 @@ return count
 
 _READ = """
 if redis.call('HGET', KEYS[2], 'session') ~= ARGV[1] then return {} end
-local found = {redis.call('HGET', KEYS[2], 'whole'), redis.call('HGET', KEYS[2], 'reader')}
+local found = redis.call('HMGET', KEYS[2], 'whole', 'reader', 'owner', 'request')
 for _, event in ipairs(redis.call('LRANGE', KEYS[1], ARGV[2], -1)) do table.insert(found, event) end
 return found
 """
@@ -225,16 +262,31 @@ class EventLog:
         self.wakeups = wakeups
         self.resumed = 0
         """Number of streams that clients have resumed at this replica."""
+        self.lost = 0
+        """Number of calls that this replica has ended, because their replica was lost."""
+        self._owner = secrets.token_hex(8)
         if redis is None:
             self.log: _Log = _LocalLog(seconds, wakeups)
         else:
             assert isinstance(wakeups, RedisWakeups)  # noqa: S101
             self.log = _RedisLog(redis, prefix, seconds, wakeups.channel)
 
-    async def begin(self, session: Session) -> "CallEvents":
-        """Begin the events of a call. Raise OSError if the store cannot be reached."""
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Show the other replicas that this one runs, inside the `async with` block."""
+        async with meanwhile(self._show_life()):
+            yield
+
+    async def _show_life(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                await self.log.show_life(self._owner, _ALIVE_SECONDS)
+            await asyncio.sleep(1)
+
+    async def begin(self, session: Session, request: int | str) -> "CallEvents":
+        """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached."""
         stream = secrets.token_urlsafe(16)
-        await self.log.begin(stream, session.key, "")
+        await self.log.begin(stream, session.key, self._owner, encode(request).decode())
         return CallEvents(self, stream)
 
     async def resume(self, session: Session, event_id: str) -> AsyncGenerator[tuple[str, bytes]]:
@@ -260,22 +312,34 @@ class EventLog:
             self.wakeups.waiting(name_of(stream)) as woken,
             self.wakeups.listening(_reader_of(stream), woken.set),
         ):
-            while True:
+            while part is not None:
                 woken.clear()
-                part = await self.log.read(stream, session.key, after)
-                if part is None or part.reader != reader:
-                    return
-                for event in part.events:
-                    after += 1
-                    yield f"{stream}.{after}", event
-                if part.is_whole:
-                    return
-                await self.log.follow(stream, self.seconds)
+                with contextlib.suppress(OSError):  # look again when the store can be reached
+                    part = await self._part(stream, session, after)
+                    if part is None or part.reader != reader:
+                        return
+                    for event in part.events:
+                        after += 1
+                        yield f"{stream}.{after}", event
+                    if part.is_whole:
+                        return
+                    await self.log.follow(stream, self.seconds)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(_QUIET_SECONDS, self.seconds / 2)):
+                    async with asyncio.timeout(min(_LOOK_SECONDS, self.seconds / 2)):
                         await woken.wait()
                 if not woken.is_set():
                     yield "", b""
+
+    async def _part(self, stream: str, session: Session, after: int) -> EventPart | None:
+        """Return the events after a number. If the replica of the call was lost, end the call with an error."""
+        part = await self.log.read(stream, session.key, after)
+        if part is None or part.is_whole or await self.log.is_alive(part.owner):
+            return part
+        error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
+        message = f'{{"jsonrpc":"2.0","id":{part.request},"error":{error}}}'.encode()
+        if await self.log.append(stream, message, last=True, delivered=False):
+            self.lost += 1
+        return await self.log.read(stream, session.key, after)
 
 
 class CallEvents:

@@ -64,3 +64,5 @@ class StreamMetrics(Collector):
         yield GaugeMetricFamily("mcp_session_streams", text, self._streams.count)
         text = "Number of event streams of calls that clients have resumed at this replica."
         yield CounterMetricFamily("mcp_calls_resumed", text, self._events.resumed)
+        text = "Number of calls that this replica has ended with an error, because the replica that ran them was lost."
+        yield CounterMetricFamily("mcp_calls_lost", text, self._events.lost)

@@ -69,7 +69,10 @@ class Sessions:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Receive the wake-ups of waiting calls inside the `async with` block."""
-        async with self._wakeups.running():
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self._wakeups.running())
+            if self.events is not None:
+                await stack.enter_async_context(self.events.running())
             yield
 
     @property
