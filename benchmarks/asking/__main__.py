@@ -40,25 +40,19 @@ def _measure(run: Run) -> list[Table]:
     with ExitStack() as stack:
         redis = stack.enter_context(RedisServer(run.folder))
         redis.wait_ready()
-        core = run.machine.server_core
 
         def start(*module: str, **settings: str) -> Process:
-            return stack.enter_context(replica("asking", core, run.folder, *module, **settings))
+            return stack.enter_context(replica("asking", run.machine.server_core, run.folder, *module, **settings))
 
-        shared = {
-            "HANDSHAKE_SESSIONS": "ask",
-            "REDIS_URL": redis.url(0),
-            "MCP_REPLICAS": "2",
-            "REQUEST_STATE_KEYS": secrets.token_hex(32),
-        }
+        shared = {"HANDSHAKE_SESSIONS": "ask", "REDIS_URL": redis.url(0), "MCP_REPLICAS": "2"}
+        shared["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
         cases = [
             Case("two", "answer at another replica, through Redis", (start(**shared), start(**shared))),
             Case("one", "one replica without Redis", (start(HANDSHAKE_SESSIONS="ask"),)),
-            Case("stateful", "FastMCP's stateful server", (start("benchmarks.asking.stateful"),)),
+            Case("stateful", "FastMCP's stateful server", (start("benchmarks.peers.stock", "sessions"),)),
         ]
-        for case in cases:
-            for server in case.servers:
-                server.wait_ready()
+        for server in (server for case in cases for server in case.servers):
+            server.wait_ready()
         rounds = Rounds(cases)
         rounds.measure(run, lambda case: _round(case, times))
     return [Table("questions", "A question of a tool, until the tool has the answer", _COLUMNS, rounds.rows())]

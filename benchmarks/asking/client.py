@@ -7,51 +7,17 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
+
 from benchmarks.load import LoadError
 
-_VERSION = "2025-11-25"
+_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+_HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"elicitation": {}},
+    "clientInfo": {"name": "benchmark", "version": "1"},
+}
 _ANSWER = {"action": "accept", "content": {"name": "Ada"}}
-
-
-class _Connection:
-    """One kept connection to a server."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    @classmethod
-    async def open(cls, port: int) -> "_Connection":
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
-
-    async def send(self, message: dict[str, Any], session: str = "") -> tuple[int, dict[str, str]]:
-        """Send a JSON-RPC message and return the status and the headers of the reply."""
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        head = (
-            "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {_VERSION}\r\n"
-            f"Content-Length: {len(body)}\r\n"
-        )
-        if session:
-            head += f"Mcp-Session-Id: {session}\r\n"
-        self.writer.write(head.encode() + b"\r\n" + body)
-        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
-        return int(lines[0].split()[1]), headers
-
-    async def rest(self, headers: dict[str, str]) -> bytes:
-        """Read the body of a reply that is not an event stream."""
-        return await self.reader.readexactly(int(headers.get("content-length", "0")))
-
-    async def event(self) -> dict[str, Any]:
-        """Return the next message of an event stream."""
-        while True:
-            line = await self.reader.readline()
-            if not line:
-                raise LoadError("the event stream ended before the result")
-            if line.startswith(b"data: {"):
-                message: dict[str, Any] = json.loads(line[6:])
-                return message
 
 
 async def answer_questions(asking: int, answering: int, times: int) -> list[float]:
@@ -65,34 +31,41 @@ async def answer_questions(asking: int, answering: int, times: int) -> list[floa
     Raises:
         LoadError: a reply is wrong.
     """
-    calls, answers = await _Connection.open(asking), await _Connection.open(answering)
+    url, hello = f"http://127.0.0.1:{asking}/mcp", {"method": "initialize", "params": _HELLO, "jsonrpc": "2.0", "id": 0}
+    async with httpx.AsyncClient(headers=_HEADERS) as http:
+        session = (await http.post(url, json=hello)).headers.get("mcp-session-id", "")
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await http.post(url, json=ready, headers={"Mcp-Session-Id": session})
+    calls, answers = [await asyncio.open_connection("127.0.0.1", port) for port in (asking, answering)]
     try:
-        client = {"name": "benchmark", "version": "1"}
-        hello = {"protocolVersion": _VERSION, "capabilities": {"elicitation": {}}, "clientInfo": client}
-        status, headers = await calls.send({"id": 0, "method": "initialize", "params": hello})
-        if status != 200 or "mcp-session-id" not in headers:
-            raise LoadError(f"no session: HTTP {status}")
-        session = headers["mcp-session-id"]
-        if "content-length" in headers:
-            await calls.rest(headers)
-        else:
-            await calls.event()
-            await calls.reader.readuntil(b"0\r\n\r\n")
-        status, headers = await calls.send({"method": "notifications/initialized"}, session)
-        await calls.rest(headers)
         params = {"name": "ask", "arguments": {"times": times}}
-        await calls.send({"id": 1, "method": "tools/call", "params": params}, session)
-        while "result" not in (message := await calls.event()):
+        await _post(*calls, session, id=1, method="tools/call", params=params)
+        while "result" not in (message := await _event(calls[0])):
             if message.get("method") != "elicitation/create":
                 raise LoadError(f"unexpected message: {message}")
-            status, headers = await answers.send({"id": message["id"], "result": _ANSWER}, session)
-            if status != 202:
-                raise LoadError(f"the answer got HTTP {status}")
-            await answers.rest(headers)
+            head = await _post(*answers, session, id=message["id"], result=_ANSWER)
+            if b" 202 " not in head:
+                raise LoadError(f"the answer got {head!r}")
         took: list[float] = message["result"]["structuredContent"]["result"]
-        if len(took) != times:
-            raise LoadError(f"{len(took)} of {times} questions")
         return took
     finally:
-        for connection in (calls, answers):
-            connection.writer.close()
+        calls[1].close()
+        answers[1].close()
+
+
+async def _post(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: str, **members: Any) -> bytes:
+    """Send a JSON-RPC message and return the head of the reply, which has no body or an event stream."""
+    body = json.dumps({"jsonrpc": "2.0", **members})
+    headers = {**_HEADERS, "Host": "127.0.0.1", "Content-Type": "application/json", "Mcp-Session-Id": session}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"POST /mcp HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    return await reader.readuntil(b"\r\n\r\n")
+
+
+async def _event(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """Return the next message of an event stream."""
+    while line := await reader.readline():
+        if line.startswith(b"data: {"):
+            message: dict[str, Any] = json.loads(line[6:])
+            return message
+    raise LoadError("the event stream ended before the result")

@@ -1,15 +1,18 @@
-"""The echo on FastMCP with its own app: stateless, with JSON replies.
+"""The echo on FastMCP with its own app: stateless, with JSON replies. With the argument `sessions`: with sessions.
 
 `python -m benchmarks.peers.stock` serves it on `MCP_PORT`.
 """
+
+import sys
 
 from fastmcp import FastMCP
 from starlette.requests import Request
 from starlette.responses import Response
 
 from benchmarks.floor import serve
+from benchmarks.packs.asking.tools import ask
 
-mcp = FastMCP("peer")
+mcp = FastMCP("peer", tools=[ask])
 
 
 @mcp.tool
@@ -29,4 +32,5 @@ async def ready(_: Request) -> Response:
 
 
 if __name__ == "__main__":
-    serve(mcp.http_app(path="/mcp", stateless_http=True, json_response=True))
+    stateless = "sessions" not in sys.argv
+    serve(mcp.http_app(path="/mcp", stateless_http=stateless, json_response=stateless))

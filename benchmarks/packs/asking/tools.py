@@ -19,8 +19,7 @@ async def ask(times: int, ctx: Context) -> list[float]:
         began = time.perf_counter()
         answer = await ctx.session.elicit("Your name?", SCHEMA, related_request_id=ctx.request_id)
         took.append((time.perf_counter() - began) * 1000)
-        if answer.content != {"name": "Ada"}:
-            raise ValueError(f"wrong answer: {answer}")
+        assert answer.content == {"name": "Ada"}  # noqa: S101
     return took
 
 
