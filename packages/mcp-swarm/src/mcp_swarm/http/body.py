@@ -51,7 +51,7 @@ class Body:
                 arriving.
             ClientGone: The client closed the connection before the body was complete.
         """
-        if declared is not None and len(declared) >= self._digits and int(declared) > self.most:
+        if declared is not None and len(declared) >= self._digits and declared.isdigit() and int(declared) > self.most:
             raise self._too_large()
         part = await receive()
         body: bytes = part.get("body", b"")
