@@ -204,9 +204,13 @@ def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+_AT_START = environment()
+"""The environment before the first test. A test may change the environment, and may start the first server."""
+
+
 @functools.cache
 def _preloaded() -> Preloaded:
-    return Preloaded(environment(), _SETTINGS)
+    return Preloaded(_AT_START, _SETTINGS)
 
 
 def pytest_unconfigure() -> None:
