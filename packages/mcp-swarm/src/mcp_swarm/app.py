@@ -32,7 +32,7 @@ from mcp_swarm.jobs.metrics import QueueMetrics
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.alone import AloneOnly
-from mcp_swarm.mcp.components import Catalogue, asking_of, offer_jobs, serve_components, timeouts_of
+from mcp_swarm.mcp.components import Catalogue, cannot_ask, offer_jobs, serve_components, timeouts_of
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
 from mcp_swarm.mcp.sharing import Sharing
@@ -293,8 +293,8 @@ class App:
             sessions = Sessions(self.settings, share.redis, intake.in_flight, share.bus)
             lifecycle.at_drain.append(sessions.leave)
             return sessions
-        if names := ", ".join(asking_of(self.components)):
-            logger.info("HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: %s", names)
+        if reason := cannot_ask(self.components, self.settings):
+            logger.info("%s", reason)
         return None
 
     def _surround(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT, until
-from mcp_swarm.mcp.call import PING_SECONDS
+from mcp_swarm.http.event_stream import PING_SECONDS
 from tests.attacks.attacker import Report
 from tests.attacks.conftest import Attack, Attacked
 

@@ -16,7 +16,7 @@ from mcp_swarm.auth import authentication
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.main import app_option
 from mcp_swarm.jobs.service import JobService
-from mcp_swarm.mcp.components import asking_of, offer_jobs
+from mcp_swarm.mcp.components import cannot_ask, offer_jobs
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.lifecycle import Lifecycle
 from mcp_swarm.process.replica import uvicorn_options
@@ -53,10 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         if not uvloop.run(_starts(app)):
             return EXIT_REFUSED
     print(f"{name}: settings and components are valid.\n{app.catalogue}")
-    asking = asking_of(app.components)
-    if asking and app.settings.handshake_sessions == "off":
-        names = ", ".join(asking)
-        print(f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {names}")
+    if reason := cannot_ask(app.components, app.settings):
+        print(reason)
     return 0
 
 

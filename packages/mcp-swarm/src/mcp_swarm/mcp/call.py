@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_swarm.downstream.deadline import TimeLimit
 from mcp_swarm.http.access_log import FAILED, RPC_ERROR
+from mcp_swarm.http.event_stream import EVENT_STREAM_HEADERS, PING, PING_SECONDS, event
 from mcp_swarm.http.refusal import ClientGone
 from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
@@ -18,21 +19,8 @@ from mcp_swarm.mcp.client_watch import ClientNews, ClientWatch
 from mcp_swarm.mcp.message import Request
 from mcp_swarm.sessions.event_log import CallEvents
 
-PING_SECONDS = 15.0
-"""Seconds without an event after which an open event stream gets a comment, so that no proxy closes the stream."""
-
 _CANCELLED = 0
 """JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
-
-# WHATWG HTML, "Server-sent events". The last two headers stop proxies from buffering events.
-EVENT_STREAM_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
-
-PING = b": ping\r\n\r\n"
-"""A comment that keeps an event stream open."""
 
 _EMPTY_EVENTS = "2025-11-25"
 """The protocol version from which on a client accepts an event without data (MCP 2025-11-25, Transports)."""
@@ -41,10 +29,10 @@ RETRY_MILLISECONDS = 500
 """Pause that a client makes before it resumes a call at another replica."""
 
 
-def event(message: bytes, identity: str = "") -> bytes:
-    """Return a JSON-RPC message as an event, with an id if it has one."""
-    named = b"id: %b\r\n" % identity.encode() if identity else b""
-    return b"event: message\r\n%bdata: %b\r\n\r\n" % (named, message)
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client closes the connection. The request body is already read, so nothing else arrives."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 @dataclass(slots=True)
@@ -122,7 +110,9 @@ class Call:
         """Wait for the task of a call that has no session."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
-        gone = asyncio.Task(self._gone(), loop=loop)  # without the task factory, which is for tasks of components
+        gone = asyncio.Task(
+            disconnected(self.receive), loop=loop
+        )  # without the task factory, which is for tasks of components
         try:
             while True:
                 pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
@@ -138,14 +128,9 @@ class Call:
         finally:
             gone.cancel()
 
-    async def _gone(self) -> None:
-        """Wait until the client closes the connection. The request body is already read, so nothing else arrives."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
-
     async def _wait_in_session(self, task: asyncio.Task[Any], seconds: float | None) -> None:
         """Wait for the task of a call in a session. The client can cancel and resume the call."""
-        watch = ClientWatch(self._gone())
+        watch = ClientWatch(disconnected(self.receive))
         try:
             with self.asking.watching(self, watch):
                 await self._wait_with_news(task, TimeLimit(seconds), watch)

@@ -11,7 +11,7 @@ class ClientNews(Enum):
 
     GONE = "the client has closed the connection"
     CANCELLED = "the client has cancelled the call"
-    MOVE_ON = "this replica drains"
+    MOVE_ON = "the client goes on over another connection, or must do so because this replica drains"
 
 
 class ClientWatch:
@@ -48,7 +48,7 @@ class ClientWatch:
         self._note(ClientNews.CANCELLED)
 
     def move_on(self) -> None:
-        """Note that this replica drains."""
+        """Note that the client must go on over another connection, or already does."""
         self._note(ClientNews.MOVE_ON)
 
     def close(self) -> None:

@@ -101,9 +101,12 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
     return discovered
 
 
-def asking_of(discovered: Discovered) -> list[str]:
-    """Return the names of the components that may ask their client in the middle of a call, sorted."""
-    return sorted(_entry(item.component).name for item in discovered.components if may_ask(item.component))
+def cannot_ask(discovered: Discovered, settings: Settings) -> str:
+    """Return a sentence that names the components that cannot ask handshake-protocol clients; empty if all can."""
+    names = sorted(_entry(item.component).name for item in discovered.components if may_ask(item.component))
+    if not names or settings.handshake_sessions != "off":
+        return ""
+    return f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {', '.join(names)}"
 
 
 def timeouts_of(discovered: Discovered) -> dict[str, float]:

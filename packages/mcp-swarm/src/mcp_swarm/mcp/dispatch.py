@@ -5,15 +5,9 @@ from functools import cached_property
 from typing import Any
 
 import anyio
-from mcp.server.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
-    ToolsListChanged,
-)
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.subscriptions import event_from_wire
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
@@ -93,13 +87,6 @@ class Dispatch:
         await self.notify("notifications/progress", {key: value for key, value in params.items() if value is not None})
 
 
-_CHANGES: dict[str, ServerEvent] = {
-    "notifications/tools/list_changed": ToolsListChanged(),
-    "notifications/prompts/list_changed": PromptsListChanged(),
-    "notifications/resources/list_changed": ResourcesListChanged(),
-}
-
-
 class CallOutbound:
     """The SDK's `Outbound` of a session, for messages that belong to no call.
 
@@ -123,8 +110,6 @@ class CallOutbound:
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> None:
         """Publish a change of a list or a resource, if the call has a session. Drop any other notification."""
-        change = _CHANGES.get(method)
-        if method == "notifications/resources/updated" and isinstance(uri := (params or {}).get("uri"), str):
-            change = ResourceUpdated(uri=uri)
+        change = event_from_wire(method, params)
         if change is not None and self._dispatch.can_send_request:
             await publish(change)

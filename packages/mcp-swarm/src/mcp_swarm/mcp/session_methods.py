@@ -1,5 +1,7 @@
 """The methods that a handshake-protocol client can use only in a session: subscriptions and the log level."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastmcp import FastMCP
@@ -42,18 +44,14 @@ class SessionMethods:
         """Set the minimum level of the log messages that this session gets. Without a session, do nothing."""
         session = _session(ctx)
         if session is not None:
-            try:
+            with _reachable():
                 await self._records.set_level(session, params.level)
-            except OSError:
-                raise _unreachable() from None
         return EmptyResult()
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
         """Subscribe a session to a resource."""
-        try:
+        with _reachable():
             subscribed = await self._records.subscribe(_required(ctx), str(params.uri))
-        except OSError:
-            raise _unreachable() from None
         if not subscribed:
             text = f"Too many subscriptions: a session has at most {MOST_RESOURCES}; unsubscribe from some resources."
             raise MCPError(INVALID_PARAMS, text)
@@ -61,10 +59,8 @@ class SessionMethods:
 
     async def _unsubscribe(self, ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
         """End the subscription of a session to a resource."""
-        try:
+        with _reachable():
             await self._records.unsubscribe(_required(ctx), str(params.uri))
-        except OSError:
-            raise _unreachable() from None
         return EmptyResult()
 
 
@@ -80,5 +76,9 @@ def _required(ctx: ServerRequestContext[Any, Any]) -> Session:
     return session
 
 
-def _unreachable() -> MCPError:
-    return MCPError(INTERNAL_ERROR, "The server's Redis cannot be reached; retry later.")
+@contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise MCPError(INTERNAL_ERROR, "The server's Redis cannot be reached; retry later.") from None

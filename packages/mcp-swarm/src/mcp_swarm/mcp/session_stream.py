@@ -6,7 +6,8 @@ from contextlib import aclosing
 
 from starlette.types import Receive, Send
 
-from mcp_swarm.mcp.call import EVENT_STREAM_HEADERS, PING, event
+from mcp_swarm.http.event_stream import EVENT_STREAM_HEADERS, PING, event
+from mcp_swarm.mcp.call import disconnected
 
 
 async def send_stream(messages: AsyncGenerator[tuple[str, bytes]], receive: Receive, send: Send) -> None:
@@ -28,11 +29,7 @@ async def send_stream(messages: AsyncGenerator[tuple[str, bytes]], receive: Rece
             async for identity, message in messages:
                 await write(identity, message)
 
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(gone())]
+    tasks = [asyncio.ensure_future(pump()), asyncio.ensure_future(disconnected(receive))]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if tasks[0].done():

@@ -81,12 +81,13 @@ class ClientRequests:
                 INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}."
             )
         identity = secrets.token_urlsafe(16)
+        request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
         seconds = min(self.seconds, limit)
         started = time.monotonic()
         outcome = "failed"
         try:
             with self._place(pauses):
-                answer = await self._exchange(session, write, identity, method, params, seconds)
+                answer = await self._exchange(session, write, request, seconds)
             outcome = "error" if "error" in answer else "answered"
         except TimeoutError:
             outcome = "timeout"
@@ -106,17 +107,10 @@ class ClientRequests:
         return result
 
     async def _exchange(
-        self,
-        session: Session,
-        write: WriteEvent,
-        identity: str,
-        method: str,
-        params: Mapping[str, Any] | None,
-        seconds: float,
+        self, session: Session, write: WriteEvent, request: dict[str, Any], seconds: float
     ) -> dict[str, Any]:
-        request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
         try:
-            async with self.answers.waiting(identity, session.key, seconds) as wait:
+            async with self.answers.waiting(request["id"], session.key, seconds) as wait:
                 await write(encode(request))
                 answer: dict[str, Any] = from_json(await wait(seconds))
                 return answer

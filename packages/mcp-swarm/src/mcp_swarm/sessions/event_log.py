@@ -35,6 +35,7 @@ _LOST = "The replica that ran this call was lost; send the call again."
 _MOST_EVENTS = 10_000
 """Maximum number of events of a call in the log. Later events are not in the log, except the last one."""
 _SLACK_SECONDS = 60
+"""Time for which the events stay in the store after the time in which a client can resume, in seconds."""
 _DELIVERED_SECONDS = 10
 """Time for which the events stay after the result was sent, in seconds. Only a client that lost it needs them."""
 
@@ -117,6 +118,8 @@ class _LocalLog:
 
     async def append(self, stream: str, event: bytes, *, last: bool, delivered: bool) -> int:
         found = self._streams[stream]
+        if found.is_whole:
+            return 0
         if last or len(found.events) < _MOST_EVENTS:
             found.events.append(event)
         found.is_whole = last

@@ -1,5 +1,7 @@
 """The state that tools keep for a session (`ctx.set_state`), in Redis."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fastmcp.exceptions import ToolError
@@ -23,33 +25,30 @@ class SharedState:
 
     async def get(self, *, key: str) -> StateValue | None:
         """Return a value, or None."""
-        try:
-            with raising_os_errors():
-                text = await self._redis.get(self._name(key))
-        except OSError:
-            raise _unreachable() from None
+        with _reachable():
+            text = await self._redis.get(self._name(key))
         return None if text is None else StateValue.model_validate_json(text)
 
     async def put(self, *, key: str, value: StateValue, ttl: float) -> None:
         """Store a value for `ttl` seconds. Raise PydanticSerializationError if JSON has no form for it."""
         text = value.model_dump_json()
-        try:
-            with raising_os_errors():
-                await self._redis.set(self._name(key), text, ex=int(ttl))
-        except OSError:
-            raise _unreachable() from None
+        with _reachable():
+            await self._redis.set(self._name(key), text, ex=int(ttl))
 
     async def delete(self, *, key: str) -> None:
         """Remove a value."""
-        try:
-            with raising_os_errors():
-                await self._redis.delete(self._name(key))
-        except OSError:
-            raise _unreachable() from None
+        with _reachable():
+            await self._redis.delete(self._name(key))
 
     def _name(self, key: str) -> str:
         return f"{self._prefix}:session_state:{key}"
 
 
-def _unreachable() -> ToolError:
-    return ToolError("The state of the session cannot be used now, because Redis cannot be reached; retry later.")
+@contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        with raising_os_errors():
+            yield
+    except OSError:
+        text = "The state of the session cannot be used now, because Redis cannot be reached; retry later."
+        raise ToolError(text) from None

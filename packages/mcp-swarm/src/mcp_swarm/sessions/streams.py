@@ -5,29 +5,15 @@ import contextlib
 import secrets
 from collections.abc import AsyncGenerator
 
-from mcp.server.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
-    SubscriptionBus,
-    ToolsListChanged,
-)
+from mcp.server.subscriptions import ResourceUpdated, ServerEvent, SubscriptionBus
+from mcp.shared.subscriptions import event_to_notification
 
+from mcp_swarm.http.event_stream import PING_SECONDS
 from mcp_swarm.http.responses import encode
 from mcp_swarm.sessions.answers import Answers
 from mcp_swarm.sessions.records import SessionRecord, SessionRecords, name_of
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.shared.wakeups import Wakeups
-
-QUIET_SECONDS = 15.0
-"""Seconds without a message after which a stream yields an empty message, so that no proxy closes the stream."""
-
-_METHODS: dict[ServerEvent, str] = {
-    ToolsListChanged(): "notifications/tools/list_changed",
-    PromptsListChanged(): "notifications/prompts/list_changed",
-    ResourcesListChanged(): "notifications/resources/list_changed",
-}
 
 
 class _Open:
@@ -109,16 +95,14 @@ class SessionStreams:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
         if not stream.events:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(QUIET_SECONDS):
+                async with asyncio.timeout(PING_SECONDS):
                     await stream.woken.wait()
         stream.woken.clear()
         if not stream.events:
             return b""
         event = next(iter(stream.events))
         del stream.events[event]
-        if isinstance(event, ResourceUpdated):
-            return _notification("notifications/resources/updated", uri=event.uri)
-        return _notification(_METHODS[event])
+        return _notification(event)
 
     async def _is_newest(self, session: Session, stream: _Open, name: str) -> bool:
         """Read the record of the session again. Return False if the stream must end.
@@ -139,5 +123,6 @@ class SessionStreams:
         return True
 
 
-def _notification(method: str, **params: str) -> bytes:
-    return encode({"jsonrpc": "2.0", "method": method} | ({"params": params} if params else {}))
+def _notification(event: ServerEvent) -> bytes:
+    params = {"params": {"uri": event.uri}} if isinstance(event, ResourceUpdated) else {}
+    return encode({"jsonrpc": "2.0", "method": event_to_notification(event, {}).method, **params})

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_swarm.shared.channel import Channel
+from mcp_swarm.shared.lost_redis import raising_os_errors
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -85,9 +86,8 @@ class RedisWakeups(Wakeups):
 
     async def wake_everywhere(self, name: str) -> None:
         """Wake the tasks of all replicas that wait for `name`. Without Redis, wake only those of this replica."""
-        from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis
-
         try:
-            await self._channel.redis.publish(self.channel, name)
-        except (RedisError, OSError):
+            with raising_os_errors():
+                await self._channel.redis.publish(self.channel, name)
+        except OSError:
             self.wake(name)
