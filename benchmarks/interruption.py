@@ -49,7 +49,7 @@ def held() -> Iterator[None]:
 
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine on uvloop. SIGINT or SIGTERM cancels it; after its end, `SystemExit` is raised."""
+    """Run a coroutine on uvloop. SIGINT or SIGTERM cancels the coroutine; then `SystemExit` is raised."""
 
     async def cancellable() -> _T:
         loop = asyncio.get_running_loop()

@@ -19,9 +19,9 @@ from benchmarks.rounds import Rounds
 from benchmarks.study import Column, Table
 
 _COLUMNS = [
-    Column("p50", "question to answer, p50", "ms"),
+    Column("p50", "time from question to answer, p50", "ms"),
     Column("p99", "p99", "ms"),
-    Column("cpu", "CPU per question, all servers", "µs"),
+    Column("cpu", "CPU time per question, all servers together", "µs"),
 ]
 _WARM_UP = 20
 

@@ -14,8 +14,8 @@ import pytest
 
 from conftest import ROOT, until
 from mcp_swarm.http.event_stream import PING_SECONDS
-from tests.attacks.attacker import Report
 from tests.attacks.conftest import Attack, Attacked
+from tests.attacks.counted_connection import Report
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
 SEED = os.environ.get("ATTACK_SEED") or secrets.token_hex(4)

@@ -8,8 +8,9 @@ import pytest
 from conftest import Server, until
 from tests.calls import BOTH, call, get, legacy, modern, request, text
 from tests.mcp.any_replica.rounds import ANSWERS, ROUNDS
-from tests.replicas import Fleet, RedisServer, running, streaming
+from tests.replicas import Fleet, running, streaming
 from tests.sessions.client import ADA, EVERYTHING, VERSION, AskedClient, said, start
+from tests.sessions.fleets import own_fleet
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -185,12 +186,8 @@ def test_without_redis_plain_calls_go_on(asking_fleet: Fleet, tmp_path: Any) -> 
 
     When Redis is back, the tool can ask again.
     """
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path, 2, HANDSHAKE_SESSIONS="ask", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.asking,tests.sample"
-        ) as fleet,
-    ):
+    packs = "tests.packs.asking,tests.sample"
+    with own_fleet(tmp_path, "asking", HANDSHAKE_SESSIONS="ask", MCP_COMPONENTS=packs) as (fleet, redis):
         client = start(fleet.url)
         assert said(client.call(fleet.urls, "greet", answers)) == "Hello, Ada!"
         with client.calling(fleet.urls[0], "greet") as messages:

@@ -15,44 +15,16 @@ from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
-    CallToolResult,
-    CreateMessageRequestParams,
-    CreateMessageResult,
     ElicitRequestParams,
     ElicitResult,
-    ListRootsResult,
-    Root,
-    TextContent,
 )
-from pydantic import FileUrl
 
+from tests.mcp.any_replica.callbacks import elicit, roots, said, sample
 from tests.mcp.any_replica.rounds import ROUNDS
-from tests.replicas import Fleet, RedisServer, running
+from tests.replicas import Fleet
+from tests.sessions.fleets import own_fleet
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
-
-
-async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    """Answer every form with the same values, as a user."""
-    content = {"value": "Ada", "name": "Ada", "color": "blue", "ok": True}
-    return ElicitResult(action="accept", content=content)
-
-
-async def sample(context: ClientRequestContext, params: CreateMessageRequestParams) -> CreateMessageResult:
-    """Answer every prompt with the same text, as a model."""
-    return CreateMessageResult(role="assistant", content=TextContent(type="text", text="Paris"), model="test")
-
-
-async def roots(context: ClientRequestContext) -> ListRootsResult:
-    """Return one folder, as a client."""
-    return ListRootsResult(roots=[Root(uri=FileUrl("file:///work"))])
-
-
-def said(result: CallToolResult) -> str:
-    """Return the text of a tool's result."""
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
 
 
 @asynccontextmanager
@@ -158,10 +130,8 @@ def test_the_sdks_client_moves_on_when_its_replica_drains(tmp_path: Path) -> Non
         async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             replica = fleet.named(asked_by[-1])
             replica.process.terminate()
-            while "GET /mcp stream" not in "".join(each.output for each in fleet.replicas if each is not replica):
+            while "draining" not in replica.output:  # noqa: ASYNC110  # another process writes the output
                 await asyncio.sleep(0.02)
-                if "draining" in replica.output and asked_by:
-                    break
             return ElicitResult(action="accept", content={"value": "Ada"})
 
         async with httpx2.AsyncClient(timeout=30, event_hooks={"response": [note]}) as http:
@@ -169,16 +139,5 @@ def test_the_sdks_client_moves_on_when_its_replica_drains(tmp_path: Path) -> Non
             async with Client(transport, mode="legacy", cache=None, elicitation_callback=answer) as client:
                 return said(await client.call_tool("greet"))
 
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path,
-            3,
-            HANDSHAKE_SESSIONS="full",
-            REDIS_URL=redis.url,
-            MCP_COMPONENTS="tests.packs.asking",
-            DRAIN_SECONDS="5",
-            LOG_LEVEL="INFO",
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "asking", 3, DRAIN_SECONDS="5", LOG_LEVEL="INFO") as (fleet, _):
         assert asyncio.run(converse(fleet)) == "Hello, Ada!"

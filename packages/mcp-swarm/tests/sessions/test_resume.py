@@ -15,6 +15,7 @@ from conftest import until
 from tests.calls import BOTH, get, legacy, request, text
 from tests.replicas import Fleet, RedisServer, running
 from tests.sessions.client import ADA, AskedClient, start
+from tests.sessions.fleets import own_fleet
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -145,17 +146,7 @@ def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None
 
 def test_a_call_without_a_client_ends(tmp_path: Path) -> None:
     """A call that nobody resumes within RESUME_SECONDS is cancelled. While a client follows it, the call goes on."""
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path,
-            2,
-            HANDSHAKE_SESSIONS="full",
-            REDIS_URL=redis.url,
-            MCP_COMPONENTS="tests.packs.waiting",
-            RESUME_SECONDS="1",
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "waiting", RESUME_SECONDS="1") as (fleet, _):
         client = start(fleet.url)
         one, two = fleet.urls
         firsts = {}
@@ -172,17 +163,7 @@ def test_a_call_without_a_client_ends(tmp_path: Path) -> None:
 
 def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None:
     """At the drain, the stream of a waiting call ends with a `retry`, and the client goes on at another replica."""
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path,
-            2,
-            HANDSHAKE_SESSIONS="full",
-            REDIS_URL=redis.url,
-            MCP_COMPONENTS="tests.packs.asking",
-            DRAIN_SECONDS="1",
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "asking", DRAIN_SECONDS="1") as (fleet, _):
         client = start(fleet.url)
         with sent(client, fleet.urls[0], "greet") as events:
             first, _ = next(events)
@@ -198,12 +179,7 @@ def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None
 
 def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
     """If the replica of a call is killed, a client that resumes the call gets an error soon, once and for all."""
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path, 3, HANDSHAKE_SESSIONS="full", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.asking"
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "asking", 3) as (fleet, _):
         client = start(fleet.url)
         with sent(client, fleet.urls[0], "greet") as events:
             first, _ = next(events)

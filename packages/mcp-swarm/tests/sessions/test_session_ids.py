@@ -59,7 +59,7 @@ def test_any_replica_opens_a_session() -> None:
     ids=["other key", "other server", "expired", "empty", "short", "long"],
 )
 def test_other_ids_are_unknown(sealed: str, replica: SessionIds) -> None:
-    """An id that was not sealed for this server, or that has expired, gets HTTP 404 and "send initialize"."""
+    """An id that was not sealed for this server, or that has expired, gets HTTP 404: the client must start again."""
     with pytest.raises(Refused, match="send initialize") as refused:
         opened(sealed, replica)
     assert refused.value.status == 404

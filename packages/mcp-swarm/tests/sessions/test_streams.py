@@ -13,6 +13,7 @@ from conftest import until
 from tests.calls import BOTH, legacy, text
 from tests.replicas import Fleet, RedisServer, messages, running
 from tests.sessions.client import AskedClient, start
+from tests.sessions.fleets import own_fleet
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -189,17 +190,7 @@ def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> N
 
 def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
     """A replica that stops ends its streams at the beginning of the drain, and the client goes on at another one."""
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path,
-            2,
-            HANDSHAKE_SESSIONS="full",
-            REDIS_URL=redis.url,
-            MCP_COMPONENTS="tests.packs.state",
-            DRAIN_SECONDS="30",
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "state", DRAIN_SECONDS="30") as (fleet, _):
         client = start(fleet.urls[0])
         assert ask(client, fleet.urls[1], "resources/subscribe", uri="a://1").json()["result"] == {}
         with hearing(client, fleet.urls[0]) as heard:
@@ -216,12 +207,7 @@ def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
 
     Redis has lost its data. The stream still knows the subscriptions of its session.
     """
-    with (
-        RedisServer(tmp_path / "redis.log") as redis,
-        running(
-            tmp_path, 2, HANDSHAKE_SESSIONS="full", REDIS_URL=redis.url, MCP_COMPONENTS="tests.packs.state"
-        ) as fleet,
-    ):
+    with own_fleet(tmp_path, "state") as (fleet, redis):
         client = start(fleet.urls[0])
         assert ask(client, fleet.urls[0], "resources/subscribe", uri="a://1").json()["result"] == {}
         with hearing(client, fleet.urls[0]) as heard:

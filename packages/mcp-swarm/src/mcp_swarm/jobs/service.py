@@ -39,9 +39,9 @@ _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 class JobService:
     """The job service of a replica: accepts jobs, and reports on a job to the caller that submitted it.
 
-    Without JOBS_URL, the replica imports the modules of the queue when the first job arrives. A replica that gets no
-    job saves the time and memory of this import. With JOBS_URL, the replica imports the modules at its start, so that
-    no client waits for the import. The import takes one second, or five seconds on a busy node.
+    The modules of the queue take one second to import, or five seconds on a busy node. Without JOBS_URL, the replica
+    imports them when the first job arrives. A replica without jobs then saves their time and memory. With JOBS_URL, the
+    replica imports them at its start, so that no client waits.
 
     Every method that uses the queue raises JobError if jobs are off, if the queue cannot be reached, or if the owner
     has no such job.

@@ -8,49 +8,19 @@ import pytest
 from fastmcp import Client as FastMCPClient
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client, MCPError
-from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
-    CallToolResult,
-    CreateMessageRequestParams,
-    CreateMessageResult,
-    ElicitRequestParams,
-    ElicitResult,
-    ListRootsResult,
     LoggingMessageNotificationParams,
     PromptReference,
-    Root,
     TextContent,
     TextResourceContents,
 )
-from pydantic import FileUrl
 
+from tests.mcp.any_replica.callbacks import elicit, roots, said, sample
 from tests.mcp.any_replica.rounds import ROUNDS
 from tests.replicas import (
     Fleet,
 )
-
-
-async def _elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    """Answer every form with the same values, as a user."""
-    return ElicitResult(action="accept", content={"name": "Ada", "color": "blue", "ok": True})
-
-
-async def _sample(context: ClientRequestContext, params: CreateMessageRequestParams) -> CreateMessageResult:
-    """Answer every prompt with the same text, as a model."""
-    return CreateMessageResult(role="assistant", content=TextContent(type="text", text="Paris"), model="test")
-
-
-async def _roots(context: ClientRequestContext) -> ListRootsResult:
-    """Return one folder, as a client."""
-    return ListRootsResult(roots=[Root(uri=FileUrl("file:///work"))])
-
-
-def said(result: CallToolResult) -> str:
-    """Return the text of a tool's result."""
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
@@ -79,9 +49,9 @@ def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
                 cache=None,
                 logging_callback=log,
                 log_level="info",
-                elicitation_callback=_elicit,
-                sampling_callback=_sample,
-                list_roots_callback=_roots,
+                elicitation_callback=elicit,
+                sampling_callback=sample,
+                list_roots_callback=roots,
             )
             async with client:
                 assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
