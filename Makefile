@@ -111,8 +111,8 @@ else
 MCP_SWARM := -r requirements-mcp-swarm.txt
 COMPILE += --no-sources -c requirements-mcp-swarm.txt
 endif
-# --no-deps, because a lock contains all dependencies. Without it, the pip of Python 3.11 looks for newer versions of a
-# package that is pinned with an extra, and then refuses them.
+# --no-deps, because a lock contains all dependencies. Without it, an install with the pip of Python 3.11 fails: for a
+# package that the lock pins with an extra, such as pyjwt[crypto]==…, pip also finds newer versions, and refuses them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)

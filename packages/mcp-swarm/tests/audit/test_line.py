@@ -99,7 +99,7 @@ def test_the_longest_line_fits_a_pipe() -> None:
     arguments = {f"{number:03}": "é" * 90 for number in range(100)}
     call = Noted(NOON, wide, wide, wide, wide, canonical(arguments), 200, False, 1e6)
     line = line_of(call, "*.*", key=KEY)
-    assert 2000 < len(line) < _PIPE - 128  # reserve for a replica name longer than r1
+    assert 2000 < len(line) < _PIPE - 128  # 128 bytes are left for a longer replica name: line_of uses r1
     assert said(line)["arguments_left_out"] is True
 
 

@@ -166,7 +166,7 @@ def test_a_session_has_its_own_state_on_every_replica(full_fleet: Fleet) -> None
 
 @pytest.mark.parametrize("tool", ["wait", "wait_with_context", "log_and_wait"])
 def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> None:
-    """`notifications/cancelled` at one replica cancels the call that another replica runs. A stranger's does not."""
+    """`notifications/cancelled` at one replica cancels the call that another replica runs. A notification from another session does not cancel it."""
     one, two, three = full_fleet.urls
     client, stranger = start(full_fleet.url), start(full_fleet.url)
     key = f"cancelled-{tool}"
