@@ -36,6 +36,7 @@ from mcp_swarm.mcp.components import Catalogue, cannot_ask, offer_jobs, serve_co
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
 from mcp_swarm.mcp.sharing import Sharing
+from mcp_swarm.mcp.taken_calls import TakenCalls
 from mcp_swarm.mcp.warm_up import warm_up
 from mcp_swarm.metrics.lag import LoopLag
 from mcp_swarm.metrics.page import metrics_route
@@ -284,7 +285,8 @@ class App:
             at_mcp = _compressed(endpoint, min_bytes) if whole else GZipMiddleware(StandardOnly(endpoint), min_bytes, 1)
         app: ASGIApp = _by_path({"/mcp": at_mcp, "/mcp/": at_mcp}, inner)
         write = requests.counting(access_lines(settings, replica, buffer))
-        app = self._surround(app, authentication, metrics, audit, write)
+        taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
+        app = self._surround(app, taken, authentication, metrics, audit, write)
         return TracingMiddleware(app) if traced else app
 
     def _sessions(self, share: Sharing, intake: Intake, lifecycle: Lifecycle) -> Sessions | None:
@@ -298,9 +300,15 @@ class App:
         return None
 
     def _surround(
-        self, app: ASGIApp, authentication: Authentication, metrics: Route, audit: AuditLog | None, write: Write
+        self,
+        app: ASGIApp,
+        taken: TakenCalls | None,
+        authentication: Authentication,
+        metrics: Route,
+        audit: AuditLog | None,
+        write: Write,
     ) -> ASGIApp:
-        """Put the middleware around the routes, innermost first."""
+        """Put the middleware around the routes, innermost first. Calls that are taken over are logged, too."""
         settings = self.settings
         for cls, args, kwargs in reversed(self._middleware):
             app = cls(app, *args, **kwargs)
@@ -311,7 +319,10 @@ class App:
             app = _by_path({metrics.path: metrics.handle}, app)
         if settings.cors_origins:
             app = cors(app, settings.cors_origins)
-        return AccessLog(app, replica_name(settings), write)
+        replica = replica_name(settings)
+        if taken is not None:
+            taken.app = AccessLog(taken, replica, write)
+        return AccessLog(app, replica, write)
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:

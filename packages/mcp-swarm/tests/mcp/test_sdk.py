@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.server.dependencies import FastMCPRequestContext
+from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
+from mcp.server.session import ServerSession
 
 from conftest import SOURCE
 from mcp_swarm.mcp import _sdk
@@ -76,6 +78,13 @@ def test_a_handler_of_the_sdks_server_can_be_removed() -> None:
     del server._request_handlers["tools/list"]
     assert server.get_request_handler("tools/list") is None
     assert server.get_capabilities().tools is None
+
+
+def test_a_session_has_the_channel_of_its_request() -> None:
+    """The SDK's session keeps the channel that it was made with."""
+    channel: Any = object()
+    session = ServerSession(channel, Connection.from_envelope("2025-11-25", None, None))
+    assert session._request_outbound is channel
 
 
 def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() -> None:
@@ -140,7 +149,16 @@ def test_no_other_module_touches_a_private_name() -> None:
 def test_every_private_name_in_use_is_tested_here() -> None:
     """Each private name that `mcp/_sdk.py` uses has a test here, so that a failure after an upgrade shows the name."""
     tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
-    tested |= {"_components", "_srctx", "_tokens", "_request_state", "_fastmcp", "_exit_callbacks", "_request_handlers"}
+    tested |= {
+        "_request_outbound",
+        "_components",
+        "_srctx",
+        "_tokens",
+        "_request_state",
+        "_fastmcp",
+        "_exit_callbacks",
+        "_request_handlers",
+    }
     used = {
         node.attr
         for node in ast.walk(ast.parse(Path(_sdk.__file__).read_text()))

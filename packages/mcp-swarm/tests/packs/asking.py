@@ -1,6 +1,8 @@
 """Tools that ask their client in the middle of a call, with `await`."""
 
 import asyncio
+import json
+from pathlib import Path
 
 from fastmcp import Context
 from fastmcp.prompts import prompt
@@ -79,6 +81,42 @@ async def endless(ctx: Context) -> InputRequiredResult:
     return _question()
 
 
+@tool
+async def interview(path: str, ctx: Context) -> str | InputRequiredResult:
+    """Ask for a name, then for two colours at once. Each round appends its number to a file."""
+    told = [*json.loads(ctx.request_state or "[]"), *_names(ctx)]
+    with Path(path).open("a") as file:  # noqa: ASYNC230
+        file.write(f"{len(told)} ")
+    if len(told) == 3:
+        return ", ".join(told)
+    asked = ("name",) if not told else ("first colour", "second colour")
+    return InputRequiredResult(
+        input_requests={each: _form(f"Your {each}?") for each in asked}, request_state=json.dumps(told)
+    )
+
+
+@tool
+async def stuck(path: str, ctx: Context) -> str | InputRequiredResult:
+    """Ask for a name, then work for an hour in the second round."""
+    if _name(ctx):
+        Path(path).write_text("working")  # noqa: ASYNC240
+        await asyncio.sleep(3600)
+    return _question()
+
+
+@tool
+async def watched(ctx: Context) -> str:
+    """Ask for a name and return what the client reports about its progress before its answer."""
+    told: list[str] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append(f"{progress:g} of {total}: {message}")
+
+    asked = _form("What is your name?")
+    await ctx.session.send_request(asked, ElicitResult, progress_callback=note)
+    return ", ".join(told)
+
+
 @prompt
 async def introduction(ctx: Context) -> str | InputRequiredResult:
     """Ask for a name and return a prompt with it."""
@@ -92,10 +130,18 @@ async def profile(key: str, ctx: Context) -> str | InputRequiredResult:
 
 
 def _question() -> InputRequiredResult:
-    form = ElicitRequestFormParams(message="What is your name?", requested_schema=_SCHEMA)
-    return InputRequiredResult(input_requests={"name": ElicitRequest(params=form)})
+    return InputRequiredResult(input_requests={"name": _form("What is your name?")})
+
+
+def _form(text: str) -> ElicitRequest:
+    return ElicitRequest(params=ElicitRequestFormParams(message=text, requested_schema=_SCHEMA))
+
+
+def _names(ctx: Context) -> list[str]:
+    """Return the name in each answer of this round."""
+    answers = (ctx.input_responses or {}).values()
+    return [str((each.content or {}).get("name")) for each in answers if isinstance(each, ElicitResult)]
 
 
 def _name(ctx: Context) -> str:
-    answer = (ctx.input_responses or {}).get("name")
-    return str((answer.content or {}).get("name")) if isinstance(answer, ElicitResult) else ""
+    return "".join(_names(ctx))

@@ -1,5 +1,6 @@
-"""Tools whose calls also appear in the metrics of the cache and of downstream requests."""
+"""Tools whose calls also appear in the metrics of the cache, of downstream requests and of requests to clients."""
 
+from fastmcp import Context
 from fastmcp.tools import tool
 
 from mcp_swarm import downstream
@@ -15,3 +16,9 @@ async def remembered(number: int) -> int:
 async def unreachable() -> str:
     """Send a request to an API that does not exist."""
     return (await downstream.get("http://127.0.0.1:9/")).text
+
+
+@tool
+async def agreed(ctx: Context) -> str:
+    """Ask for a name and return what the user chose to do."""
+    return (await ctx.elicit("What is your name?", str)).action

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Server, until
-from tests.calls import BOTH, call, get, legacy, modern, request, text
+from tests.calls import BOTH, call, get, legacy, modern, post, request, text
 from tests.mcp.any_replica.rounds import ANSWERS, ROUNDS
 from tests.replicas import Fleet, running, streaming
 from tests.sessions.client import ADA, EVERYTHING, VERSION, AskedClient, said, start
@@ -219,3 +219,23 @@ def test_a_server_names_the_tools_that_ask(tmp_path: Any) -> None:
         assert "number" not in line
     finally:
         server.stop()
+
+
+def test_the_client_reports_progress_at_any_replica(asking_fleet: Fleet) -> None:
+    """The progress of a request to the client reaches the tool that asks. A report of another session does not."""
+    one, two, three = asking_fleet.urls
+    client, stranger = start(asking_fleet.url), start(asking_fleet.url)
+    with client.calling(one, "watched") as messages:
+        question = next(messages)
+        token = question["params"]["_meta"]["progressToken"]
+        for who, url, progress, message in (
+            (client, two, 1, "typing"),
+            (stranger, two, 2, "x"),
+            (client, three, 3, "y" * 5000),
+            (client, three, 4, "done"),
+        ):
+            report = {"progressToken": token, "progress": progress, "total": 4, "message": message}
+            body = {"jsonrpc": "2.0", "method": "notifications/progress", "params": report}
+            assert post(url, json=body, headers=who.headed()).status_code == 202
+        assert client.answer(three, question["id"], ADA).status_code == 202
+        assert said(next(messages)) == "1 of 4: typing, 4 of 4: done"

@@ -1,64 +1,21 @@
 """Tests of calls that a client resumes after it has lost the connection, at another replica."""
 
-import contextlib
 import signal
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from conftest import until
-from tests.calls import BOTH, get, legacy, request, text
+from tests.calls import get
 from tests.replicas import Fleet, RedisServer, running
-from tests.sessions.client import ADA, AskedClient, start
+from tests.sessions.client import ADA, start
 from tests.sessions.fleets import own_fleet
+from tests.sessions.resuming import call, resumed, sent
 
 pytestmark = pytest.mark.needs("redis")
-
-Event = tuple[str, str]
-"""The id and the data of an event."""
-
-
-def events_of(reply: httpx.Response) -> Iterator[Event]:
-    """Yield the events of a reply as they arrive."""
-    identity = ""
-    for line in reply.iter_lines():
-        if line.startswith("id: "):
-            identity = line.removeprefix("id: ")
-        elif line.startswith("data:"):
-            yield identity, line.removeprefix("data:").strip()
-
-
-@contextlib.contextmanager
-def sent(client: AskedClient, url: str, tool: str, **arguments: Any) -> Iterator[Iterator[Event]]:
-    """Call a tool, and yield the events of the reply. The connection closes with the block."""
-    headers = {**client.headed(), "Accept": BOTH}
-    body = request("tools/call", {"name": tool, "arguments": arguments}, number=7)
-    with (
-        httpx.Client(verify=False, timeout=30) as http,
-        http.stream("POST", f"{url}/mcp", json=body, headers=headers) as reply,
-    ):
-        yield events_of(reply)
-
-
-@contextlib.contextmanager
-def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
-    """Resume a call after an event."""
-    headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
-    with (
-        httpx.Client(verify=False, timeout=30) as http,
-        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
-    ):
-        yield reply, events_of(reply)
-
-
-def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
-    """Call a tool in the session and return its text."""
-    return text(legacy(url, "tools/call", {"name": tool, "arguments": arguments}, **client.headed()).json()["result"])
 
 
 def test_a_call_goes_on_without_its_connection(full_fleet: Fleet) -> None:

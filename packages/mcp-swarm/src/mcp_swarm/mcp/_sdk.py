@@ -34,6 +34,7 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, _extract_meta
+from mcp.shared.dispatcher import Outbound
 from pydantic import ValidationError
 from uncalled_for import CycleError, frame_scope, get_dependency_parameters
 from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
@@ -86,6 +87,17 @@ def request_context_of(context: MiddlewareContext[Any]) -> ServerRequestContext[
     """Return the SDK's context of the request that a middleware handles. None: there is no request."""
     own = context.fastmcp_context.request_context if context.fastmcp_context else None
     return None if own is None else own._srctx
+
+
+def outbound_of(request: ServerRequestContext[Any, Any]) -> Outbound:
+    """Return the channel on which a request to the client belongs to the call of `request`."""
+    return request.session._request_outbound
+
+
+def call_of(request: ServerRequestContext[Any, Any]) -> Call | None:
+    """Return the call of a request. None: the SDK's own endpoint answers the request."""
+    outbound = outbound_of(request)
+    return outbound.call if isinstance(outbound, Dispatch) else None
 
 
 def needs_cleanup(connection: Connection) -> bool:

@@ -2,13 +2,14 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
-from mcp_types import INVALID_REQUEST, LoggingLevel
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, LoggingLevel
 
 from mcp_swarm.downstream.deadline import PAUSES, Pauses
 from mcp_swarm.http.headers import headers_of
@@ -16,6 +17,8 @@ from mcp_swarm.http.refusal import Refused
 from mcp_swarm.mcp.client_watch import ClientWatch
 from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.event_log import CallEvents
+from mcp_swarm.sessions.open_round import OpenRound, Question
+from mcp_swarm.sessions.progress import with_progress
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
 
@@ -63,15 +66,21 @@ class CannotAsk:
         """Return the SDK's connection of a call without a session. The client's capabilities are unknown."""
         return Connection.from_envelope(call.version, None, None, outbound=outbound)
 
-    async def request(
+    async def wait_in_round(self, call: "Call", found: OpenRound) -> None:
+        """Do nothing: no other replica can take over the call."""
+
+    async def leave_round(self, call: "Call") -> None:
+        """Do nothing."""
+
+    async def ask(
         self,
         call: "Call",  # noqa: ARG002
-        method: str,
-        params: Mapping[str, Any] | None,  # noqa: ARG002
-        opts: CallOptions | None,  # noqa: ARG002
+        question: Question,
+        opts: CallOptions,  # noqa: ARG002
     ) -> dict[str, Any]:
         """Raise `ClientRequestError` with the reason."""
-        raise ClientRequestError(INVALID_REQUEST, f"The server cannot send {method} to the client: {self.reason}")
+        text = f"The server cannot send {question.method} to the client: {self.reason}"
+        raise ClientRequestError(INVALID_REQUEST, text)
 
 
 STATELESS = CannotAsk("protocol version 2026-07-28 does not allow it; the component can return an InputRequiredResult.")
@@ -86,7 +95,7 @@ class CallSession:
         sealed: the session id, as the client sent it.
     """
 
-    __slots__ = ("_move_on", "_sealed", "_session", "_sessions", "_stack", "pauses", "unopened")
+    __slots__ = ("_of_round", "_sealed", "_sent", "_session", "_sessions", "_stack", "_watch", "pauses", "unopened")
 
     can_ask = True
 
@@ -97,7 +106,9 @@ class CallSession:
         """The session id that `open` opens; None: the session is open."""
         self._session: Session | None = None
         self._stack: contextlib.ExitStack | None = None
-        self._move_on: Callable[[], object] | None = None
+        self._watch: ClientWatch | None = None
+        self._of_round: frozenset[str] = frozenset()
+        self._sent: frozenset[str] = frozenset()
         self.pauses = Pauses()
 
     async def open(self, call: "Call") -> None:
@@ -133,8 +144,8 @@ class CallSession:
             return None
         try:
             events = await self._sessions.events.begin(self._session, call.request.id)
-            if self._stack is not None and self._move_on is not None:
-                self._stack.enter_context(events.taken_over(self._move_on))
+            if self._stack is not None and self._watch is not None:
+                self._stack.enter_context(events.taken_over(self._watch.move_on))
             return events
         except OSError as error:
             logger.warning("Redis can't be reached: a call cannot be resumed: %s", error)
@@ -146,11 +157,11 @@ class CallSession:
 
         The client can cancel the call. It moves on when this replica drains, and when it has resumed the call.
         """
-        self._move_on = watch.move_on
+        self._watch = watch
         with contextlib.ExitStack() as self._stack:
             self._stack.enter_context(self._sessions.cancelling(self._sealed, call.request.id, watch.cancel))
-            self._sessions.leaving.add(watch.move_on)
-            self._stack.callback(self._sessions.leaving.discard, watch.move_on)
+            self._sessions.leaving.add(watch.drain)
+            self._stack.callback(self._sessions.leaving.discard, watch.drain)
             yield
 
     async def wants(self, level: str) -> bool:
@@ -163,9 +174,36 @@ class CallSession:
             return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
         return True
 
-    async def request(
-        self, call: "Call", method: str, params: Mapping[str, Any] | None, opts: CallOptions | None
-    ) -> dict[str, Any]:
+    async def wait_in_round(self, call: "Call", found: OpenRound) -> None:
+        """Note that the call waits for its client in a round of a multi-round component.
+
+        If the client can resume the call, another replica can take it over from now on.
+        """
+        self._of_round = frozenset(each.identity for each in found.questions.values())
+        self._sent = frozenset() if call.taken is None else call.taken.sent
+        if call.may_stream and self._sessions.events is not None:
+            await call.open_stream()
+            if call.events is not None:
+                await call.events.wait_in_round(found)
+                if self._sessions.has_left and self._watch is not None:
+                    self._watch.drain()
+
+    async def leave_round(self, call: "Call") -> None:
+        """Note that the call begins its next round.
+
+        Raises:
+            ClientRequestError: another replica has taken over the call, or Redis cannot tell whether one has.
+        """
+        self._of_round = frozenset()
+        try:
+            if call.events is not None and not await call.events.leave_round():
+                raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
+        except OSError as error:
+            logger.warning("Redis can't be reached: a call did not go on: %s", error)
+            text = "The call cannot go on now, because the server's Redis cannot be reached; send the call again."
+            raise ClientRequestError(INTERNAL_ERROR, text) from None
+
+    async def ask(self, call: "Call", question: Question, opts: CallOptions) -> dict[str, Any]:
         """Send a request to the client on the event stream of the call, and return the result of the answer.
 
         Raises:
@@ -173,13 +211,19 @@ class CallSession:
         """
         if not call.may_stream:
             reason = "the client accepts no event stream; send the header Accept with text/event-stream."
-            return await CannotAsk(reason).request(call, method, params, opts)
+            return await CannotAsk(reason).ask(call, question, opts)
+        sessions, identity = self._sessions, question.identity
         try:
-            session = self._session or await self._sessions.open_live(call.scope, self._sealed)
+            session = self._session or await sessions.open_live(call.scope, self._sealed)
         except Refused as refused:
             raise ClientRequestError(refused.code, refused.message) from None
-        limit = (opts or {}).get("timeout", self._sessions.requests.seconds)
-        return await self._sessions.requests.send(session, call.event, self.pauses, method, params, limit)
+        limit, on_progress = opts.get("timeout", sessions.requests.seconds), opts.get("on_progress")
+        of_round, is_sent = identity in self._of_round, identity in self._sent
+        send = partial(sessions.requests.send, session, call.event, self.pauses, of_round=of_round, is_sent=is_sent)
+        if on_progress is None:
+            return await send(question, limit)
+        async with sessions.progress.reported(session, identity, on_progress):
+            return await send(with_progress(question), limit)
 
 
 Asking = CannotAsk | CallSession

@@ -17,7 +17,7 @@ from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
 from mcp_swarm.mcp.client_watch import ClientNews, ClientWatch
 from mcp_swarm.mcp.message import Request
-from mcp_swarm.sessions.event_log import CallEvents
+from mcp_swarm.sessions.event_log import CallEvents, TakenCall
 
 _CANCELLED = 0
 """JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
@@ -58,6 +58,8 @@ class Call:
     """The log of the events, if the client can resume the event stream at any replica."""
     detached: bool = False
     """Whether the client has lost or left the connection of a call that it can resume. The call goes on."""
+    taken: TakenCall | None = None
+    """The call of a lost replica with which this call continues, until its round begins; None for all other calls."""
     _lock: asyncio.Lock | None = None
 
     @property
@@ -69,7 +71,11 @@ class Call:
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
 
     async def event(self, message: bytes, *, last: bool = False) -> None:
-        """Send a JSON-RPC message before the result, if the reply may become an event stream."""
+        """Send a JSON-RPC message before the result, if the reply may become an event stream.
+
+        Raises:
+            ClientGone: another replica has taken over the call.
+        """
         if not self.may_stream:
             return
         async with self._locked():
@@ -77,8 +83,17 @@ class Call:
                 await self._begin()
             await self._send(await self._logged(message, last=last))
 
+    async def open_stream(self) -> None:
+        """Make the reply an event stream, if it is not one yet."""
+        async with self._locked():
+            if not self.streaming:
+                await self._begin()
+
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
-        """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started."""
+        """Send the JSON-RPC response and end the reply. `status` has no effect on an event stream that has started.
+
+        Awaiting it raises `ClientGone` if another replica has taken over the call.
+        """
         if self.streaming:
             return self._end(message)
         return send_json(self.scope, self.send, status, message, self.headers)
@@ -94,7 +109,8 @@ class Call:
                 count. None: no limit.
 
         Raises:
-            ClientGone: the client closed the connection, or has cancelled the call.
+            ClientGone: the client closed the connection, or has cancelled the call; or this replica drains, and another
+                replica takes over the call.
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
@@ -167,19 +183,29 @@ class Call:
         """React to news about the client. Raise `ClientGone` if the call must end."""
         news = watch.take()
         if news is ClientNews.CANCELLED or self.events is None:
-            if news is not ClientNews.MOVE_ON:
+            if news in (ClientNews.CANCELLED, ClientNews.GONE):
                 raise ClientGone
             return
-        if self.detached:
-            return
+        if not self.detached:
+            await self._detach(self.events, closed=news is ClientNews.GONE)
+        if news is ClientNews.DRAIN and await self.events.give_up():
+            raise ClientGone
+
+    async def _detach(self, events: CallEvents, *, closed: bool) -> None:
+        """Go on without a connection. If the connection is not `closed`, end the event stream with a pause for the
+        client.
+
+        Raises:
+            ClientGone: Redis cannot be reached, so nobody could resume the call.
+        """
         async with self._locked():  # no other task sends an event after the end of the stream
-            if news is ClientNews.MOVE_ON:
+            if not closed:
                 await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
                 await self._close()
             self.detached = True
         try:
-            await self.events.lose_reader()
-        except OSError:  # nobody could resume the call
+            await events.lose_reader()
+        except OSError:
             raise ClientGone from None
 
     async def _ping(self) -> None:
@@ -222,12 +248,18 @@ class Call:
             await self._send(b"id: %b\r\ndata: \r\n\r\n" % self.events.first_id.encode())
 
     async def _logged(self, message: bytes, *, last: bool) -> bytes:
-        """Return the event of a message, with an id if the client can resume the stream after it."""
+        """Return the event of a message, with an id if the client can resume the stream after it.
+
+        Raises:
+            ClientGone: another replica has taken over the call.
+        """
+        identity = ""
         if self.events is not None:
             with contextlib.suppress(OSError):
-                delivered = last and not self.detached
-                return event(message, await self.events.append(message, last=last, delivered=delivered))
-        return event(message)
+                identity = await self.events.append(message, last=last, delivered=last and not self.detached)
+                if not identity:
+                    raise ClientGone
+        return event(message, identity)
 
     async def _send(self, part: bytes) -> None:
         if not self.detached:

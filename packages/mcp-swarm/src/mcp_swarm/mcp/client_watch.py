@@ -11,7 +11,8 @@ class ClientNews(Enum):
 
     GONE = "the client has closed the connection"
     CANCELLED = "the client has cancelled the call"
-    MOVE_ON = "the client goes on over another connection, or must do so because this replica drains"
+    MOVE_ON = "the client goes on over another connection"
+    DRAIN = "this replica drains, so the client must go on over another connection"
 
 
 class ClientWatch:
@@ -48,8 +49,12 @@ class ClientWatch:
         self._note(ClientNews.CANCELLED)
 
     def move_on(self) -> None:
-        """Note that the client must go on over another connection, or already does."""
+        """Note that the client goes on over another connection."""
         self._note(ClientNews.MOVE_ON)
+
+    def drain(self) -> None:
+        """Note that the client must go on over another connection, because this replica drains."""
+        self._note(ClientNews.DRAIN)
 
     def close(self) -> None:
         """Stop watching."""

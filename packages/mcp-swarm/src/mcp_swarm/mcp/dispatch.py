@@ -17,6 +17,7 @@ from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
 from mcp_swarm.sessions.errors import ClientRequestError
+from mcp_swarm.sessions.open_round import Question, new_identity
 from mcp_swarm.shared.publish import publish
 
 
@@ -60,7 +61,10 @@ class Dispatch:
         """
         if self.call is None:
             raise ClientRequestError(INVALID_REQUEST, f"A notification cannot send {method}, because it has no reply.")
-        return await self.call.asking.request(self.call, method, params, opts)
+        opts = opts or {}
+        identity = str(opts.get("request_id") or new_identity())
+        question = Question(identity, method, None if params is None else dict(params))
+        return await self.call.asking.ask(self.call, question, opts)
 
     async def notify(
         self,

@@ -4,17 +4,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from fastmcp import FastMCP
 from starlette.types import Receive, Scope, Send
 
 from mcp_swarm.audit.call import ARGUMENTS, note_arguments
-from mcp_swarm.http.access_log import CALLED, FAILED, FAULT, LONGEST
+from mcp_swarm.http.access_log import CALLED, LONGEST
 from mcp_swarm.http.headers import Headers, deciding, headers_of
 from mcp_swarm.http.in_flight import UNAVAILABLE
 from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
-from mcp_swarm.http.responses import error_response, send_response
+from mcp_swarm.http.responses import send_response
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.asking import NO_SESSION, OFF, Asking, CallSession
 from mcp_swarm.mcp.call import Call
@@ -24,6 +25,8 @@ from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, 
 from mcp_swarm.mcp.session_methods import SessionMethods
 from mcp_swarm.mcp.session_stream import send_stream
 from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.mcp.stopping import answer_cancelled
+from mcp_swarm.mcp.taken_calls import TakenCalls
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
 from mcp_swarm.settings import Settings
@@ -33,6 +36,9 @@ from mcp_swarm.tracing.parent import untraced
 logger = logging.getLogger(__name__)
 
 _LISTEN = "subscriptions/listen"
+
+_FOR_CALLS = ("notifications/cancelled", "notifications/progress")
+"""The notifications of a client that belong to a running call."""
 
 _NO_RESPONSE = "The body must be a single JSON-RPC 2.0 request or notification."
 
@@ -59,6 +65,8 @@ class McpEndpoint:
         self.seconds = settings.call_timeout_seconds
         self.timeouts = timeouts
         self.intake = intake
+        self.taken = None if sessions is None else TakenCalls(sessions, intake.in_flight, self._answer_fully)
+        """The calls that this replica takes over; None without sessions."""
         self.streams = settings.json_response == "auto"
         """Whether a reply may become an event stream, if the client accepts one."""
         if sessions is not None and sessions.records is not None:
@@ -77,6 +85,9 @@ class McpEndpoint:
             with untraced():
                 await self.paths.plan()
             yield
+
+    def _answer_fully(self, call: Call) -> Awaitable[None]:
+        return self.paths.full.answer(call)
 
     def tool_paths(self) -> Mapping[str, str]:
         """Return the path of each tool. A path other than the plain fast path includes its reason or condition."""
@@ -115,7 +126,7 @@ class McpEndpoint:
             try:
                 await (self._acknowledge(message, headers, scope, send) if call is None else self.paths.answer(call))
             except asyncio.CancelledError:  # the replica stops, and SHUTDOWN_GRACE_SECONDS are over
-                await _answer_cancelled(call)
+                await answer_cancelled(call)
                 raise
             finally:
                 if leave is None:
@@ -183,16 +194,23 @@ class McpEndpoint:
         await send_response(scope, send, 202, (), b"")
         if isinstance(message, Notification) and version is not None:
             sealed = headers.get(b"mcp-session-id")
-            if message.method == "notifications/cancelled" and sealed is not None and self.sessions is not None:
-                await self._cancel(message, sealed, scope)
+            if sealed is not None and self.sessions is not None and message.method in _FOR_CALLS:
+                await self._tell_call(message, sealed, scope)
             await self.paths.full.observe(message, version, scope)
 
-    async def _cancel(self, notification: Notification, sealed: bytes, scope: Scope) -> None:
-        """Cancel a call of this session, on the replica that runs it. An invalid session id cancels nothing."""
+    async def _tell_call(self, notification: Notification, sealed: bytes, scope: Scope) -> None:
+        """Cancel a call of this session, or report progress to it, on the replica that runs it.
+
+        With an invalid session id, do nothing.
+        """
         assert self.sessions is not None  # noqa: S101
+        params = notification.params or {}
         with suppress(Refused):
-            self.sessions.open(scope, sealed)
-            await self.sessions.cancel(sealed, (notification.params or {}).get("requestId"))
+            session = self.sessions.open(scope, sealed)
+            if notification.method == "notifications/progress":
+                await self.sessions.progress.pass_on(session, params)
+            else:
+                await self.sessions.cancel(sealed, params.get("requestId"))
 
     async def _hand_over(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
         """Hand the client's response over to the call that waits for it, on any replica, and answer with status 202.
@@ -252,7 +270,9 @@ class McpEndpoint:
         try:
             resumed = headers_of(scope).get(b"last-event-id")
             if resumed is not None and self.sessions.events is not None:
-                events = self.sessions.events.resume(session, resumed.decode("latin-1"))
+                assert self.taken is not None  # noqa: S101
+                go_on = partial(self.taken.start, scope)
+                events = self.sessions.events.resume(session, resumed.decode("latin-1"), go_on)
             else:
                 events = self.sessions.streams.messages(session)
             await send_stream(events, receive, send)
@@ -269,17 +289,3 @@ def _session_id(headers: Headers) -> bytes:
     if sealed is None:
         raise Refused(400, "The header Mcp-Session-Id is missing; send the session id from the reply to initialize.")
     return sealed
-
-
-async def _answer_cancelled(call: Call | None) -> None:
-    """Answer a call that was cancelled because the replica stops."""
-    if call is None:
-        return
-    call.scope[FAILED] = FAULT
-    identity, text = call.request.id, "The server is stopping and has cancelled the call; retry now."
-    with suppress(RuntimeError):  # the reply was already being sent
-        if call.streaming:
-            await call.finish(503, error_response(identity, UNAVAILABLE, text))
-        else:
-            refused = Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
-            await send_refusal(call.scope, call.send, refused)

@@ -6,7 +6,7 @@ requests on the event stream of the call, and calls the component again with the
 """
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,27 +17,29 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.context import ServerRequestContext
+from mcp.shared.dispatcher import CallOptions
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     CallToolRequestParams,
     CreateMessageResult,
     CreateMessageResultWithTools,
-    ElicitRequest,
     ElicitResult,
     GetPromptRequestParams,
-    InputRequest,
-    ListRootsRequest,
+    InputRequiredResult,
     ListRootsResult,
     ReadResourceRequestParams,
     Result,
 )
+from mcp_types.methods import validate_client_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from mcp_swarm.components.outcome import BODY_OUTCOME, CALL_OUTCOME
-from mcp_swarm.mcp._sdk import request_context_of
+from mcp_swarm.mcp._sdk import call_of, outbound_of, request_context_of
+from mcp_swarm.mcp.call import Call
 from mcp_swarm.sessions.errors import ClientRequestError
+from mcp_swarm.sessions.open_round import OpenRound, Question, new_identity
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -84,52 +86,80 @@ class Rounds(Middleware):
         return await self._rounds(context, call_next)
 
     async def _rounds(self, context: MiddlewareContext[P], call_next: CallNext[P, R]) -> R:
-        result = await call_next(context)
-        if not isinstance(result, _INPUT_REQUIRED):
-            return result
         request = request_context_of(context)
-        if request is None or request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return result
-        for _ in range(_MOST_ROUNDS):
-            asked = result.input_required
-            responses = await _answers(request, asked.input_requests or {})
-            params = {**(request.params or {}), "inputResponses": responses, "requestState": asked.request_state}
+        call = None if request is None else call_of(request)
+        if request is not None and call is not None and call.taken is not None:
+            found = call.taken.round
+        else:
+            result = await call_next(context)
+            if not isinstance(result, _INPUT_REQUIRED):
+                return result
+            if request is None or request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return result
+            found = _round(request, 0, result.input_required)
+        while found.number < _MOST_ROUNDS:
+            responses = await _answers(request, call, found)
+            params = {**found.params, "inputResponses": responses, "requestState": found.state}
             BODY_OUTCOME.set(None)  # the outcomes of the fast path are those of the first round
             CALL_OUTCOME.set(None)
             with bind_request_context(replace(request, params=params)):
                 result = await call_next(context)
             if not isinstance(result, _INPUT_REQUIRED):
                 return result
+            found = _round(request, found.number + 1, result.input_required)
         raise ClientRequestError(INTERNAL_ERROR, f"The call asked its client in {_MOST_ROUNDS} rounds, the maximum.")
 
 
-async def _answers(request: ServerRequestContext[Any, Any], asked: Mapping[str, InputRequest]) -> dict[str, Any]:
-    """Ask the client all questions of a round at once, and return the answers by the names of the questions."""
-    if not asked:
+def _round(request: ServerRequestContext[Any, Any], number: int, asked: InputRequiredResult) -> OpenRound:
+    """Return the round that a component asks for."""
+    questions = {}
+    for name, each in (asked.input_requests or {}).items():
+        data = each.model_dump(by_alias=True, mode="json", exclude_none=True)
+        questions[name] = Question(new_identity(), data["method"], data.get("params"))
+    params = dict(request.params or {})
+    return OpenRound(request.method, params, request.protocol_version, number, asked.request_state, questions)
+
+
+async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, found: OpenRound) -> dict[str, Any]:
+    """Ask the client all questions of a round at once, and return the answers by the names of the questions.
+
+    While the client is asked, another replica can take over the call.
+    """
+    if not found.questions:
         if not request.session.can_send_request:
             raise ClientRequestError(INVALID_REQUEST, _CANNOT)
         await asyncio.sleep(_PAUSE_SECONDS)
         return {}
-    tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in asked.items()}
+    if call is not None:
+        await call.asking.wait_in_round(call, found)
+        call.taken = None
+    tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in found.questions.items()}
     try:
-        return dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
+        answers = dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
     finally:
         for task in tasks.values():
             task.cancel()
+    if call is not None:
+        await call.asking.leave_round(call)
+    return answers
 
 
-async def _answer(request: ServerRequestContext[Any, Any], asked: InputRequest) -> dict[str, Any]:
+async def _answer(request: ServerRequestContext[Any, Any], asked: Question) -> dict[str, Any]:
     """Ask the client one question and return its answer as plain data."""
+    opts: CallOptions = {"request_id": asked.identity}
+    result = await outbound_of(request).send_raw_request(asked.method, asked.params, opts)
     try:
-        result = await request.session.send_request(asked, _result_type(asked))
+        with contextlib.suppress(KeyError):  # the protocol version does not have the method
+            validate_client_result(asked.method, request.protocol_version, result)
+        answer = _result_type(asked).model_validate(result, by_name=False)
     except ValidationError:
         raise ClientRequestError(INTERNAL_ERROR, f"The client's answer to {asked.method} has a wrong form.") from None
-    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _result_type(asked: InputRequest) -> type[Result]:
-    if isinstance(asked, ElicitRequest):
+def _result_type(asked: Question) -> type[Result]:
+    if asked.method == "elicitation/create":
         return ElicitResult
-    if isinstance(asked, ListRootsRequest):
+    if asked.method == "roots/list":
         return ListRootsResult
-    return CreateMessageResultWithTools if asked.params.tools else CreateMessageResult
+    return CreateMessageResultWithTools if (asked.params or {}).get("tools") else CreateMessageResult

@@ -22,7 +22,8 @@ _LOOK_SECONDS = 5.0
 _LATE_SECONDS = 600
 """Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _SLACK_SECONDS = 60
-"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds."""
+"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. Where
+another replica can take over a call, this time is longer."""
 
 
 class SessionEnded(Exception):
@@ -40,8 +41,14 @@ class Answers(Protocol):
     it waits until the answer arrives or its time limit ends.
     """
 
-    def waiting(self, identity: str, session: str, seconds: float) -> AbstractAsyncContextManager[Wait]:
+    def waiting(
+        self, identity: str, session: str, seconds: float, *, of_round: bool = False
+    ) -> AbstractAsyncContextManager[Wait]:
         """Let a request wait for an answer inside the `async with` block, for at most `seconds`.
+
+        Args:
+            of_round: whether another replica may take over the request. Then the store keeps the request after the
+                block, and an answer that is already in the store counts.
 
         Raises:
             SessionEnded: the session has ended.
@@ -73,7 +80,14 @@ class LocalAnswers:
         self._ended: dict[str, None] = {}
 
     @asynccontextmanager
-    async def waiting(self, identity: str, session: str, seconds: float) -> AsyncIterator[Wait]:  # noqa: ARG002
+    async def waiting(
+        self,
+        identity: str,
+        session: str,
+        seconds: float,  # noqa: ARG002
+        *,
+        of_round: bool = False,  # noqa: ARG002  # there is no other replica
+    ) -> AsyncIterator[Wait]:
         if session in self._ended:
             raise SessionEnded
         waiting = self._waiting[identity] = _Waiting(session)
@@ -115,25 +129,34 @@ class RedisAnswers:
 
     A waiting call reads the answer from Redis. A wake-up contains no answer: it only makes the call look in Redis. The
     call also looks every 5 seconds, so a lost wake-up does not lose the answer. All keys start with `prefix`.
+
+    Args:
+        seconds: time for which another replica can take over a call, in seconds.
     """
 
-    def __init__(self, redis: "Redis", prefix: str, wakeups: RedisWakeups) -> None:
+    def __init__(self, redis: "Redis", prefix: str, wakeups: RedisWakeups, seconds: float = 0) -> None:
         self._redis = redis
         self._prefix = prefix
         self._wakeups = wakeups
+        self._keep = int(seconds) + _SLACK_SECONDS
         self._expect = redis.register_script(_EXPECT)
         self._give = redis.register_script(_GIVE)
         self._forget = redis.register_script(_FORGET)
 
     @asynccontextmanager
-    async def waiting(self, identity: str, session: str, seconds: float) -> AsyncIterator[Wait]:
+    async def waiting(
+        self, identity: str, session: str, seconds: float, *, of_round: bool = False
+    ) -> AsyncIterator[Wait]:
         # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
         with self._wakeups.waiting(identity) as woken:
-            keys = [self._request(identity), self._ended(session)]
+            keys = [self._request(identity), self._ended(session), self._answer(identity)]
             with raising_os_errors():
-                if not await self._expect(keys=keys, args=[session, int(seconds) + _SLACK_SECONDS]):
-                    raise SessionEnded
-            answered = False
+                expected = await self._expect(keys=keys, args=[session, int(seconds) + self._keep])
+            if expected == _SESSION_ENDED:
+                raise SessionEnded
+            if expected == _ANSWERED:
+                woken.set()
+            answered = of_round
 
             async def wait(seconds: float) -> bytes:
                 nonlocal answered
@@ -149,7 +172,7 @@ class RedisAnswers:
 
     async def give(self, identity: str, session: str, answer: bytes) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
-        args: list[bytes | str | int] = [session, answer, _SLACK_SECONDS, self._wakeups.channel, identity]
+        args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity]
         with raising_os_errors():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
@@ -194,12 +217,15 @@ class RedisAnswers:
         return f"{self._prefix}:session_ended:{session}"
 
 
+_SESSION_ENDED, _ANSWERED = 0, 2
+
 _EXPECT = """
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+if redis.call('EXISTS', KEYS[3]) == 1 then return 2 end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 return 1
 """
-"""A script that notes a waiting request, unless its session has ended."""
+"""A script that notes a waiting request, unless its session has ended or it is already answered."""
 
 _GIVE = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
@@ -222,12 +248,16 @@ return 1
 """A script that notes that a request no longer waits. An answer that arrives after this is `late`."""
 
 
-def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups) -> Answers:
-    """Return the store: in Redis if there is one, otherwise in this process."""
+def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float) -> Answers:
+    """Return the store: in Redis if there is one, otherwise in this process.
+
+    Args:
+        seconds: time for which another replica can take over a call, in seconds.
+    """
     if redis is None:
         return LocalAnswers()
     assert isinstance(wakeups, RedisWakeups)  # noqa: S101
-    return RedisAnswers(redis, prefix, wakeups)
+    return RedisAnswers(redis, prefix, wakeups, seconds)
 
 
 _REMEMBERED = 10_000

@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import logging
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
@@ -14,12 +13,13 @@ from pydantic_core import from_json
 
 from mcp_swarm.downstream.deadline import Pauses
 from mcp_swarm.http.in_flight import InFlight
-from mcp_swarm.http.refusal import Refused
+from mcp_swarm.http.refusal import ClientGone, Refused
 from mcp_swarm.http.responses import encode
-from mcp_swarm.sessions.answers import Answers, Given, SessionEnded
+from mcp_swarm.sessions.answers import Answers, Given, SessionEnded, Wait
 from mcp_swarm.sessions.capabilities import missing_capability
 from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.metrics import ClientRequestMetrics
+from mcp_swarm.sessions.open_round import Question
 from mcp_swarm.sessions.session import Session, unknown_session
 
 logger = logging.getLogger(__name__)
@@ -55,22 +55,28 @@ class ClientRequests:
         session: Session,
         write: WriteEvent,
         pauses: Pauses,
-        method: str,
-        params: Mapping[str, Any] | None,
+        question: Question,
         limit: float,
+        *,
+        of_round: bool = False,
+        is_sent: bool = False,
     ) -> dict[str, Any]:
         """Send a request to the client and return the result of its answer.
 
         Args:
             write: writes an event on the event stream of the call.
             pauses: the pauses of the call.
+            question: the request.
             limit: time limit that the tool sets for this request, in seconds. The shorter one of `limit` and the
                 setting holds.
+            of_round: whether another replica may take over the request.
+            is_sent: whether another replica has already sent the request, so that this one only waits for the answer.
 
         Raises:
             ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or
                 this replica cannot ask now.
         """
+        method, params = question.method, question.params
         if not self.offered:
             text = f"The server cannot send {method} to the client: with several replicas it needs REDIS_URL."
             raise ClientRequestError(INVALID_REQUEST, text)
@@ -80,14 +86,18 @@ class ClientRequests:
             raise ClientRequestError(
                 INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}."
             )
-        identity = secrets.token_urlsafe(16)
+        identity = question.identity
         request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
+        event = b"" if is_sent else encode(request)
         seconds = min(self.seconds, limit)
         started = time.monotonic()
         outcome = "failed"
         try:
             with self._place(pauses):
-                answer = await self._exchange(session, write, request, seconds)
+                async with self._expecting(session, identity, seconds, of_round=of_round) as wait:
+                    if event:
+                        await write(event)
+                    answer: dict[str, Any] = from_json(await wait(seconds))
             outcome = "error" if "error" in answer else "answered"
         except TimeoutError:
             outcome = "timeout"
@@ -106,14 +116,14 @@ class ClientRequests:
         result: dict[str, Any] = answer["result"]
         return result
 
-    async def _exchange(
-        self, session: Session, write: WriteEvent, request: dict[str, Any], seconds: float
-    ) -> dict[str, Any]:
+    @contextlib.asynccontextmanager
+    async def _expecting(
+        self, session: Session, identity: str, seconds: float, *, of_round: bool
+    ) -> AsyncIterator[Wait]:
+        """Let a request wait for an answer, with errors that tools can read."""
         try:
-            async with self.answers.waiting(request["id"], session.key, seconds) as wait:
-                await write(encode(request))
-                answer: dict[str, Any] = from_json(await wait(seconds))
-                return answer
+            async with self.answers.waiting(identity, session.key, seconds, of_round=of_round) as wait:
+                yield wait
         except SessionEnded:
             raise ClientRequestError(INVALID_REQUEST, "The client has ended this session.") from None
         except TimeoutError:
@@ -170,5 +180,6 @@ async def _cancel(write: WriteEvent, identity: str, why: str) -> None:
     """Tell the client that the server no longer waits (2025-11-25, Utilities, "Cancellation")."""
     params = {"requestId": identity, "reason": why}
     message = encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
-    with contextlib.suppress(TimeoutError, RuntimeError):  # RuntimeError: the connection is closed
+    # RuntimeError: the connection is closed. ClientGone: another replica has taken over the call.
+    with contextlib.suppress(TimeoutError, RuntimeError, ClientGone):
         await asyncio.wait_for(write(message), _GOODBYE_SECONDS)

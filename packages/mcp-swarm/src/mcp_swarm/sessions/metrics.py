@@ -66,3 +66,5 @@ class StreamMetrics(Collector):
         yield CounterMetricFamily("mcp_calls_resumed", text, self._events.resumed)
         text = "Number of calls that this replica has ended with an error, because the replica that ran them was lost."
         yield CounterMetricFamily("mcp_calls_lost", text, self._events.lost)
+        text = "Number of calls that this replica has taken over, because their replica was lost or drained."
+        yield CounterMetricFamily("mcp_calls_taken_over", text, self._events.taken)

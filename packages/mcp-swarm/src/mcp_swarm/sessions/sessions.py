@@ -1,5 +1,6 @@
 """The sessions of handshake-protocol clients in one replica: start, open and end."""
 
+import asyncio
 import contextlib
 import hashlib
 import logging
@@ -20,6 +21,7 @@ from mcp_swarm.sessions.answers import answers
 from mcp_swarm.sessions.client_requests import ClientRequests
 from mcp_swarm.sessions.event_log import EventLog
 from mcp_swarm.sessions.metrics import StreamMetrics
+from mcp_swarm.sessions.progress import ClientProgress
 from mcp_swarm.sessions.records import SessionRecords
 from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
 from mcp_swarm.sessions.state import SharedState
@@ -48,10 +50,18 @@ class Sessions:
         keys = settings.request_state_ring or [secrets.token_hex(32)]
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
         self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
-        self._answers = answers(redis, name, self._wakeups)
+        is_full = settings.handshake_sessions == "full"
+        self._answers = answers(redis, name, self._wakeups, settings.resume_seconds if is_full else 0)
         seconds, most = settings.client_request_seconds, settings.max_client_requests
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
+        self.has_left = False
+        """Whether this replica drains."""
+        self.taken: set[asyncio.Task[None]] = set()
+        """The tasks of calls that this replica has taken over."""
+        self._stop_seconds = settings.drain_seconds + settings.shutdown_grace_seconds
+        self._stops = 0.0
+        self.progress = ClientProgress(self._wakeups)
         self.requests = ClientRequests(self._answers, seconds, in_flight, most)
         self.records: SessionRecords | None = None
         """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
@@ -61,19 +71,30 @@ class Sessions:
         """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
         self.events: EventLog | None = None
         """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
-        if settings.handshake_sessions == "full" and bus is not None:
-            self.events = EventLog(redis, name, self._wakeups, settings.resume_seconds)
+        if is_full and bus is not None:
+            self.events = EventLog(redis, name, self._wakeups, settings.resume_seconds, keys)
             self.records = SessionRecords(redis, name, self._wakeups)
             self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Receive the wake-ups of waiting calls inside the `async with` block."""
+        """Receive the wake-ups of waiting calls inside the `async with` block.
+
+        At the end, wait for the calls that this replica has taken over, until SHUTDOWN_GRACE_SECONDS are over.
+        """
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(self._wakeups.running())
             if self.events is not None:
                 await stack.enter_async_context(self.events.running())
+            stack.push_async_callback(self._end_taken)
             yield
+
+    async def _end_taken(self) -> None:
+        if self.taken:
+            await asyncio.wait(self.taken, timeout=max(0.0, self._stops - time.monotonic()))
+        for task in self.taken:
+            task.cancel()
+        await asyncio.gather(*self.taken, return_exceptions=True)
 
     @property
     def collectors(self) -> list[Collector]:
@@ -84,8 +105,11 @@ class Sessions:
 
     def leave(self) -> None:
         """Move clients on to other replicas: end the event streams of sessions and of calls that can be resumed."""
+        self.has_left, self._stops = True, time.monotonic() + self._stop_seconds
         if self.streams is not None:
             self.streams.close()
+        if self.events is not None:
+            self.events.close()
         for move_on in tuple(self.leaving):
             move_on()
 

@@ -1,4 +1,7 @@
-"""Wake-ups: when something changes, a replica wakes the tasks that wait for the change, on any replica."""
+"""Wake-ups: when something changes, a replica wakes the tasks that wait for the change, on any replica.
+
+Short texts that may get lost, such as progress, go the same way.
+"""
 
 import asyncio
 import contextlib
@@ -25,6 +28,7 @@ class Wakeups:
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], object]]] = {}
+        self._receiving: dict[str, Callable[[str], object]] = {}
 
     @contextlib.contextmanager
     def waiting(self, name: str) -> Iterator[asyncio.Event]:
@@ -44,6 +48,31 @@ class Wakeups:
             listeners.remove(on_wake)
             if not listeners:
                 del self._waiting[name]
+
+    @contextlib.contextmanager
+    def receiving(self, name: str, on_text: Callable[[str], object]) -> Iterator[None]:
+        """Call `on_text` with each text that `send` sends to `name`, inside the `with` block. A name has one receiver.
+
+        A text can be lost.
+        """
+        self._receiving[name] = on_text
+        try:
+            yield
+        finally:
+            del self._receiving[name]
+
+    async def send(self, name: str, text: str) -> None:
+        """Send a text to the receiver of `name`, on whichever replica it is. In this class, there is only one replica.
+
+        The name must not contain a line break.
+        """
+        self.take(name, text)
+
+    def take(self, name: str, text: str) -> None:
+        """Give a text to the receiver of `name`, if it is on this replica."""
+        on_text = self._receiving.get(name)
+        if on_text is not None:
+            on_text(text)
 
     def wake(self, name: str) -> None:
         """Wake the tasks of this replica that wait for `name`."""
@@ -79,7 +108,11 @@ class RedisWakeups(Wakeups):
         """Get the wake-ups of all replicas while the context is open."""
 
         async def deliver(data: bytes) -> None:
-            self.wake(data.decode(errors="replace"))
+            name, is_text, text = data.decode(errors="replace").partition("\n")
+            if is_text:
+                self.take(name, text)
+            else:
+                self.wake(name)
 
         async with self._channel.listening(deliver, self.wake_all):
             yield
@@ -91,3 +124,8 @@ class RedisWakeups(Wakeups):
                 await self._channel.redis.publish(self.channel, name)
         except OSError:
             self.wake(name)
+
+    async def send(self, name: str, text: str) -> None:
+        """Send a text to the receiver of `name`, on whichever replica it is. Without Redis, the text is lost."""
+        with contextlib.suppress(OSError), raising_os_errors():
+            await self._channel.redis.publish(self.channel, f"{name}\n{text}")

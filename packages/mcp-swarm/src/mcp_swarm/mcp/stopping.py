@@ -1,0 +1,29 @@
+"""The answer to a call that a stopping replica has cancelled."""
+
+from contextlib import suppress
+
+from mcp_swarm.http.access_log import FAILED, FAULT
+from mcp_swarm.http.in_flight import UNAVAILABLE
+from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
+from mcp_swarm.http.responses import error_response
+from mcp_swarm.mcp.call import Call
+
+
+async def answer_cancelled(call: Call | None) -> None:
+    """Answer a call that was cancelled because the replica stops.
+
+    Do nothing if there is no call, or if another replica takes it over.
+    """
+    if call is None:
+        return
+    if call.events is not None and await call.events.give_up():
+        return
+    call.scope[FAILED] = FAULT
+    identity, text = call.request.id, "The server is stopping and has cancelled the call; retry now."
+    # RuntimeError: the reply was already being sent. ClientGone: another replica has taken over the call.
+    with suppress(RuntimeError, ClientGone):
+        if call.streaming:
+            await call.finish(503, error_response(identity, UNAVAILABLE, text))
+        else:
+            refused = Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+            await send_refusal(call.scope, call.send, refused)

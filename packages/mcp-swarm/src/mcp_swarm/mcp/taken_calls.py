@@ -1,0 +1,92 @@
+"""The calls of lost replicas that this replica takes over."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_swarm.audit.call import note_arguments
+from mcp_swarm.http.access_log import CALLED, FAILED, RPC_ERROR
+from mcp_swarm.http.headers import headers_of
+from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.refusal import ClientGone, Refused
+from mcp_swarm.http.responses import encode, error_response
+from mcp_swarm.mcp.asking import CallSession
+from mcp_swarm.mcp.call import Call
+from mcp_swarm.mcp.message import Request, called
+from mcp_swarm.mcp.stateless import drop_session_id
+from mcp_swarm.mcp.stopping import answer_cancelled
+from mcp_swarm.sessions.event_log import TakenCall
+from mcp_swarm.sessions.sessions import Sessions
+from mcp_swarm.tracing.middleware import TRACE
+
+_TAKEN = "mcp_swarm.taken"
+"""Scope key for the call that this replica has taken over."""
+
+
+class TakenCalls:
+    """Continues with calls of lost replicas. Their events go to the log, where the client's resumed stream reads them.
+
+    Args:
+        in_flight: the counter of requests in flight.
+        answer: answers a call on the FastMCP path.
+
+    Attributes:
+        app: this object, or middleware around it, for example the access log.
+    """
+
+    def __init__(self, sessions: Sessions, in_flight: InFlight, answer: Callable[[Call], Awaitable[None]]) -> None:
+        self.app: ASGIApp = self
+        self._sessions = sessions
+        self._in_flight = in_flight
+        self._answer = answer
+
+    def start(self, scope: Scope, taken: TakenCall) -> None:
+        """Start a task that continues with a call.
+
+        Args:
+            scope: the scope of the request with which the client resumes the call. The call gets the caller and the
+                headers of this request.
+        """
+        head = {key: value for key, value in scope.items() if key not in (TRACE, FAILED)}
+        task = asyncio.create_task(self._run({**head, "method": "POST", _TAKEN: taken}))
+        self._sessions.taken.add(task)
+        task.add_done_callback(self._sessions.taken.discard)
+
+    async def _run(self, scope: Scope) -> None:
+        await self.app(scope, _nothing_arrives, _send_nothing)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Continue with the call in the scope."""
+        taken: TakenCall = scope.pop(_TAKEN)
+        found = taken.round
+        request = Request(taken.identity, found.method, found.params, len(encode(found.params)))
+        scope[CALLED] = called(request)
+        note_arguments(scope, found.params)
+        asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
+        drop_session_id(scope)
+        call = Call(request, found.version, False, scope, receive, send, True, asking)
+        call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        self._in_flight.count += 1  # even beyond the limit, because the call waits for its client first
+        try:
+            await self._answer(call)
+        except ClientGone:
+            return
+        except Refused as refused:
+            scope[FAILED] = RPC_ERROR
+            await call.finish(refused.status, error_response(request.id, refused.code, refused.message))
+        except asyncio.CancelledError:
+            await answer_cancelled(call)
+            raise
+        finally:
+            self._in_flight.count -= 1
+
+
+async def _nothing_arrives() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _send_nothing(message: Message) -> None:
+    """Drop a part of a reply: the client of the call has no connection to this call."""

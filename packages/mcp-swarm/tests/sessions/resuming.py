@@ -1,0 +1,57 @@
+"""Calls whose client loses the connection and resumes them."""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import httpx
+
+from tests.calls import BOTH, legacy, request, text
+from tests.sessions.client import AskedClient
+
+Event = tuple[str, str]
+"""The id and the data of an event."""
+
+
+def events_of(reply: httpx.Response) -> Iterator[Event]:
+    """Yield the events of a reply as they arrive."""
+    identity = ""
+    for line in reply.iter_lines():
+        if line.startswith("id: "):
+            identity = line.removeprefix("id: ")
+        elif line.startswith("data:"):
+            yield identity, line.removeprefix("data:").strip()
+
+
+def sent(client: AskedClient, url: str, tool: str, **arguments: Any) -> AbstractContextManager[Iterator[Event]]:
+    """Call a tool, and yield the events of the reply. The connection closes with the block."""
+    return requested(client, url, "tools/call", {"name": tool, "arguments": arguments})
+
+
+@contextlib.contextmanager
+def requested(client: AskedClient, url: str, method: str, params: dict[str, Any]) -> Iterator[Iterator[Event]]:
+    """Send a request with the id 7, and yield the events of the reply. The connection closes with the block."""
+    headers = {**client.headed(), "Accept": BOTH}
+    body = request(method, params, number=7)
+    with (
+        httpx.Client(verify=False, timeout=30) as http,
+        http.stream("POST", f"{url}/mcp", json=body, headers=headers) as reply,
+    ):
+        yield events_of(reply)
+
+
+@contextlib.contextmanager
+def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
+    """Resume a call after an event."""
+    headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
+    with (
+        httpx.Client(verify=False, timeout=30) as http,
+        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
+    ):
+        yield reply, events_of(reply)
+
+
+def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
+    """Call a tool in the session and return its text."""
+    return text(legacy(url, "tools/call", {"name": tool, "arguments": arguments}, **client.headed()).json()["result"])
