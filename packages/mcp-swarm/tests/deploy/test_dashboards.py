@@ -105,6 +105,7 @@ def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
         *(f'mcp_requests_total{{outcome="{outcome}"}}' for outcome in outcomes),
         *(f'mcp_refused_total{{reason="{reason}"}}' for reason in reasons),
         *(f'mcp_jobs_total{{state="{state}"}}' for state in ("completed", "failed", "cancelled")),
+        'mcp_client_requests_total{kind="elicitation", outcome="answered"}',
         'mcp_requests_total{tool="unknown"}',
         'mcp_requests_total{method="other"}',
         'ALERTS{alertname="ErrorBudgetBurnsFast", alertstate="firing"}',

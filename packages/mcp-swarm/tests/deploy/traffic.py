@@ -11,6 +11,7 @@ import httpx
 
 from conftest import Server
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
+from tests.sessions.client import ADA, start
 
 TOKEN = "t" * 40
 SETTINGS = {
@@ -23,6 +24,7 @@ SETTINGS = {
     "MAX_IN_FLIGHT": "2",
     "MAX_BODY_BYTES": "4096",
     "JOBS_CONCURRENCY": "1",
+    "HANDSHAKE_SESSIONS": "full",
 }
 """Settings with which some of the calls are refused."""
 
@@ -48,6 +50,7 @@ class Traffic:
         with ThreadPoolExecutor(6) as pool:
             while not self._over.wait(0.2):
                 url = next(self._replicas).url
+                self._question(url)
                 headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
                 with httpx.Client(base_url=url, headers=headers, timeout=10, verify=False) as client:
                     self._round(client, pool)
@@ -79,6 +82,11 @@ class Traffic:
     def _stateless(self, client: httpx.Client) -> None:
         headers = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
         client.post("/mcp", json=request("tools/list", {"_meta": ENVELOPE}), headers=headers)
+
+    def _question(self, url: str) -> None:
+        """Let a tool ask its client, which answers at the next replica."""
+        asked = start(url, Authorization=f"Bearer {TOKEN}")
+        asked.call([url, next(self._replicas).url], "agreed", lambda _: ADA)
 
 
 def _ask(client: httpx.Client, method: str, params: dict[str, Any] | None = None) -> None:

@@ -88,15 +88,14 @@ class ClientRequests:
             )
         identity = question.identity
         request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
-        event = b"" if is_sent else encode(request)
         seconds = min(self.seconds, limit)
         started = time.monotonic()
         outcome = "failed"
         try:
             with self._place(pauses):
                 async with self._expecting(session, identity, seconds, of_round=of_round) as wait:
-                    if event:
-                        await write(event)
+                    if not is_sent:
+                        await write(encode(request))
                     answer: dict[str, Any] = from_json(await wait(seconds))
             outcome = "error" if "error" in answer else "answered"
         except TimeoutError:

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
@@ -35,7 +36,7 @@ _REMEMBERED = 256
 """Maximum number of opened session ids that a replica remembers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """One session: what the client sent in `initialize`, the caller, and the end of the session."""
 
@@ -43,12 +44,19 @@ class Session:
     """A random text that identifies the session in the store of answers."""
     version: str
     """The protocol version that client and server agreed on."""
-    client: InitializeRequestParams
-    """The client's name, version and capabilities."""
     owner: str
     """A hash of the caller that started the session."""
     expires: float
     """Time at which the session ends, in seconds since 1970."""
+    described: str
+    """The client's information and capabilities, as JSON. The model takes 3.6 kB, and an idle stream never needs it."""
+
+    @cached_property
+    def client(self) -> InitializeRequestParams:
+        """The client's name, version and capabilities."""
+        info, capabilities = from_json(self.described)
+        params = {"protocolVersion": self.version, "clientInfo": info, "capabilities": capabilities}
+        return InitializeRequestParams.model_validate(params)
 
 
 class SessionIds:
@@ -103,9 +111,8 @@ class SessionIds:
             raise unknown_session() from None
         if form != _FORMAT or audience != self._audience:
             raise unknown_session()
-        key, version, info, capabilities, caller, expires = session
-        params = {"protocolVersion": version, "clientInfo": info, "capabilities": capabilities}
-        return Session(key, version, InitializeRequestParams.model_validate(params), caller, expires)
+        key, version, *client, caller, expires = session
+        return Session(key, version, caller, expires, encode(client).decode())
 
 
 def unknown_session() -> Refused:

@@ -19,7 +19,7 @@ from mcp_swarm.shared.wakeups import Wakeups
 class _Open:
     """An open stream."""
 
-    __slots__ = ("events", "record", "stale", "woken")
+    __slots__ = ("_waiter", "events", "record", "stale")
 
     def __init__(self) -> None:
         self.events: dict[ServerEvent, None] = {}
@@ -27,18 +27,34 @@ class _Open:
         self.record = SessionRecord()
         self.stale = False
         """Whether the record in the store may have changed."""
-        self.woken = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
 
     def hear(self, event: ServerEvent) -> None:
         """Note an event that the client wants."""
         if not isinstance(event, ResourceUpdated) or event.uri in self.record.resources:
             self.events[event] = None
-            self.woken.set()
+            self.wake()
 
     def look_again(self) -> None:
         """Note that the record may have changed."""
         self.stale = True
-        self.woken.set()
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for an event or a change, for at most `seconds`. An `asyncio.Event` would take 1 kB more per stream."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self.wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
 
 
 class SessionStreams:
@@ -65,7 +81,7 @@ class SessionStreams:
         """End all streams. The clients then open new ones, at other replicas."""
         self._closed = True
         for stream in self._open:
-            stream.woken.set()
+            stream.wake()
 
     async def messages(self, session: Session) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the notifications for a session, without event ids. At the start and after each pause, yield an empty
@@ -77,27 +93,26 @@ class SessionStreams:
             OSError: the store cannot be reached.
         """
         stream, name = _Open(), secrets.token_hex(8)
-        with contextlib.ExitStack() as stack:
-            self._open.add(stream)
-            stack.callback(self._open.discard, stream)
-            stack.enter_context(self._wakeups.listening(name_of(session), stream.look_again))
-            stack.callback(self._bus.subscribe(stream.hear))
-            await self._records.set_stream(session, name)
-            stream.record = await self._records.read(session)
-            yield "", b""
-            while not self._closed:
-                message = await self._next(stream)
-                if stream.stale and not await self._is_newest(session, stream, name):
-                    return
-                yield "", message
+        self._open.add(stream)
+        unsubscribe = self._bus.subscribe(stream.hear)
+        try:
+            with self._wakeups.listening(name_of(session), stream.look_again):
+                await self._records.set_stream(session, name)
+                stream.record = await self._records.read(session)
+                yield "", b""
+                while not self._closed:
+                    message = await self._next(stream)
+                    if stream.stale and not await self._is_newest(session, stream, name):
+                        return
+                    yield "", message
+        finally:
+            unsubscribe()
+            self._open.discard(stream)
 
     async def _next(self, stream: _Open) -> bytes:
         """Wait for the next event and return its message; return an empty message after a pause or a change."""
-        if not stream.events:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PING_SECONDS):
-                    await stream.woken.wait()
-        stream.woken.clear()
+        if not stream.events and not stream.stale and not self._closed:
+            await stream.wait(PING_SECONDS)
         if not stream.events:
             return b""
         event = next(iter(stream.events))
