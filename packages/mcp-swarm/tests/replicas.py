@@ -31,12 +31,16 @@ class RoundRobin:
     """An HTTP proxy that sends each request to the next of its backends, on a new connection.
 
     The proxy passes bodies and responses on as they arrive. When one side closes its connection, the proxy closes the
-    connection to the other side.
+    connection to the other side. A test may change `ports`, the ports of the backends, while the proxy runs.
     """
 
     def __init__(self, ports: list[int]) -> None:
         self.port = 0
-        self._next = itertools.cycle(ports)
+        self.ports = ports
+        self.unanswered = 0
+        """Number of requests that were passed on and have no response yet."""
+        self._turns = itertools.count()
+        self._passes = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
@@ -57,7 +61,17 @@ class RoundRobin:
         self._thread.join()
         self._loop.close()
 
+    @contextlib.contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Pass on no new requests inside the `with` block. They wait."""
+        self._loop.call_soon_threadsafe(self._passes.clear)
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._passes.set)
+
     async def _serve(self) -> None:
+        self._passes.set()
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
@@ -77,16 +91,39 @@ class RoundRobin:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        self.unanswered += 1
+        ports = self.ports
+        try:
+            return await asyncio.open_connection("127.0.0.1", ports[next(self._turns) % len(ports)])
+        except OSError:
+            self.unanswered -= 1
+            raise
+
+    async def _respond(self, backend: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        """Pass on a response."""
+        part = b""
+        with contextlib.suppress(OSError):
+            part = await backend.read(65536)
+            to_client.write(part)
+        self.unanswered -= 1
+        if part:
+            await _pump(backend, to_client)
+
     async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         """Pass on one request and its response. The client sends its second request on a new connection."""
         writers = [to_client]
         try:
             head = await client.readuntil(b"\r\n\r\n")
-            backend, to_backend = await asyncio.open_connection("127.0.0.1", next(self._next))
+            await self._passes.wait()
+            backend, to_backend = await self._connect()
             writers.append(to_backend)
             self._transports.add(to_backend.transport)
             to_backend.write(_closing(head))
-            pumps = {asyncio.ensure_future(_pump(client, to_backend)), asyncio.ensure_future(_pump(backend, to_client))}
+            pumps = {
+                asyncio.ensure_future(_pump(client, to_backend)),
+                asyncio.ensure_future(self._respond(backend, to_client)),
+            }
             try:
                 await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -171,8 +208,12 @@ class Fleet:
     """Replicas behind a round-robin proxy."""
 
     replicas: list[Server]
-    url: str
-    """The URL of the proxy."""
+    proxy: RoundRobin
+
+    @property
+    def url(self) -> str:
+        """The URL of the proxy."""
+        return self.proxy.url
 
     @property
     def urls(self) -> list[str]:
@@ -197,7 +238,7 @@ def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
             replica.wait_ready()
         proxy = RoundRobin([replica.port for replica in replicas])
         try:
-            yield Fleet(replicas, proxy.url)
+            yield Fleet(replicas, proxy)
         finally:
             proxy.close()
     finally:

@@ -43,13 +43,16 @@ def requested(client: AskedClient, url: str, method: str, params: dict[str, Any]
 
 @contextlib.contextmanager
 def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
-    """Resume a call after an event."""
+    """Resume a call after an event. Yields the reply and its events, without the empty one at the start."""
     headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
     with (
         httpx.Client(verify=False, timeout=30) as http,
         http.stream("GET", f"{url}/mcp", headers=headers) as reply,
     ):
-        yield reply, events_of(reply)
+        events = events_of(reply)
+        if reply.status_code == 200:
+            assert next(events) == (event, "")
+        yield reply, events
 
 
 def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:

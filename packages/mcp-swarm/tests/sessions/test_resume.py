@@ -134,6 +134,23 @@ def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None
             assert "Hello, Ada!" in next(rest)[1]
 
 
+def test_a_resumed_stream_moves_on_when_its_replica_drains(tmp_path: Path) -> None:
+    """At the drain of the replica that serves a resumed stream, the stream ends. The client resumes the call again."""
+    with own_fleet(tmp_path, "asking", 3) as (fleet, _):
+        client = start(fleet.url)
+        one, two, three = fleet.urls
+        with sent(client, one, "greet") as events:
+            next(events)
+            asked = next(events)
+        with resumed(client, two, asked[0]) as (_, rest):
+            threading.Thread(target=fleet.replicas[1].process.terminate).start()
+            assert list(rest) == []
+        with resumed(client, three, asked[0]) as (_, rest):
+            identity = httpx.Response(200, text=asked[1]).json()["id"]
+            assert client.answer(one, identity, ADA).status_code == 202
+            assert "Hello, Ada!" in next(rest)[1]
+
+
 def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
     """If the replica of a call is killed, a client that resumes the call gets an error soon, once and for all."""
     with own_fleet(tmp_path, "asking", 3) as (fleet, _):

@@ -11,7 +11,14 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_swarm.downstream.deadline import TimeLimit
 from mcp_swarm.http.access_log import FAILED, RPC_ERROR
-from mcp_swarm.http.event_stream import EVENT_STREAM_HEADERS, PING, PING_SECONDS, event
+from mcp_swarm.http.event_stream import (
+    EVENT_STREAM_HEADERS,
+    FIRST_WITH_EMPTY,
+    PING,
+    PING_SECONDS,
+    empty_event,
+    event,
+)
 from mcp_swarm.http.refusal import ClientGone
 from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
@@ -21,9 +28,6 @@ from mcp_swarm.sessions.event_log import CallEvents, TakenCall
 
 _CANCELLED = 0
 """JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
-
-_EMPTY_EVENTS = "2025-11-25"
-"""The protocol version from which on a client accepts an event without data (MCP 2025-11-25, Transports)."""
 
 RETRY_MILLISECONDS = 500
 """Pause that a client makes before it resumes a call at another replica."""
@@ -244,8 +248,8 @@ class Call:
         self.streaming = True
         self.events = await self.asking.begin_events(self)
         await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
-        if self.events is not None and self.version >= _EMPTY_EVENTS:
-            await self._send(b"id: %b\r\ndata: \r\n\r\n" % self.events.first_id.encode())
+        if self.events is not None and self.version >= FIRST_WITH_EMPTY:
+            await self._send(empty_event(self.events.first_id))
 
     async def _logged(self, message: bytes, *, last: bool) -> bytes:
         """Return the event of a message, with an id if the client can resume the stream after it.

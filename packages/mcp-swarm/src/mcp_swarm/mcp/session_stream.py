@@ -6,21 +6,22 @@ from contextlib import aclosing
 
 from starlette.types import Receive, Send
 
-from mcp_swarm.http.event_stream import EVENT_STREAM_HEADERS, PING, event
+from mcp_swarm.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event, event
 from mcp_swarm.mcp.call import disconnected
 
 
 async def send_stream(messages: AsyncGenerator[tuple[str, bytes]], receive: Receive, send: Send) -> None:
     """Send the messages, each with its event id, as events until they end or the client closes the connection.
 
-    An empty message becomes a comment, which keeps the connection open. The first message is awaited before the head
-    of the reply, so an exception of the messages' start leaves the reply open.
+    An empty message becomes an empty event if it has an id, and otherwise a comment. Both keep the connection open. The
+    first message is awaited before the head of the reply, so an exception of the messages' start leaves the reply open.
     """
     first = await anext(messages)
     await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
 
     async def write(identity: str, message: bytes) -> None:
-        body = event(message, identity) if message else PING
+        nothing = empty_event(identity) if identity else PING
+        body = event(message, identity) if message else nothing
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
     task = asyncio.current_task()

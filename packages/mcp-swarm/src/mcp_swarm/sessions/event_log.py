@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mcp_types import INTERNAL_ERROR
 from pydantic_core import from_json
 
+from mcp_swarm.http.event_stream import FIRST_WITH_EMPTY
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.http.responses import encode
 from mcp_swarm.process.meanwhile import meanwhile
@@ -113,6 +114,8 @@ class EventLog:
     async def resume(self, session: Session, event_id: str, go_on: Continue) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the events after an event, each with its id, and an empty event at the start and after each pause.
 
+        The empty event at the start has the id with which the client resumes.
+
         The iterator ends after the last event of the call, when another reader resumes the same call, or when this
         replica drains.
 
@@ -132,7 +135,8 @@ class EventLog:
         await self.store.set_reader(stream, reader)
         await self.wakeups.wake_everywhere(_reader_of(stream))
         self.resumed += 1
-        yield "", b""
+        # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
+        yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
         with (
             self.wakeups.waiting(name_of(stream)) as woken,
             self.wakeups.listening(_reader_of(stream), woken.set),

@@ -1,0 +1,1 @@
+"""Conversations of the official clients with a swarm."""
