@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server.connection import Connection
@@ -95,21 +95,24 @@ class CallSession:
         sealed: the session id, as the client sent it.
     """
 
-    __slots__ = ("_of_round", "_sealed", "_sent", "_session", "_sessions", "_stack", "_watch", "pauses", "unopened")
-
     can_ask = True
+    # Most calls never open their session. So they do not pay for these attributes.
+    _session: Session | None = None
+    _stack: contextlib.ExitStack | None = None
+    _watch: ClientWatch | None = None
+    _of_round: frozenset[str] = frozenset()
+    _sent: frozenset[str] = frozenset()
 
     def __init__(self, sessions: Sessions, sealed: bytes) -> None:
         self._sessions = sessions
         self._sealed = sealed
         self.unopened: bytes | None = sealed
         """The session id that `open` opens; None: the session is open."""
-        self._session: Session | None = None
-        self._stack: contextlib.ExitStack | None = None
-        self._watch: ClientWatch | None = None
-        self._of_round: frozenset[str] = frozenset()
-        self._sent: frozenset[str] = frozenset()
-        self.pauses = Pauses()
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        """The time for which the call has waited for its client."""
+        return Pauses()
 
     async def open(self, call: "Call") -> None:
         """Open the session, so that the call can ask its client.

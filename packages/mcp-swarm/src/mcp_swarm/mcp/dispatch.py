@@ -13,9 +13,11 @@ from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
+from mcp_swarm.http.headers import headers_of
 from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
+from mcp_swarm.mcp.stateless import drop_session_id
 from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.open_round import Question, new_identity
 from mcp_swarm.shared.publish import publish
@@ -31,6 +33,8 @@ class Dispatch:
         self.message = message
         self.call = call
         self.request_id = message.id
+        if b"mcp-session-id" in headers_of(scope):
+            drop_session_id(scope)
         self.http_request = HttpRequest(scope)
         self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
 

@@ -24,7 +24,7 @@ from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, check_served, handshake_version
 from mcp_swarm.mcp.session_methods import SessionMethods
 from mcp_swarm.mcp.session_stream import send_stream
-from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.mcp.stateless import forget_sessions
 from mcp_swarm.mcp.stopping import answer_cancelled
 from mcp_swarm.mcp.taken_calls import TakenCalls
 from mcp_swarm.sessions.session import Session
@@ -143,8 +143,6 @@ class McpEndpoint:
     ) -> Call:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
-        if b"mcp-session-id" in headers:
-            drop_session_id(scope)
         scope[CALLED] = called(request)
         if ARGUMENTS in scope:
             note_arguments(scope, request.params)
@@ -187,8 +185,6 @@ class McpEndpoint:
             if isinstance(message, Response):
                 raise Refused(400, _NO_RESPONSE)
             check_served(headers)
-        if b"mcp-session-id" in headers:
-            drop_session_id(scope)
         if isinstance(message, Notification):
             scope[CALLED] = (message.method[:LONGEST], "")
         await send_response(scope, send, 202, (), b"")

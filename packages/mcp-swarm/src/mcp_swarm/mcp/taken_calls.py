@@ -14,7 +14,6 @@ from mcp_swarm.http.responses import encode, error_response
 from mcp_swarm.mcp.asking import CallSession
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Request, called
-from mcp_swarm.mcp.stateless import drop_session_id
 from mcp_swarm.mcp.stopping import answer_cancelled
 from mcp_swarm.sessions.event_log import TakenCall
 from mcp_swarm.sessions.sessions import Sessions
@@ -64,7 +63,6 @@ class TakenCalls:
         scope[CALLED] = called(request)
         note_arguments(scope, found.params)
         asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
-        drop_session_id(scope)
         call = Call(request, found.version, False, scope, receive, send, True, asking)
         call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True
         await send({"type": "http.response.start", "status": 200, "headers": []})
