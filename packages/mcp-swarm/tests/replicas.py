@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import signal
 import subprocess
 import threading
 import weakref
@@ -194,6 +195,16 @@ class RedisServer:
         """Return the answer to a command, or an empty string if Redis does not answer."""
         client = ["redis-cli", "-p", str(self.port), *command]
         return subprocess.run(client, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+
+    def hang(self) -> None:
+        """Stop Redis, so that it keeps its connections and answers nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a `hang`."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill Redis, as a crash would."""

@@ -4,19 +4,24 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
+from mcp_swarm.http.in_flight import InFlight
 from mcp_swarm.sessions import answers
-from mcp_swarm.sessions.answers import Answers, LocalAnswers, RedisAnswers, SessionEnded
+from mcp_swarm.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
+from mcp_swarm.sessions.client_requests import ClientRequests
+from mcp_swarm.sessions.session import Session
 from mcp_swarm.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 
 pytestmark = pytest.mark.needs("redis")
 
+MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
 EVENTS = st.lists(st.sampled_from(["right", "wrong", "wait", "forget"]), max_size=8)
 
 
@@ -112,6 +117,36 @@ def test_a_lost_wakeup_loses_no_answer(redis: RedisServer, monkeypatch: pytest.M
                 return await asyncio.wait_for(waiting, 30)
 
     assert asyncio.run(run()) == b"answer"
+
+
+def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None:
+    """A replica that does not know whether it has handed over an answer tries again with the same answer."""
+
+    async def run() -> None:
+        async with two_replicas(redis.url) as (asking, other), asking.waiting("again", "mine", 5) as wait:
+            assert await other.give("again", "mine", b"answer") == "taken"
+            assert await other.give("again", "mine", b"answer") == "unknown"
+            assert await other.give("again", "mine", b"another", again=True) == "unknown"
+            assert await other.give("again", "mine", b"answer", again=True) == "taken"
+            assert await wait(1) == b"answer"
+            lossy = other.give
+            tries: list[bool] = []
+
+            async def losing_first_reply(*args: Any, again: bool = False) -> Given:
+                given = await lossy(*args, again=again)
+                tries.append(again)
+                if not again:
+                    raise OSError("the reply was lost")
+                return given
+
+            other.give = losing_first_reply  # type: ignore[method-assign, assignment]
+            requests = ClientRequests(other, 5, InFlight(10), 10)
+            async with asking.waiting("lossy", "mine", 5) as wait_again:
+                await requests.answer(MINE, "lossy", {"result": {}})
+                assert await wait_again(1) == b'{"result":{}}'
+            assert tries == [False, True]
+
+    asyncio.run(run())
 
 
 async def can_wait(answers: Answers, session: str) -> bool:

@@ -1,6 +1,7 @@
 """Tests of requests to clients in the middle of a call. The client answers at another replica."""
 
 import itertools
+import threading
 from typing import Any
 
 import pytest
@@ -142,6 +143,24 @@ def test_the_client_has_a_time_limit(asking_fleet: Fleet) -> None:
     assert AskedClient.answer(start(asking_fleet.url), asking_fleet.urls[1], question["id"], ADA).status_code == 400
 
 
+def test_progress_extends_no_time_limit(asking_fleet: Fleet) -> None:
+    """A client that reports progress and does not answer reaches the same time limit."""
+    client = start(asking_fleet.url)
+    rest: list[dict[str, Any]] = []
+    with client.calling(asking_fleet.urls[0], "watched") as messages:
+        report = {"progressToken": next(messages)["id"], "progress": 1}
+        body = {"jsonrpc": "2.0", "method": "notifications/progress", "params": report}
+        reader = threading.Thread(target=lambda: rest.extend(messages))
+        reader.start()
+
+        def has_ended() -> bool:
+            assert post(asking_fleet.urls[1], json=body, headers=client.headed()).status_code == 202
+            return not reader.is_alive()
+
+        until(has_ended, "the call ends while its client reports progress")
+    assert "The client did not answer elicitation/create within 5 s." in said(rest[-1])
+
+
 def test_the_wait_for_the_client_does_not_count_for_the_time_limit(asking_fleet: Fleet) -> None:
     """A tool with a time limit of 0.4 s may wait longer for its client. The limit holds for the tool's own work."""
     client = start(asking_fleet.url)
@@ -181,25 +200,24 @@ def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
         assert client.ended(alone.url).status_code == 404
 
 
-def test_without_redis_plain_calls_go_on(asking_fleet: Fleet, tmp_path: Any) -> None:
-    """While Redis is down, a replica answers calls that ask nothing, and a tool that asks gets a clear error.
+@pytest.mark.parametrize(("sessions", "hangs"), [("ask", False), ("ask", True), ("full", False), ("full", True)])
+def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bool) -> None:
+    """While Redis is down or hangs, a replica answers calls that ask nothing. A tool that asks gets a clear error.
 
     When Redis is back, the tool can ask again.
     """
     packs = "tests.packs.asking,tests.sample"
-    with own_fleet(tmp_path, "asking", HANDSHAKE_SESSIONS="ask", MCP_COMPONENTS=packs) as (fleet, redis):
+    with own_fleet(tmp_path, "asking", HANDSHAKE_SESSIONS=sessions, MCP_COMPONENTS=packs) as (fleet, redis):
         client = start(fleet.url)
         assert said(client.call(fleet.urls, "greet", answers)) == "Hello, Ada!"
         with client.calling(fleet.urls[0], "greet") as messages:
             question = next(messages)
-            redis.kill()
+            redis.hang() if hangs else redis.kill()
             assert text(call(fleet.urls[0], "echo", {"message": "hi"})) == "hi"
             assert client.answer(fleet.urls[1], question["id"], ADA).status_code == 503
-            response = legacy(
-                fleet.urls[1], "tools/call", {"name": "greet"}, **{**client.headed(), "Accept": BOTH}
-            ).json()
-            assert "its Redis cannot be reached; retry later" in said(response)
-        redis.start()
+            with client.calling(fleet.urls[1], "greet") as others:
+                assert "Redis cannot be reached; retry later" in said(next(others))
+        redis.go_on() if hangs else redis.start()
 
         def works() -> bool:
             reply = client.call(fleet.urls, "greet", answers)

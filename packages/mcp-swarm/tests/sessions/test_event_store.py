@@ -84,9 +84,9 @@ async def check(store: RedisEvents, stream: str, model: Model, step: str, owner:
         model.round = "" if allowed else model.round
         assert await store.leave_round(stream, owner) == allowed
     elif step == "give up":
-        given_up = allowed and model.round != ""
-        model.owner = "" if given_up else model.owner
-        assert await store.give_up(stream, owner) == given_up
+        if allowed and model.round:
+            model.owner = ""
+        assert await store.give_up(stream, owner) == (not model.allows(owner))
     else:
         taken = model.round if model.allows(lost) and model.round else None
         model.owner = model.owner if taken is None else owner

@@ -1,6 +1,7 @@
 """Tests of calls that a client resumes after it has lost the connection, at another replica."""
 
 import signal
+import socket
 import threading
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,8 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.calls import get
+from tests.attacks import wire
+from tests.calls import BOTH, get
 from tests.replicas import Fleet, RedisServer, running
 from tests.sessions.client import ADA, start
 from tests.sessions.fleets import own_fleet
@@ -149,6 +151,23 @@ def test_a_resumed_stream_moves_on_when_its_replica_drains(tmp_path: Path) -> No
             identity = httpx.Response(200, text=asked[1]).json()["id"]
             assert client.answer(one, identity, ADA).status_code == 202
             assert "Hello, Ada!" in next(rest)[1]
+
+
+def test_a_drain_closes_the_connection_of_a_stream(tmp_path: Path) -> None:
+    """After the stream has ended, the connection closes at once. Its next request would reach the draining replica."""
+    long = {"DRAIN_SECONDS": "600", "KEEP_ALIVE_SECONDS": "600"}
+    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.asking", **long) as fleet:
+        client, draining = start(fleet.url), fleet.replicas[0]
+        headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
+        greet = wire.handshake("tools/call", {"name": "greet", "arguments": {}}, 7, **headers)
+        with socket.create_connection(("127.0.0.1", draining.port), 30) as connection:
+            connection.sendall(greet)
+            with connection.makefile("rb") as lines:
+                assert any(b"What is your name?" in line for line in lines)
+                draining.process.terminate()
+                assert b"retry: " in lines.read()  # until the replica closes the connection
+        assert draining.process.poll() is None
+        draining.process.kill()
 
 
 def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:

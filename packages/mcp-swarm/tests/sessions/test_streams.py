@@ -12,8 +12,9 @@ import pytest
 from conftest import until
 from tests.calls import BOTH, legacy, text
 from tests.replicas import Fleet, RedisServer, messages, running
-from tests.sessions.client import AskedClient, start
+from tests.sessions.client import ADA, AskedClient, start
 from tests.sessions.fleets import own_fleet
+from tests.sessions.resuming import sent
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -235,13 +236,21 @@ def test_a_single_replica_needs_no_redis(tmp_path: Path) -> None:
 
 
 def test_every_key_expires(full_fleet: Fleet, asking_redis: RedisServer) -> None:
-    """No key of a session stays in Redis for ever."""
-    client = start(full_fleet.url)
+    """No key stays in Redis for ever, whatever it is for."""
+    one, two, _ = full_fleet.urls
+    client, ended = start(full_fleet.url), start(full_fleet.url)
+    assert ended.ended(two).status_code == 204
     assert call(client, full_fleet.url, "remember", value="tea") == "tea"
     assert ask(client, full_fleet.url, "resources/subscribe", uri="a://1").json()["result"] == {}
-    with hearing(client, full_fleet.url):
-        keys = asking_redis.ask("keys", "*session*").split()
-        assert keys
+    with client.calling(one, "greet") as asked:
+        assert client.answer(two, next(asked)["id"], ADA).status_code == 202
+    with sent(client, one, "endless") as events, hearing(client, full_fleet.url):
+        next(events)
+        next(events)
+        kinds = {"alive", "session", "session_ended", "session_state", "client_request", "client_answer"}
+        keys = asking_redis.ask("keys", "full:*").split()
+        assert {key.split(":")[1] for key in keys} >= kinds | {"call", "call_events"}
+        assert any(asking_redis.ask("hexists", key, "round") == "1" for key in keys if ":call:" in key)
         for key in asking_redis.ask("keys", "*").split():
             seconds = int(asking_redis.ask("ttl", key))  # -1: the key stays for ever; -2: it has just expired
             assert seconds == -2 or 0 <= seconds <= 86400, key

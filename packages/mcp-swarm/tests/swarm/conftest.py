@@ -23,13 +23,15 @@ def whole_swarm() -> None:
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
-    """The stack with three running replicas, deployed by `make deploy`.
-
-    The fixture builds the images of `tests/swarm/Dockerfile` if the engine lacks them. Every node needs these images.
-    """
+def images() -> None:
+    """The images of `tests/swarm/Dockerfile`, built if the engine lacks them. Every node needs these images."""
     if not docker("images", "--quiet", f"{IMAGE}:crashing"):
         subprocess.run([PACKAGE / "tests" / "swarm" / "images.sh"], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="session")
+def stack(images: None) -> Iterator[Stack]:
+    """The stack with three running replicas, deployed by `make deploy`."""
     deployed = Stack()
     try:
         deployed.deploy("good")

@@ -158,6 +158,8 @@ class Call:
             if watch.cancelled:  # the connection may still be open
                 self.scope[FAILED] = RPC_ERROR
                 await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
+            if self.events is not None:
+                self.events.end()
             raise
         finally:
             watch.close()
@@ -257,12 +259,12 @@ class Call:
         Raises:
             ClientGone: another replica has taken over the call.
         """
-        identity = ""
+        identity: str | None = ""
         if self.events is not None:
             with contextlib.suppress(OSError):
                 identity = await self.events.append(message, last=last, delivered=last and not self.detached)
-                if not identity:
-                    raise ClientGone
+        if identity is None:
+            raise ClientGone
         return event(message, identity)
 
     async def _send(self, part: bytes) -> None:

@@ -54,8 +54,11 @@ class Answers(Protocol):
             SessionEnded: the session has ended.
         """
 
-    async def give(self, identity: str, session: str, answer: bytes) -> Given:
-        """Hand over the answer to a request. Only the first answer of the right session is taken."""
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
+        """Hand over the answer to a request. Only the first answer of the right session is taken.
+
+        `again` means that this replica tries a second time, because it does not know whether the first try succeeded.
+        """
 
     async def end(self, session: str, seconds: float) -> None:
         """Note that a session has ended. The id of the session expires in `seconds`."""
@@ -105,7 +108,7 @@ class LocalAnswers:
             if waiting.answer is None:
                 _remember(self._late, identity, session)
 
-    async def give(self, identity: str, session: str, answer: bytes) -> Given:
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:  # noqa: ARG002
         if session in self._ended:
             return "ended"
         waiting = self._waiting.get(identity)
@@ -170,9 +173,9 @@ class RedisAnswers:
                 if not answered:
                     await asyncio.shield(self._forget_quietly(identity, session))
 
-    async def give(self, identity: str, session: str, answer: bytes) -> Given:
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
-        args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity]
+        args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity, int(again)]
         with raising_os_errors():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
@@ -229,6 +232,7 @@ return 1
 
 _GIVE = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
+if ARGV[6] == '1' and redis.call('GET', KEYS[2]) == ARGV[2] then return 'taken' end
 local waiting = redis.call('GET', KEYS[1])
 if waiting == 'late:' .. ARGV[1] then return 'late' end
 if waiting ~= ARGV[1] then return 'unknown' end

@@ -27,6 +27,10 @@ logger = logging.getLogger(__name__)
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
+_GIVE_SECONDS = 3.0
+"""Time for which a replica tries to hand over an answer while Redis cannot be reached, in seconds."""
+_PAUSE_SECONDS = 0.2
+"""Pause between two tries, in seconds."""
 _GOODBYE_SECONDS = 1.0
 """Time limit for telling the client that a request has ended, in seconds."""
 
@@ -145,7 +149,7 @@ class ClientRequests:
         given: Given = "unknown"
         try:
             if isinstance(identity, str):
-                given = await self.answers.give(identity, session.key, encode(answer))
+                given = await self._give(identity, session.key, encode(answer))
         except OSError as error:
             logger.warning("Redis can't be reached: the answer of a client was refused: %s", error)
             text = "The server cannot take the answer now; send it again later."
@@ -155,6 +159,18 @@ class ClientRequests:
         if given == "unknown":
             self.metrics.refused += 1
             raise Refused(400, "No request of the server waits for this response in this session.")
+
+    async def _give(self, identity: str, session: str, answer: bytes) -> Given:
+        """Hand over an answer. Try again for some seconds, because the official Python client sends it only once."""
+        until, again = time.monotonic() + _GIVE_SECONDS, False
+        while True:
+            try:
+                return await self.answers.give(identity, session, answer, again=again)
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+            again = True
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     @contextlib.contextmanager
     def _place(self, pauses: Pauses) -> Iterator[None]:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,21 +21,31 @@ from mcp_swarm.http.event_stream import FIRST_WITH_EMPTY
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.http.responses import encode
 from mcp_swarm.process.meanwhile import meanwhile
-from mcp_swarm.sessions.event_store import EventPart, EventStore, LocalEvents, RedisEvents, name_of
+from mcp_swarm.sessions.event_store import (
+    FOREIGN,
+    UNKNOWN,
+    EventPart,
+    EventStore,
+    LocalEvents,
+    RedisEvents,
+    name_of,
+)
 from mcp_swarm.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
 from mcp_swarm.sessions.session import Session
-from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
+from mcp_swarm.shared.wakeups import ONCE, RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.5
+_LOOK_SECONDS = 0.8
 """Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,
 which also keeps proxies from closing the stream."""
-_ALIVE_SECONDS = 3
+_ALIVE_SECONDS = 4
 """Seconds after the last sign of life of a replica after which it counts as lost."""
+_SHOW_SECONDS = 0.5
+"""Pause between two signs of life, in seconds."""
 _LOST = "The replica that ran this call was lost; send the call again."
 
 
@@ -75,6 +86,10 @@ class EventLog:
         """Number of calls that this replica has taken over."""
         self.owner = secrets.token_hex(8)
         """Random text that identifies this replica."""
+        self.running_here: set[str] = set()
+        """The streams of the calls that this replica runs."""
+        self._healthy_since: float | None = None
+        """Time since which all signs of life of this replica have reached Redis; None: the last one has not."""
         self._readers: set[asyncio.Event] = set()
         self._closed = False
         if redis is None:
@@ -95,9 +110,24 @@ class EventLog:
 
     async def _show_life(self) -> None:
         while True:
-            with contextlib.suppress(OSError):
+            try:
                 await self.store.show_life(self.owner, _ALIVE_SECONDS)
-            await asyncio.sleep(1)
+                self._healthy_since = self._healthy_since or time.monotonic()
+            except OSError:
+                self._healthy_since = None
+            await asyncio.sleep(_SHOW_SECONDS)
+
+    async def _is_lost(self, part: EventPart, stream: str) -> bool:
+        """Return whether no replica runs a call that has not ended.
+
+        While Redis cannot be reached, no replica can give a sign of life. So this replica believes that another one is
+        lost only after its own signs of life have reached Redis for some time.
+        """
+        if part.owner in ("", self.owner):
+            return stream not in self.running_here
+        if self._healthy_since is None or time.monotonic() - self._healthy_since < _ALIVE_SECONDS:
+            return False
+        return not await self.store.is_alive(part.owner)
 
     def close(self) -> None:
         """End all resumed streams. The clients then resume their calls at other replicas."""
@@ -109,6 +139,7 @@ class EventLog:
         """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached."""
         stream = secrets.token_urlsafe(16)
         await self.store.begin(stream, session.key, self.owner, encode(request).decode())
+        self.running_here.add(stream)
         return CallEvents(self, stream)
 
     async def resume(self, session: Session, event_id: str, go_on: Continue) -> AsyncGenerator[tuple[str, bytes]]:
@@ -165,7 +196,7 @@ class EventLog:
     async def _part(self, stream: str, session: Session, after: int, go_on: Continue) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
         part = await self.store.read(stream, session.key, after)
-        if part is None or part.is_whole or await self.store.is_alive(part.owner):
+        if part is None or part.is_whole or not await self._is_lost(part, stream):
             return part
         sealed = await self.store.take_over(stream, part.owner, self.owner)
         if sealed is None:
@@ -177,6 +208,7 @@ class EventLog:
             events = b"".join(whole.events) if whole is not None else b""
             sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
             self.taken += 1
+            self.running_here.add(stream)
             go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream), frozenset(sent)))
         return await self.store.read(stream, session.key, after)
 
@@ -212,8 +244,10 @@ class CallEvents:
         """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
         return self._log.wakeups.listening(_reader_of(self._stream), on_reader)
 
-    async def append(self, event: bytes, *, last: bool, delivered: bool) -> str:
-        """Write an event and return its id. Return an empty text if this replica no longer owns the call.
+    async def append(self, event: bytes, *, last: bool, delivered: bool) -> str | None:
+        """Write an event and return its id. Return None if this replica no longer owns the call.
+
+        The id is empty if the store has lost the call. Then the client cannot resume it.
 
         `delivered` means that the last event goes to a client whose connection is open. Then the events do not stay
         long, so that calls cannot fill the store.
@@ -222,8 +256,18 @@ class CallEvents:
             OSError: the store cannot be reached.
         """
         store, owner = self._log.store, self._log.owner
-        number = await store.append(self._stream, owner, event, last=last, delivered=delivered)
-        return f"{self._stream}.{number}" if number else ""
+        try:
+            number = await store.append(self._stream, owner, event, last=last, delivered=delivered)
+        finally:
+            if last:
+                self.end()
+        if number == FOREIGN:
+            return None
+        return "" if number == UNKNOWN else f"{self._stream}.{number}"
+
+    def end(self) -> None:
+        """Note that this replica no longer runs the call."""
+        self._log.running_here.discard(self._stream)
 
     async def wait_in_round(self, found: OpenRound) -> None:
         """Note that the call waits for its client in a round, so that another replica can take the call over.
@@ -255,7 +299,10 @@ class CallEvents:
         return True
 
     async def give_up(self) -> bool:
-        """Let another replica take over the call, if the call waits for its client. Return whether it does."""
+        """Let another replica take over the call, if the call waits for its client.
+
+        Return whether this replica no longer owns the call.
+        """
         with contextlib.suppress(OSError):
             return await self._log.store.give_up(self._stream, self._log.owner)
         return False
@@ -272,4 +319,4 @@ class CallEvents:
 
 def _reader_of(stream: str) -> str:
     """Return the name of the wake-ups for a new reader of a call's events."""
-    return f"reader:{stream}"
+    return f"{ONCE}reader:{stream}"  # an order: after a loss of Redis, no client must move on

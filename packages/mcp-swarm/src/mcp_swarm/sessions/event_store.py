@@ -14,6 +14,10 @@ from mcp_swarm.shared.wakeups import Wakeups
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+FOREIGN, UNKNOWN = 0, -1
+"""Results of a change of a call: another replica owns the call, or the call is over; the store has lost the call."""
+_BUSY = b""
+"""The result of a change of the owner while the call does not wait for its client."""
 _MOST_EVENTS = 10_000
 """Maximum number of events of a call in the store. Later events are not stored, except the last one."""
 SLACK_SECONDS = 60
@@ -46,8 +50,9 @@ class EventStore(Protocol):
     async def append(self, stream: str, owner: str, event: bytes, *, last: bool, delivered: bool) -> int:
         """Write an event and return its number, which begins with 1.
 
-        `delivered` means that the last event goes to a client whose connection is open. Return 0 and write nothing if
-        the call has another owner, or has written its last event.
+        `delivered` means that the last event goes to a client whose connection is open. Write nothing and return
+        `FOREIGN` if the call has another owner or has written its last event; return `UNKNOWN` if the store has lost
+        the call.
         """
 
     async def wait_in_round(self, stream: str, owner: str, sealed: str) -> bool:
@@ -57,7 +62,10 @@ class EventStore(Protocol):
         """Note that a call no longer waits for its client. Return False if the call has another owner."""
 
     async def give_up(self, stream: str, owner: str) -> bool:
-        """Give up the call of an owner, so that another replica can take it over. Return False if it does not wait."""
+        """Give up the call of an owner, so that another replica can take it over. Return whether the owner has lost it.
+
+        An owner keeps a call that does not wait for its client.
+        """
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
         """Make `owner` the owner of a call that waits for its client, if its owner is still `lost`.
@@ -116,7 +124,7 @@ class LocalEvents:
     async def append(self, stream: str, owner: str, event: bytes, *, last: bool, delivered: bool) -> int:  # noqa: ARG002
         found = self._streams[stream]
         if found.is_whole:
-            return 0
+            return FOREIGN
         if last or len(found.events) < _MOST_EVENTS:
             found.events.append(event)
         found.is_whole = last
@@ -209,22 +217,22 @@ class RedisEvents:
 
     async def wait_in_round(self, stream: str, owner: str, sealed: str) -> bool:
         with raising_os_errors():
-            return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed]))
+            return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed]) != FOREIGN)
 
     async def leave_round(self, stream: str, owner: str) -> bool:
         with raising_os_errors():
-            return bool(await self._leave_round(keys=[self._about(stream)], args=[owner]))
+            return bool(await self._leave_round(keys=[self._about(stream)], args=[owner]) != FOREIGN)
 
     async def give_up(self, stream: str, owner: str) -> bool:
         with raising_os_errors():
             args = [owner, "", self._channel, name_of(stream)]
-            return bool(await self._set_owner(keys=[self._about(stream)], args=args))
+            return await self._set_owner(keys=[self._about(stream)], args=args) not in (_BUSY, UNKNOWN)
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
         with raising_os_errors():
             args = [lost, owner, self._channel, name_of(stream)]
             sealed = await self._set_owner(keys=[self._about(stream)], args=args)
-        return sealed.decode() if sealed else None
+        return sealed.decode() if isinstance(sealed, bytes) and sealed != _BUSY else None
 
     async def set_reader(self, stream: str, reader: str) -> None:
         with raising_os_errors():
@@ -254,6 +262,7 @@ class RedisEvents:
 
 _OWNED = """
 local found = redis.call('HMGET', KEYS[1], 'owner', 'whole', 'round')
+if not found[1] then return -1 end
 if found[1] ~= ARGV[1] or found[2] == '1' then return 0 end
 """
 """The beginning of each script that changes a call: only its owner may do it, and only before the last event."""
@@ -282,7 +291,7 @@ return 1
 """
 
 _SET_OWNER = """
-if not found[3] then return 0 end
+if not found[3] then return '' end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2])
 redis.call('PUBLISH', ARGV[3], ARGV[4])
 return found[3]

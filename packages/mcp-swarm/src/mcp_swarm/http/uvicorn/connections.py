@@ -46,6 +46,8 @@ class Connections:
 
     def drain(self) -> None:
         self.draining = True
+        for connection in self._open:
+            connection.end_after_stream()
 
     def add(self, connection: "HttpProtocol", loop: asyncio.AbstractEventLoop) -> None:
         """Add a new connection. Refuse it if the limit is reached and no other connection can be closed for it."""

@@ -265,6 +265,16 @@ class HttpProtocol(asyncio.Protocol):
         self._active = None
         self.reader.close()
 
+    def end_after_stream(self) -> None:
+        """Close the connection after a response whose head was sent before the drain, without `Connection: close`.
+
+        Otherwise the client of an event stream could send its next request to this replica, on a connection that closes
+        soon.
+        """
+        latest = self.reader.latest
+        if latest is not None and latest.response_started and not latest.response_complete:
+            latest.keep_alive = False
+
     def shutdown(self) -> None:
         """Close the connection after the answers to all its requests. uvicorn calls this method when it stops."""
         self.turn.flush()

@@ -1,0 +1,132 @@
+"""Tests of the log of events while Redis fails: which calls a replica takes over, ends or leaves alone."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from mcp_swarm.sessions import event_log
+from mcp_swarm.sessions.event_log import EventLog, TakenCall
+from mcp_swarm.sessions.open_round import OpenRound
+from mcp_swarm.sessions.session import Session
+from mcp_swarm.shared.wakeups import RedisWakeups
+from tests.replicas import RedisServer
+
+pytestmark = pytest.mark.needs("redis")
+
+KEYS = ["a key of at least 32 characters for these tests"]
+MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
+ROUND = OpenRound("tools/call", {"name": "ask"}, "2025-11-25", 0, "state", {})
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis for the tests of this file."""
+    with RedisServer(tmp_path_factory.mktemp("log") / "redis.log") as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
+    """Event logs of replicas that share a Redis. They give no signs of life by themselves."""
+    async with contextlib.AsyncExitStack() as stack:
+        logs = []
+        for _ in range(count):
+            client = await stack.enter_async_context(Redis.from_url(url))
+            wakeups = RedisWakeups(client, "test:wakeups")
+            await stack.enter_async_context(wakeups.running())
+            logs.append(EventLog(client, "test", wakeups, 60, KEYS))
+        yield logs
+
+
+async def resumed(log: EventLog, event: str, taken: list[TakenCall], most: int = 1) -> list[bytes]:
+    """Resume a call, and return the first messages with data."""
+    found: list[bytes] = []
+    async with contextlib.aclosing(log.resume(MINE, event, taken.append)) as events:
+        async for _, message in events:
+            if message:
+                found.append(message)
+            if taken or len(found) >= most:
+                break
+    return found
+
+
+def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of the store whose first call has its effect, but whose reply is lost."""
+    calls = iter([True])
+
+    async def lossy(*args: Any, **options: Any) -> Any:
+        result = await method(*args, **options)
+        if next(calls, False):
+            raise OSError("the reply was lost")
+        return result
+
+    return lossy
+
+
+def test_a_take_over_whose_reply_was_lost_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that became the owner of a call without knowing it takes the call over at its next look."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            call = await lost.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
+            taken: list[TakenCall] = []
+            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+            assert (taken[0].identity, taken[0].round) == (7, ROUND)
+            assert other.taken == 1
+
+    asyncio.run(run())
+
+
+def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
+    """If the result of a call could not be written, the client that resumes the call gets an error."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            call.end()
+            (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
+            assert b"The replica that ran this call was lost" in message
+
+    asyncio.run(run())
+
+
+def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """During an outage, no sign of life reaches Redis. A replica then waits before it believes that another is lost."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (running, reader):
+            call = await running.begin(MINE, 7)
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
+            await call.append(b"first", last=False, delivered=False)
+            assert await asyncio.wait_for(resuming, 30) == [b"first"]
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+            async with reader.running():  # signs of life reach Redis again, so the silence of the other one counts
+                first, error = await asyncio.wait_for(resuming, 30)
+            assert first == b"first"
+            assert b"The replica that ran this call was lost" in error
+
+    asyncio.run(run())
+
+
+def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
+    """If Redis has lost its data, a running call goes on, and its events have no ids."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            redis.ask("flushall")
+            assert await call.append(b"event", last=False, delivered=False) == ""
+            assert await call.leave_round()
+            assert not await call.give_up()
+
+    asyncio.run(run())
