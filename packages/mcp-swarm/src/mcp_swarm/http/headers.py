@@ -37,6 +37,11 @@ def deciding(scope: Scope, headers: Headers) -> Hashable:
     return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
 
 
+def drop_session_id(scope: Scope) -> None:
+    """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
+    scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
+
+
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:
     seen: set[bytes] = set()
     for name, value in pairs:

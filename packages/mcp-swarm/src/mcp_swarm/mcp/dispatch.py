@@ -13,11 +13,10 @@ from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
-from mcp_swarm.http.headers import headers_of
+from mcp_swarm.http.headers import drop_session_id, headers_of
 from mcp_swarm.http.responses import encode
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request
-from mcp_swarm.mcp.stateless import drop_session_id
 from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.open_round import Question, new_identity
 from mcp_swarm.shared.publish import publish

@@ -12,13 +12,13 @@ from starlette.types import Message, Receive, Scope, Send
 from mcp_swarm.audit.call import note_arguments
 from mcp_swarm.http.access_log import CALLED, FAILED, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
 from mcp_swarm.http.body import replay
-from mcp_swarm.http.headers import deciding, headers_of
+from mcp_swarm.http.headers import deciding, drop_session_id, headers_of
 from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
 from mcp_swarm.mcp.components import Catalogue
 from mcp_swarm.mcp.message import Request, called, called_tool, parse
 from mcp_swarm.mcp.protocol_version import handshake_version
-from mcp_swarm.mcp.stateless import drop_session_id, forget_sessions
+from mcp_swarm.mcp.stateless import forget_sessions
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 

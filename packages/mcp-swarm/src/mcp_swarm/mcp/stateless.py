@@ -5,7 +5,6 @@ from typing import Any
 from fastmcp import FastMCP
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp_types import EmptyResult, SetLevelRequestParams
-from starlette.types import Scope
 
 from mcp_swarm.mcp import _sdk
 
@@ -24,8 +23,3 @@ async def _ignore_level(*_: Any) -> EmptyResult:
     A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
     """
     return EmptyResult()
-
-
-def drop_session_id(scope: Scope) -> None:
-    """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
-    scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
