@@ -85,6 +85,24 @@ def test_a_take_over_whose_reply_was_lost_is_repeated(redis: RedisServer, monkey
     asyncio.run(run())
 
 
+def test_two_readers_take_over_a_call_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a client resumes a call twice at the same replica, the replica takes it over once."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            for _ in range(20):
+                call = await lost.begin(MINE, 7)
+                await call.wait_in_round(ROUND)
+                assert await call.give_up()
+                taken: list[TakenCall] = []
+                readers = [resumed(other, call.first_id, taken) for _ in range(4)]
+                await asyncio.wait_for(asyncio.gather(*readers), 30)
+                assert len(taken) == 1
+
+    asyncio.run(run())
+
+
 def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
     """If the result of a call could not be written, the client that resumes the call gets an error."""
 

@@ -90,6 +90,7 @@ class EventLog:
         """The streams of the calls that this replica runs."""
         self._healthy_since: float | None = None
         """Time since which all signs of life of this replica have reached Redis; None: the last one has not."""
+        self._taking: set[str] = set()
         self._readers: set[asyncio.Event] = set()
         self._closed = False
         if redis is None:
@@ -196,21 +197,27 @@ class EventLog:
     async def _part(self, stream: str, session: Session, after: int, go_on: Continue) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
         part = await self.store.read(stream, session.key, after)
-        if part is None or part.is_whole or not await self._is_lost(part, stream):
+        if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream):
             return part
-        sealed = await self.store.take_over(stream, part.owner, self.owner)
-        if sealed is None:
-            await self._end(stream, part.owner, part.request)
-        elif (found := self.seal.open(stream, sealed)) is None:
-            await self._end(stream, self.owner, part.request)
-        else:
-            whole = await self.store.read(stream, session.key, 0)
-            events = b"".join(whole.events) if whole is not None else b""
-            sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
-            self.taken += 1
-            self.running_here.add(stream)
-            go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream), frozenset(sent)))
+        self._taking.add(stream)  # so that no second reader at this replica takes over the same call
+        try:
+            await self._take_over(stream, session, part, go_on)
+        finally:
+            self._taking.discard(stream)
         return await self.store.read(stream, session.key, after)
+
+    async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+        sealed = await self.store.take_over(stream, part.owner, self.owner)
+        found = None if sealed is None else self.seal.open(stream, sealed)
+        if found is None:
+            await self._end(stream, part.owner if sealed is None else self.owner, part.request)
+            return
+        whole = await self.store.read(stream, session.key, 0)
+        events = b"".join(whole.events) if whole is not None else b""
+        sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
+        self.taken += 1
+        self.running_here.add(stream)
+        go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream), frozenset(sent)))
 
     async def _end(self, stream: str, owner: str, request: str) -> None:
         """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
