@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -21,16 +22,13 @@ from mcp_swarm.sessions.errors import ClientRequestError
 from mcp_swarm.sessions.metrics import ClientRequestMetrics
 from mcp_swarm.sessions.open_round import Question
 from mcp_swarm.sessions.session import Session, unknown_session
+from mcp_swarm.shared.lost_redis import persistently
 
 logger = logging.getLogger(__name__)
 
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
-_GIVE_SECONDS = 3.0
-"""Time for which a replica tries to hand over an answer while Redis cannot be reached, in seconds."""
-_PAUSE_SECONDS = 0.2
-"""Pause between two tries, in seconds."""
 _GOODBYE_SECONDS = 1.0
 """Time limit for telling the client that a request has ended, in seconds."""
 
@@ -162,15 +160,8 @@ class ClientRequests:
 
     async def _give(self, identity: str, session: str, answer: bytes) -> Given:
         """Hand over an answer. Try again for some seconds, because the official Python client sends it only once."""
-        until, again = time.monotonic() + _GIVE_SECONDS, False
-        while True:
-            try:
-                return await self.answers.give(identity, session, answer, again=again)
-            except OSError:
-                if time.monotonic() > until:
-                    raise
-            again = True
-            await asyncio.sleep(_PAUSE_SECONDS)
+        tries = itertools.count()
+        return await persistently(lambda: self.answers.give(identity, session, answer, again=next(tries) > 0))
 
     @contextlib.contextmanager
     def _place(self, pauses: Pauses) -> Iterator[None]:

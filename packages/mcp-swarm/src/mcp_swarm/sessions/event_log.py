@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_types import INTERNAL_ERROR
@@ -32,6 +33,7 @@ from mcp_swarm.sessions.event_store import (
 )
 from mcp_swarm.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
 from mcp_swarm.sessions.session import Session
+from mcp_swarm.shared.lost_redis import persistently
 from mcp_swarm.shared.wakeups import ONCE, RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -257,14 +259,16 @@ class CallEvents:
         The id is empty if the store has lost the call. Then the client cannot resume it.
 
         `delivered` means that the last event goes to a client whose connection is open. Then the events do not stay
-        long, so that calls cannot fill the store.
+        long, so that calls cannot fill the store. Without `delivered`, the result of the call is only in the store, so
+        this method tries again for some seconds if the store cannot be reached.
 
         Raises:
             OSError: the store cannot be reached.
         """
         store, owner = self._log.store, self._log.owner
+        write = partial(store.append, self._stream, owner, event, last=last, delivered=delivered)
         try:
-            number = await store.append(self._stream, owner, event, last=last, delivered=delivered)
+            number = await (persistently(write) if last and not delivered else write())
         finally:
             if last:
                 self.end()
@@ -298,9 +302,10 @@ class CallEvents:
         After True, no other replica begins this round.
 
         Raises:
-            OSError: the store cannot be reached.
+            OSError: the store cannot be reached for some seconds.
         """
-        if self._waits and not await self._log.store.leave_round(self._stream, self._log.owner):
+        leave = partial(self._log.store.leave_round, self._stream, self._log.owner)
+        if self._waits and not await persistently(leave):
             return False
         self._waits = False
         return True

@@ -1,18 +1,26 @@
-"""Fast detection of a lost Redis node. A lost node no longer answers, and its connections stay open.
+"""What to do when Redis cannot be reached: notice it fast, and try again for some seconds.
+
+A lost node no longer answers, and its connections stay open.
 
 This module also corrects two faults of redis-py 8.1. It replaces two methods in redis-py's own classes, so that the
 connections that Docket makes are corrected, too.
 """
 
+import asyncio
 import contextlib
 import functools
 import socket
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
 
+T = TypeVar("T")
+
+_PERSIST_SECONDS = 3.0
+_PAUSE_SECONDS = 0.2
 _SENTINEL_SECONDS = 0.5
 """Time limit for an answer of one Sentinel, in seconds. It is short, because after a lost Sentinel the client must
 still ask the other Sentinels."""
@@ -101,3 +109,18 @@ def _mend_redis_py() -> None:
 
     AbstractConnection._read_response_from_parser = read_or_lose  # type: ignore[method-assign]  # noqa: SLF001
     SentinelManagedConnection.connect_check_health = connect  # type: ignore[assignment, method-assign]
+
+
+async def persistently(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `attempt`. If it raises OSError, try again for three seconds.
+
+    The attempt must be safe to repeat: Redis may have done its work although the reply was lost.
+    """
+    until = time.monotonic() + _PERSIST_SECONDS
+    while True:
+        try:
+            return await attempt()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(_PAUSE_SECONDS)
