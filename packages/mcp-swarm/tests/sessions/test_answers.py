@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -85,6 +86,37 @@ def test_any_order_in_two_replicas(redis: RedisServer, events: list[str]) -> Non
     async def run() -> None:
         async with two_replicas(redis.url) as (asking, other):
             await check(asking, other, events)
+
+    asyncio.run(run())
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["right", "wrong", "wait", "drain"]), max_size=8))
+def test_any_order_across_drains(redis: RedisServer, events: list[str]) -> None:
+    """A question of a round moves from replica to replica. Its first right answer reaches whichever replica waits."""
+
+    async def run() -> None:
+        async with two_replicas(redis.url) as replicas:
+            turns = itertools.cycle([replicas, replicas[::-1]])
+            identity, first, (asking, other) = secrets.token_hex(8), b"", next(turns)
+            async with contextlib.AsyncExitStack() as stack:
+                wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
+                for number, event in enumerate(events):
+                    answer = b"%d" % number
+                    if event == "right":
+                        assert await other.give(identity, "mine", answer) == ("unknown" if first else "taken")
+                        first = first or answer
+                    elif event == "wrong":
+                        assert await other.give(identity, "another", answer) == "unknown"
+                    elif event == "drain":
+                        await stack.aclose()
+                        asking, other = next(turns)
+                        wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
+                    elif first:
+                        assert await wait(1) == first
+                    else:
+                        with pytest.raises(TimeoutError):
+                            await wait(0)
 
     asyncio.run(run())
 
