@@ -105,12 +105,21 @@ async def stuck(path: str, ctx: Context) -> str | InputRequiredResult:
 
 
 @tool
+async def outer(path: str, ctx: Context) -> str:
+    """Append to a file, then call a multi-round tool."""
+    with Path(path).open("a") as file:  # noqa: ASYNC230
+        file.write("outer ")
+    result = await ctx.fastmcp.call_tool("interview", {"path": path})
+    return str(result.content[0].text)  # type: ignore[union-attr]
+
+
+@tool
 async def watched(ctx: Context) -> str:
     """Ask for a name and return what the client reports about its progress before its answer."""
     told: list[str] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append(f"{progress:g} of {total}: {message}")
+        told.append(f"{progress:g} of {total or 0:g}: {message}")
 
     asked = _form("What is your name?")
     await ctx.session.send_request(asked, ElicitResult, progress_callback=note)

@@ -1,6 +1,7 @@
 """Tests of requests to clients in the middle of a call. The client answers at another replica."""
 
 import itertools
+import json
 import threading
 from typing import Any
 
@@ -206,8 +207,8 @@ def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bo
 
     When Redis is back, the tool can ask again.
     """
-    packs = "tests.packs.asking,tests.sample"
-    with own_fleet(tmp_path, "asking", HANDSHAKE_SESSIONS=sessions, MCP_COMPONENTS=packs) as (fleet, redis):
+    settings = {"MCP_COMPONENTS": "tests.packs.asking,tests.sample", "SHUTDOWN_GRACE_SECONDS": "1"}
+    with own_fleet(tmp_path, "asking", 2, HANDSHAKE_SESSIONS=sessions, **settings) as (fleet, redis):
         client = start(fleet.url)
         assert said(client.call(fleet.urls, "greet", answers)) == "Hello, Ada!"
         with client.calling(fleet.urls[0], "greet") as messages:
@@ -250,10 +251,12 @@ def test_the_client_reports_progress_at_any_replica(asking_fleet: Fleet) -> None
             (client, two, 1, "typing"),
             (stranger, two, 2, "x"),
             (client, three, 3, "y" * 5000),
+            (client, three, float("inf"), "infinite"),
             (client, three, 4, "done"),
         ):
             report = {"progressToken": token, "progress": progress, "total": 4, "message": message}
             body = {"jsonrpc": "2.0", "method": "notifications/progress", "params": report}
-            assert post(url, json=body, headers=who.headed()).status_code == 202
+            content = json.dumps(body).replace("Infinity", "1e400")
+            assert post(url, content=content, headers=who.headed()).status_code == 202
         assert client.answer(three, question["id"], ADA).status_code == 202
         assert said(next(messages)) == "1 of 4: typing, 4 of 4: done"

@@ -103,6 +103,61 @@ def test_two_readers_take_over_a_call_once(redis: RedisServer, monkeypatch: pyte
     asyncio.run(run())
 
 
+def test_a_client_that_leaves_does_not_interrupt_a_take_over(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the client closes its connection in the middle of a take-over, this replica still goes on with the call."""
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            call = await lost.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            taking, go_on, take_over = asyncio.Event(), asyncio.Event(), other.store.take_over
+
+            async def slow(*args: Any) -> str | None:
+                taking.set()
+                await go_on.wait()
+                return await take_over(*args)
+
+            monkeypatch.setattr(other.store, "take_over", slow)
+            taken: list[TakenCall] = []
+            resuming = asyncio.ensure_future(resumed(other, call.first_id, taken))
+            await asyncio.wait_for(taking.wait(), 30)
+            resuming.cancel()
+            await asyncio.gather(resuming, return_exceptions=True)
+            go_on.set()
+            async with asyncio.timeout(30):
+                while not taken:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a call without a connection is written when Redis is back, even after a long outage."""
+    monkeypatch.setattr(event_log, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            append = log.store.append
+            monkeypatch.setattr(log.store, "append", unreachable)
+            with pytest.raises(OSError, match="away"):
+                await call.append(b"result", last=True, delivered=False)
+            monkeypatch.setattr(log.store, "append", append)
+            async with log.running():
+                assert await asyncio.wait_for(resumed(log, call.first_id, []), 30) == [b"result"]
+            assert log.late == []
+
+    asyncio.run(run())
+
+
+async def unreachable(*args: Any, **options: Any) -> int:
+    """Fail like a store that cannot be reached."""
+    raise OSError("away")
+
+
 def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
     """If the result of a call could not be written, the client that resumes the call gets an error."""
 

@@ -88,6 +88,6 @@ async def check(store: RedisEvents, stream: str, model: Model, step: str, owner:
             model.owner = ""
         assert await store.give_up(stream, owner) == (not model.allows(owner))
     else:
-        taken = model.round if model.allows(lost) and model.round else None
-        model.owner = model.owner if taken is None else owner
+        taken = model.round if model.allows(lost) else None
+        model.owner = owner if taken else model.owner
         assert await store.take_over(stream, lost, owner) == taken

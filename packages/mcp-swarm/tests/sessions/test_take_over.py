@@ -138,6 +138,29 @@ def test_a_round_that_had_begun_is_not_repeated(tmp_path: Path) -> None:
         assert taken_over([two]) == 0
 
 
+def test_a_tool_that_calls_a_multi_round_tool_is_not_repeated(tmp_path: Path) -> None:
+    """A tool that calls a multi-round tool works. If its replica is killed meanwhile, the client is told of the loss.
+
+    A new replica would have to begin with the outer tool, whose code has already run.
+    """
+    with own_fleet(tmp_path, "asking", 2) as (fleet, _):
+        client = start(fleet.url)
+        one, two = fleet.urls
+        with sent(client, one, "outer", path=str(tmp_path / "good")) as events:
+            next(events)
+            for name in ("Ada", "blue", "green"):
+                answered(client, two, events, name)
+            assert "Ada" in result_of(next(events))
+        with sent(client, one, "outer", path=str(tmp_path / "lost")) as events:
+            next(events)
+            event, _ = next(events)
+            fleet.replicas[0].process.kill()
+        with resumed(client, two, event) as (_, rest):
+            assert "The replica that ran this call was lost; send the call again." in next(rest)[1]
+    assert (tmp_path / "good").read_text() == "outer 0 1 3 "
+    assert (tmp_path / "lost").read_text() == "outer 0 "
+
+
 def test_a_round_that_is_too_large_is_not_taken_over(tmp_path: Path) -> None:
     """A call with large arguments works, but it ends with an error if its replica is lost. The log says so."""
     with own_fleet(tmp_path, "asking", 2) as (fleet, _):

@@ -182,14 +182,14 @@ class CallSession:
 
         If the client can resume the call, another replica can take it over from now on.
         """
-        self._of_round = frozenset(each.identity for each in found.questions.values())
         self._sent = frozenset() if call.taken is None else call.taken.sent
-        if call.may_stream and self._sessions.events is not None:
-            await call.open_stream()
-            if call.events is not None:
-                await call.events.wait_in_round(found)
-                if self._sessions.has_left and self._watch is not None:
-                    self._watch.drain()
+        if not call.may_stream or self._sessions.events is None:
+            return
+        await call.open_stream()
+        if call.events is not None and await call.events.wait_in_round(found):
+            self._of_round = frozenset(each.identity for each in found.questions.values())
+            if self._sessions.has_left and self._watch is not None:
+                self._watch.drain()
 
     async def leave_round(self, call: "Call") -> None:
         """Note that the call begins its next round.

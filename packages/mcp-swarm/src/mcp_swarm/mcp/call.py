@@ -26,6 +26,7 @@ from mcp_swarm.mcp.client_watch import ClientNews, ClientWatch
 from mcp_swarm.mcp.message import Request
 from mcp_swarm.sessions.event_log import CallEvents, TakenCall
 
+_NOT_RESUMED = "The call was cancelled, because its client did not resume it in time."
 _CANCELLED = 0
 """JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
 
@@ -63,7 +64,8 @@ class Call:
     detached: bool = False
     """Whether the client has lost or left the connection of a call that it can resume. The call goes on."""
     taken: TakenCall | None = None
-    """The call of a lost replica with which this call continues, until its round begins; None for all other calls."""
+    """What this replica took over from another one. None for a call that began here, and after the call has begun to
+    wait in the round that it took over."""
     _lock: asyncio.Lock | None = None
 
     @property
@@ -158,8 +160,9 @@ class Call:
             if watch.cancelled:  # the connection may still be open
                 self.scope[FAILED] = RPC_ERROR
                 await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
-            if self.events is not None:
-                self.events.end()
+            elif self.events is not None:
+                with contextlib.suppress(ClientGone):
+                    await self.event(error_response(self.request.id, _CANCELLED, _NOT_RESUMED), last=True)
             raise
         finally:
             watch.close()
@@ -195,6 +198,7 @@ class Call:
         if not self.detached:
             await self._detach(self.events, closed=news is ClientNews.GONE)
         if news is ClientNews.DRAIN and await self.events.give_up():
+            self.events = None  # the events now belong to another replica
             raise ClientGone
 
     async def _detach(self, events: CallEvents, *, closed: bool) -> None:

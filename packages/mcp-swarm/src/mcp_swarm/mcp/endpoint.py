@@ -19,7 +19,7 @@ from mcp_swarm.http.responses import send_response
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.asking import NO_SESSION, OFF, Asking, CallSession
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, parse
+from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, is_too_long, parse
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.mcp.protocol_version import check_envelope, check_param_headers, check_served, handshake_version
 from mcp_swarm.mcp.session_methods import SessionMethods
@@ -65,7 +65,7 @@ class McpEndpoint:
         self.seconds = settings.call_timeout_seconds
         self.timeouts = timeouts
         self.intake = intake
-        self.taken = None if sessions is None else TakenCalls(sessions, intake.in_flight, self._answer_fully)
+        self.taken = None if sessions is None else TakenCalls(sessions, intake, self._answer_fully)
         """The calls that this replica takes over; None without sessions."""
         self.streams = settings.json_response == "auto"
         """Whether a reply may become an event stream, if the client accepts one."""
@@ -197,10 +197,12 @@ class McpEndpoint:
     async def _tell_call(self, notification: Notification, sealed: bytes, scope: Scope) -> None:
         """Cancel a call of this session, or report progress to it, on the replica that runs it.
 
-        With an invalid session id, do nothing.
+        With an invalid session id, or with a name that is too long, do nothing.
         """
         assert self.sessions is not None  # noqa: S101
         params = notification.params or {}
+        if is_too_long(params.get("progressToken")) or is_too_long(params.get("requestId")):
+            return
         with suppress(Refused):
             session = self.sessions.open(scope, sealed)
             if notification.method == "notifications/progress":

@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from mcp_swarm.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, forget_frames
 from mcp_swarm.http.access_log import FAILED, FAULT, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
+from mcp_swarm.http.refusal import ClientGone
 from mcp_swarm.http.responses import error_response, response
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.call import Call
@@ -81,6 +82,8 @@ class FastMcpPath:
                 session = self.sessions.start(call.scope, result["protocolVersion"], request.params or {})
                 call.headers = ((b"mcp-session-id", session.encode()),)
             return 200, response(request.id, result)
+        except ClientGone:
+            raise
         except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
             data = modern_error_data(error)
             call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR

@@ -118,6 +118,13 @@ def _check_names(params: dict[str, Any], identity: int | str) -> None:
             raise Refused(400, text, code=INVALID_PARAMS, identity=identity)
 
 
+def is_too_long(name: object) -> bool:
+    """Return whether an id or a progress token in a notification is too long to be passed on to other replicas."""
+    if isinstance(name, int):
+        return name.bit_length() > 64
+    return isinstance(name, str) and len(name) > LONGEST_NAME
+
+
 def memory_of(body: bytes) -> int:
     """Estimate the memory in bytes that a message needs until its reply; return 0 for a body of at most 16 KiB."""
     if len(body) <= _SMALL:

@@ -88,6 +88,8 @@ class Rounds(Middleware):
     async def _rounds(self, context: MiddlewareContext[P], call_next: CallNext[P, R]) -> R:
         request = request_context_of(context)
         call = None if request is None else call_of(request)
+        if request is not None and not _is_called_by_client(request, context.message):
+            call = None  # a new replica would begin with the component that calls this one
         if request is not None and call is not None and call.taken is not None:
             found = call.taken.round
         else:
@@ -108,6 +110,15 @@ class Rounds(Middleware):
                 return result
             found = _round(request, found.number + 1, result.input_required)
         raise ClientRequestError(INTERNAL_ERROR, f"The call asked its client in {_MOST_ROUNDS} rounds, the maximum.")
+
+
+def _is_called_by_client(request: ServerRequestContext[Any, Any], message: Any) -> bool:
+    """Return whether the client calls this component. If not, the code of another component calls it."""
+    params = request.params or {}
+    named = getattr(message, "name", None) or getattr(message, "uri", None)
+    arguments = getattr(message, "arguments", None) or {}
+    is_named = str(named) == str(params.get("name") or params.get("uri"))
+    return is_named and arguments == (params.get("arguments") or {})
 
 
 def _round(request: ServerRequestContext[Any, Any], number: int, asked: InputRequiredResult) -> OpenRound:

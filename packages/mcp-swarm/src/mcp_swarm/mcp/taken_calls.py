@@ -8,12 +8,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_swarm.audit.call import note_arguments
 from mcp_swarm.http.access_log import CALLED, FAILED, RPC_ERROR
 from mcp_swarm.http.headers import headers_of
-from mcp_swarm.http.in_flight import InFlight
+from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused
 from mcp_swarm.http.responses import encode, error_response
 from mcp_swarm.mcp.asking import CallSession
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.message import Request, called
+from mcp_swarm.mcp.message import Request, called, memory_of
 from mcp_swarm.mcp.stopping import answer_cancelled
 from mcp_swarm.sessions.event_log import TakenCall
 from mcp_swarm.sessions.sessions import Sessions
@@ -27,17 +27,17 @@ class TakenCalls:
     """Continues with calls of lost replicas. Their events go to the log, where the client's resumed stream reads them.
 
     Args:
-        in_flight: the counter of requests in flight.
+        intake: the counters of requests in flight and of their memory.
         answer: answers a call on the FastMCP path.
 
     Attributes:
         app: this object, or middleware around it, for example the access log.
     """
 
-    def __init__(self, sessions: Sessions, in_flight: InFlight, answer: Callable[[Call], Awaitable[None]]) -> None:
+    def __init__(self, sessions: Sessions, intake: Intake, answer: Callable[[Call], Awaitable[None]]) -> None:
         self.app: ASGIApp = self
         self._sessions = sessions
-        self._in_flight = in_flight
+        self._intake = intake
         self._answer = answer
 
     def start(self, scope: Scope, taken: TakenCall) -> None:
@@ -59,14 +59,17 @@ class TakenCalls:
         """Continue with the call in the scope."""
         taken: TakenCall = scope.pop(_TAKEN)
         found = taken.round
-        request = Request(taken.identity, found.method, found.params, len(encode(found.params)))
+        body = encode(found.params)
+        request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
         scope[CALLED] = called(request)
         note_arguments(scope, found.params)
         asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
         call = Call(request, found.version, False, scope, receive, send, True, asking)
         call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        self._in_flight.count += 1  # even beyond the limit, because the call waits for its client first
+        intake = self._intake
+        intake.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
+        intake.memory.held += request.memory
         try:
             await self._answer(call)
         except ClientGone:
@@ -78,7 +81,8 @@ class TakenCalls:
             await answer_cancelled(call)
             raise
         finally:
-            self._in_flight.count -= 1
+            intake.in_flight.leave()
+            intake.memory.give(request.memory)
 
 
 async def _nothing_arrives() -> Message:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from mcp_swarm.shared.lost_redis import raising_os_errors
+from mcp_swarm.shared.lost_redis import persistently, raising_os_errors
 from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ _LOOK_SECONDS = 5.0
 _LATE_SECONDS = 600
 """Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
 _SLACK_SECONDS = 60
-"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. Where
-another replica can take over a call, this time is longer."""
+"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. With
+HANDSHAKE_SESSIONS=full it stays longer, because another replica can take over the call."""
 
 
 class SessionEnded(Exception):
@@ -37,8 +37,8 @@ Wait = Callable[[float], Awaitable[bytes]]
 class Answers(Protocol):
     """The store of waiting requests and of answers. A request belongs to one session.
 
-    Each method raises OSError if the store cannot be reached. A call that already waits for an answer gets no OSError:
-    it waits until the answer arrives or its time limit ends.
+    Each method raises OSError if the store cannot be reached. `waiting` first tries for some seconds. A call that
+    already waits for an answer gets no OSError: it waits until the answer arrives or its time limit ends.
     """
 
     def waiting(
@@ -48,7 +48,7 @@ class Answers(Protocol):
 
         Args:
             of_round: whether another replica may take over the request. Then the store keeps the request after the
-                block, and an answer that is already in the store counts.
+                block.
 
         Raises:
             SessionEnded: the session has ended.
@@ -152,9 +152,7 @@ class RedisAnswers:
     ) -> AsyncIterator[Wait]:
         # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
         with self._wakeups.waiting(identity) as woken:
-            keys = [self._request(identity), self._ended(session), self._answer(identity)]
-            with raising_os_errors():
-                expected = await self._expect(keys=keys, args=[session, int(seconds) + self._keep])
+            expected = await persistently(lambda: self._begin(identity, session, seconds))
             if expected == _SESSION_ENDED:
                 raise SessionEnded
             if expected == _ANSWERED:
@@ -172,6 +170,11 @@ class RedisAnswers:
             finally:
                 if not answered:
                     await asyncio.shield(self._forget_quietly(identity, session))
+
+    async def _begin(self, identity: str, session: str, seconds: float) -> int:
+        keys = [self._request(identity), self._ended(session), self._answer(identity)]
+        with raising_os_errors():
+            return int(await self._expect(keys=keys, args=[session, int(seconds) + self._keep]))
 
     async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]

@@ -94,7 +94,7 @@ class ClientRequests:
         started = time.monotonic()
         outcome = "failed"
         try:
-            with self._place(pauses):
+            with self._place(pauses, beyond=is_sent):
                 async with self._expecting(session, identity, seconds, of_round=of_round) as wait:
                     if not is_sent:
                         await write(encode(request))
@@ -164,12 +164,18 @@ class ClientRequests:
         return await persistently(lambda: self.answers.give(identity, session, answer, again=next(tries) > 0))
 
     @contextlib.contextmanager
-    def _place(self, pauses: Pauses) -> Iterator[None]:
-        """Count the call as one that waits for its client, and not as one in flight."""
+    def _place(self, pauses: Pauses, *, beyond: bool) -> Iterator[None]:
+        """Count the call as one that waits for its client, and not as one in flight.
+
+        `beyond` means that the limit does not hold, because the client is already being asked.
+        """
         try:
-            self._waiting.enter(None)
+            if not beyond:
+                self._waiting.enter(None)
         except Refused as refused:
             raise ClientRequestError(refused.code, refused.message) from None
+        if beyond:
+            self._waiting.count += 1
         first = not pauses.is_open
         if first:
             self._in_flight.leave()

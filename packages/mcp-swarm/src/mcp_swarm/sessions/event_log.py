@@ -6,6 +6,7 @@ any replica (MCP 2025-11-25, Transports, "Resumability and Redelivery").
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import secrets
 import time
@@ -48,12 +49,14 @@ _ALIVE_SECONDS = 4
 """Seconds after the last sign of life of a replica after which it counts as lost."""
 _SHOW_SECONDS = 0.5
 """Pause between two signs of life, in seconds."""
+_MOST_LATE = 1000
+"""Maximum number of results that wait for Redis."""
 _LOST = "The replica that ran this call was lost; send the call again."
 
 
 @dataclass(frozen=True, slots=True)
 class TakenCall:
-    """A call that this replica has taken over while it waited for its client."""
+    """A call that waited for its client, and that this replica has taken over."""
 
     identity: int | str
     """The JSON-RPC id of the call."""
@@ -91,8 +94,10 @@ class EventLog:
         self.running_here: set[str] = set()
         """The streams of the calls that this replica runs."""
         self._healthy_since: float | None = None
-        """Time since which all signs of life of this replica have reached Redis; None: the last one has not."""
-        self._taking: set[str] = set()
+        """Time of the first sign of life after the last failed one. None: the newest one did not reach Redis."""
+        self._taking: dict[str, asyncio.Task[None]] = {}
+        self.late: list[tuple[CallEvents, bytes]] = []
+        """Results of calls without a connection that did not reach Redis. They are written when Redis is back."""
         self._readers: set[asyncio.Event] = set()
         self._closed = False
         if redis is None:
@@ -116,12 +121,15 @@ class EventLog:
             try:
                 await self.store.show_life(self.owner, _ALIVE_SECONDS)
                 self._healthy_since = self._healthy_since or time.monotonic()
+                while self.late:
+                    events, result = self.late.pop(0)
+                    await events.append(result, last=True, delivered=False)
             except OSError:
                 self._healthy_since = None
             await asyncio.sleep(_SHOW_SECONDS)
 
     async def _is_lost(self, part: EventPart, stream: str) -> bool:
-        """Return whether no replica runs a call that has not ended.
+        """Return whether the replica that owns this unfinished call no longer runs it.
 
         While Redis cannot be reached, no replica can give a sign of life. So this replica believes that another one is
         lost only after its own signs of life have reached Redis for some time.
@@ -162,7 +170,8 @@ class EventLog:
         """
         stream, _, number = event_id.rpartition(".")
         reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
-        part = await self.store.read(stream, session.key, after) if stream and after >= 0 else None
+        is_possible = stream and ":" not in stream and after >= 0
+        part = await self.store.read(stream, session.key, after) if is_possible else None
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
         await self.store.follow(stream, self.seconds)
@@ -201,18 +210,28 @@ class EventLog:
         part = await self.store.read(stream, session.key, after)
         if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream):
             return part
-        self._taking.add(stream)  # so that no second reader at this replica takes over the same call
-        try:
-            await self._take_over(stream, session, part, go_on)
-        finally:
-            self._taking.discard(stream)
+        # As a task of its own, because a client that leaves must not interrupt it. A second reader waits for its end.
+        task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
+        task.add_done_callback(lambda ended: (self._taking.pop(stream), ended.cancelled() or ended.exception()))
+        await asyncio.shield(task)
         return await self.store.read(stream, session.key, after)
 
     async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
-        sealed = await self.store.take_over(stream, part.owner, self.owner)
-        found = None if sealed is None else self.seal.open(stream, sealed)
+        tries = itertools.count()
+
+        async def attempt() -> str | None:
+            if next(tries):  # the first try may have succeeded, although its reply was lost
+                sealed = await self.store.take_over(stream, self.owner, self.owner)
+                if sealed is not None:
+                    return sealed
+            return await self.store.take_over(stream, part.owner, self.owner)
+
+        sealed = await persistently(attempt)
+        if sealed is None:  # another replica has taken over the call
+            return
+        found = self.seal.open(stream, sealed)
         if found is None:
-            await self._end(stream, part.owner if sealed is None else self.owner, part.request)
+            await self._end(stream, self.owner if sealed else part.owner, part.request)
             return
         whole = await self.store.read(stream, session.key, 0)
         events = b"".join(whole.events) if whole is not None else b""
@@ -225,7 +244,7 @@ class EventLog:
         """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
-        if await self.store.append(stream, owner, message, last=True, delivered=False):
+        if await self.store.append(stream, owner, message, last=True, delivered=False) > 0:
             self.lost += 1
 
 
@@ -269,9 +288,14 @@ class CallEvents:
         write = partial(store.append, self._stream, owner, event, last=last, delivered=delivered)
         try:
             number = await (persistently(write) if last and not delivered else write())
-        finally:
-            if last:
+        except OSError:
+            if last and not delivered and len(self._log.late) < _MOST_LATE:
+                self._log.late.append((self, event))  # nobody else has the result
+            elif last:
                 self.end()
+            raise
+        if last:
+            self.end()
         if number == FOREIGN:
             return None
         return "" if number == UNKNOWN else f"{self._stream}.{number}"
@@ -280,21 +304,22 @@ class CallEvents:
         """Note that this replica no longer runs the call."""
         self._log.running_here.discard(self._stream)
 
-    async def wait_in_round(self, found: OpenRound) -> None:
-        """Note that the call waits for its client in a round, so that another replica can take the call over.
+    async def wait_in_round(self, found: OpenRound) -> bool:
+        """Note that the call waits for its client in a round. Return whether another replica can take the call over.
 
-        If this is not possible, the call goes on, and it ends with an error if this replica is lost.
+        If none can, the call goes on, and it ends with an error if this replica is lost.
         """
         sealed = self._log.seal.seal(self._stream, found)
         if len(sealed) > MOST_CHARACTERS:
             text = "A round is too large for another replica to take it over: %d characters; the limit is %d"
             logger.warning(text, len(sealed), MOST_CHARACTERS)
-            return
+            return False
         self._waits = True  # even after an error, because Redis may have the round
         try:
             await self._log.store.wait_in_round(self._stream, self._log.owner, sealed)
         except OSError as error:
             logger.warning("Redis can't be reached: no other replica can take over a call: %s", error)
+        return True
 
     async def leave_round(self) -> bool:
         """Note that the call goes on with its next round. Return False if this replica no longer owns the call.
@@ -321,7 +346,7 @@ class CallEvents:
 
     async def lose_reader(self) -> None:
         """Note that the client has lost the connection of the call. It has some time to resume."""
-        await self._log.store.follow(self._stream, self._log.seconds)
+        await persistently(partial(self._log.store.follow, self._stream, self._log.seconds))
 
     async def has_reader(self) -> bool:
         """Keep the events, and return whether a client follows them or has time to resume."""

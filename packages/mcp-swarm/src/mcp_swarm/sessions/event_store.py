@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 FOREIGN, UNKNOWN = 0, -1
-"""Results of a change of a call: another replica owns the call, or the call is over; the store has lost the call."""
+"""Results of a change of a call. `FOREIGN`: another replica owns the call, or the call is over. `UNKNOWN`: the store no
+longer has the call."""
 _BUSY = b""
 """The result of a change of the owner while the call does not wait for its client."""
 _MOST_EVENTS = 10_000
@@ -62,15 +63,17 @@ class EventStore(Protocol):
         """Note that a call no longer waits for its client. Return False if the call has another owner."""
 
     async def give_up(self, stream: str, owner: str) -> bool:
-        """Give up the call of an owner, so that another replica can take it over. Return whether the owner has lost it.
+        """Give up the call of an owner, so that another replica can take it over.
 
-        An owner keeps a call that does not wait for its client.
+        Return False if the owner keeps the call, because it does not wait for its client. Return True if the owner no
+        longer owns the call: it gave the call up, another replica owns it, or the call is over.
         """
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
         """Make `owner` the owner of a call that waits for its client, if its owner is still `lost`.
 
-        Return the sealed round. Return None if the call does not wait, or has another owner than `lost`.
+        Return the sealed round. Return an empty text if the call does not wait, and None if it has another owner than
+        `lost`.
         """
 
     async def show_life(self, owner: str, seconds: int) -> None:
@@ -232,7 +235,7 @@ class RedisEvents:
         with raising_os_errors():
             args = [lost, owner, self._channel, name_of(stream)]
             sealed = await self._set_owner(keys=[self._about(stream)], args=args)
-        return sealed.decode() if isinstance(sealed, bytes) and sealed != _BUSY else None
+        return sealed.decode() if isinstance(sealed, bytes) else None
 
     async def set_reader(self, stream: str, reader: str) -> None:
         with raising_os_errors():

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -38,11 +39,11 @@ class ClientProgress:
         """
         match params:
             case {"progressToken": str() as token, "progress": int() | float() as progress}:
-                total, message = params.get("total"), params.get("message")
-                total = total if isinstance(total, int | float) else None
-                report = encode([progress, total, message if isinstance(message, str) else None]).decode()
-                if len(report) <= _LONGEST and "\n" not in token:
-                    await self._wakeups.send(_name(session, token), report)
+                message = params.get("message")
+                numbers = _finite(progress), _finite(params.get("total"))
+                report = encode([*numbers, message if isinstance(message, str) else None])
+                if numbers[0] is not None and len(report) <= _LONGEST and "\n" not in token:
+                    await self._wakeups.send(_name(session, token), report.decode())
 
     @contextlib.asynccontextmanager
     async def reported(self, session: Session, identity: str, on_progress: ProgressFnT) -> AsyncIterator[None]:
@@ -64,6 +65,14 @@ class ClientProgress:
         with self._wakeups.receiving(_name(session, identity), take):
             async with meanwhile(deliver()):
                 yield
+
+
+def _finite(value: object) -> float | None:
+    """Return a number of JSON as a finite float; return None for anything else."""
+    with contextlib.suppress(OverflowError):
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    return None
 
 
 def with_progress(question: Question) -> Question:

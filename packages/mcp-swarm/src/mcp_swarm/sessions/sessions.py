@@ -51,7 +51,8 @@ class Sessions:
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
         self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
         is_full = settings.handshake_sessions == "full"
-        self._answers = answers(redis, name, self._wakeups, settings.resume_seconds if is_full else 0)
+        kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
+        self._answers = answers(redis, name, self._wakeups, kept)
         seconds, most = settings.client_request_seconds, settings.max_client_requests
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
