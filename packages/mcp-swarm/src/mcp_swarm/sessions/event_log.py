@@ -210,13 +210,20 @@ class EventLog:
         part = await self.store.read(stream, session.key, after)
         if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream):
             return part
-        # As a task of its own, because a client that leaves must not interrupt it. A second reader waits for its end.
+        # A task of its own, because a client that leaves must not interrupt a take-over.
         task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
-        task.add_done_callback(lambda ended: (self._taking.pop(stream), ended.cancelled() or ended.exception()))
         await asyncio.shield(task)
         return await self.store.read(stream, session.key, after)
 
     async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+        """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
+        try:
+            with contextlib.suppress(OSError):
+                await self._take_or_end(stream, session, part, go_on)
+        finally:
+            del self._taking[stream]
+
+    async def _take_or_end(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
         tries = itertools.count()
 
         async def attempt() -> str | None:
