@@ -29,6 +29,10 @@ class Reader:
         self._file = connection.makefile("rb")
         self.status = self._file.readline().split(b" ", 2)[1]
 
+    def close(self) -> None:
+        """Close the file. The socket stays open until its file is closed, too."""
+        self._file.close()
+
     def message(self) -> dict[str, Any]:
         """Return the JSON of the next event with data."""
         for line in self._file:
@@ -51,7 +55,9 @@ def sessions(connection: socket.socket, number: int) -> list[dict[str, str]]:
 
 def opened(replica: Attacked, stack: contextlib.ExitStack, data: bytes) -> Reader:
     """Send a request over a new connection, which stays open until the stack ends."""
-    return Reader(stack.enter_context(replica.connect()), data)
+    reader = Reader(stack.enter_context(replica.connect()), data)
+    stack.callback(reader.close)
+    return reader
 
 
 def test_a_thousand_streams_and_a_thousand_waiting_calls(attack: Attack, tmp_path: Path) -> None:
