@@ -41,8 +41,7 @@ class CannotAsk:
     __slots__ = ("reason",)
 
     can_ask = False
-    unopened: bytes | None = None
-    """The session id that `open` opens; None: there is nothing to open."""
+    is_open = True  # there is nothing to open
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -96,6 +95,7 @@ class CallSession:
     """
 
     can_ask = True
+    is_open = False
     # Most calls never open their session. So they do not pay for these attributes.
     _session: Session | None = None
     _stack: contextlib.ExitStack | None = None
@@ -106,8 +106,6 @@ class CallSession:
     def __init__(self, sessions: Sessions, sealed: bytes) -> None:
         self._sessions = sessions
         self._sealed = sealed
-        self.unopened: bytes | None = sealed
-        """The session id that `open` opens; None: the session is open."""
 
     @cached_property
     def pauses(self) -> Pauses:
@@ -123,7 +121,7 @@ class CallSession:
             Refused: HTTP 404 or 403, see `Sessions.open_live`.
         """
         session = self._session = call.scope[SESSION] = await self._sessions.open_live(call.scope, self._sealed)
-        self.unopened = None
+        self.is_open = True
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = session.version
         PAUSES.set(self.pauses)

@@ -148,7 +148,10 @@ class McpEndpoint:
             note_arguments(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
-            asking: Asking = OFF if self.sessions is None else self._asking(method, headers)
+            asking: Asking = OFF
+            if self.sessions is not None:
+                sealed = headers.get(b"mcp-session-id")
+                asking = NO_SESSION if sealed is None or method == "initialize" else CallSession(self.sessions, sealed)
             return Call(request, version, False, scope, receive, send, takes_stream and self.streams, asking)
         listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
@@ -161,13 +164,6 @@ class McpEndpoint:
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
         return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
-
-    def _asking(self, method: str, headers: Headers) -> Asking:
-        """Return how a call of the handshake protocol asks its client, with HANDSHAKE_SESSIONS=ask."""
-        sealed = headers.get(b"mcp-session-id")
-        if self.sessions is not None and sealed is not None and method != "initialize":
-            return CallSession(self.sessions, sealed)
-        return NO_SESSION
 
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send

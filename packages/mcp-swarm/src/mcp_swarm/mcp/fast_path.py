@@ -64,7 +64,7 @@ class FastPath:
         Awaiting the reply raises `Refused` if the tool needs the session and the call's session id is invalid. A tool
         without Context, dependencies and middleware does not need the session.
         """
-        if call.asking.unopened is not None and plan.needs_session:
+        if not call.asking.is_open and plan.needs_session:
             return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())

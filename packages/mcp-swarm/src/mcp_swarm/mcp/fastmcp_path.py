@@ -55,7 +55,7 @@ class FastMcpPath:
             ClientGone: the client closed the connection, and the call was cancelled.
             Refused: the session id of the call is invalid, see `Sessions.open_live`.
         """
-        if call.asking.unopened is not None:
+        if not call.asking.is_open:
             await call.asking.open(call)
         call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
         task = task_exits.start(self._serve(call, handed))
