@@ -2,7 +2,7 @@
 
 A lost node no longer answers, and its connections stay open.
 
-This module also corrects two faults of redis-py 8.1. It replaces two methods in redis-py's own classes, so that the
+This module also corrects two faults of redis-py 8. It replaces methods in redis-py's own classes, so that the
 connections that Docket makes are corrected, too.
 """
 
@@ -49,10 +49,10 @@ def notice_losses(pool: "ConnectionPool") -> None:
 
     _mend_redis_py()
     if issubclass(pool.connection_class, Connection):  # over TCP
-        pool.update_connection_kwargs(socket_keepalive=True, socket_keepalive_options=_KEEPALIVE)
+        pool.connection_kwargs.update(socket_keepalive=True, socket_keepalive_options=_KEEPALIVE)
     if isinstance(pool, SentinelConnectionPool):
         for sentinel in pool.sentinel_manager.sentinels:
-            sentinel.connection_pool.update_connection_kwargs(
+            sentinel.connection_pool.connection_kwargs.update(
                 socket_timeout=_SENTINEL_SECONDS,
                 socket_connect_timeout=_SENTINEL_SECONDS,
                 retry=Retry(NoBackoff(), 0),
@@ -77,22 +77,24 @@ def raising_os_errors() -> Iterator[None]:
 
 @functools.cache
 def _mend_redis_py() -> None:
-    from redis.asyncio.connection import AbstractConnection  # noqa: PLC0415
+    from redis import _parsers  # noqa: PLC0415
     from redis.asyncio.sentinel import SentinelManagedConnection  # noqa: PLC0415
     from redis.exceptions import ConnectionError as LostError  # noqa: PLC0415
 
-    read = AbstractConnection._read_response_from_parser  # noqa: SLF001
-
-    async def read_or_lose(self: AbstractConnection, *arguments: Any, **options: Any) -> Any:
-        """Read a reply, and raise redis-py's `ConnectionError` if the kernel has ended the connection (ETIMEDOUT).
+    def losing(read: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Return a parser's `read` that raises `ConnectionError` if the kernel has ended the connection (ETIMEDOUT).
 
         redis-py itself treats ETIMEDOUT as "no message yet". A subscription then reads again at once in an endless
         loop, and nothing else runs in the process.
         """
-        try:
-            return await read(self, *arguments, **options)
-        except TimeoutError as error:
-            raise LostError(f"Lost the connection to Redis: {error}") from error
+
+        async def read_or_lose(*arguments: Any, **options: Any) -> Any:
+            try:
+                return await read(*arguments, **options)
+            except TimeoutError as error:
+                raise LostError(f"Lost the connection to Redis: {error}") from error
+
+        return read_or_lose
 
     async def connect(
         self: SentinelManagedConnection, check_health: bool = True, retry_socket_connect: bool = True
@@ -107,7 +109,8 @@ def _mend_redis_py() -> None:
         else:
             await super(SentinelManagedConnection, self).connect_check_health(check_health, retry_socket_connect)
 
-    AbstractConnection._read_response_from_parser = read_or_lose  # type: ignore[method-assign]  # noqa: SLF001
+    for parser in (_parsers._AsyncRESP2Parser, _parsers._AsyncRESP3Parser, _parsers._AsyncHiredisParser):  # noqa: SLF001
+        parser.read_response = losing(parser.read_response)  # type: ignore[method-assign, assignment]
     SentinelManagedConnection.connect_check_health = connect  # type: ignore[assignment, method-assign]
 
 
