@@ -89,7 +89,7 @@ class JobWorker:
             if pool is not None:
                 retry = Retry(ConstantBackoff(_BETWEEN_TRIES), _TRIES)
                 pool.set_retry(retry)  # for the open connections
-                pool.update_connection_kwargs(retry=retry)  # for new connections
+                pool.connection_kwargs.update(retry=retry)  # for new connections
 
     async def _work(self) -> None:
         while True:
