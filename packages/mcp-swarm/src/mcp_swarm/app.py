@@ -31,8 +31,9 @@ from mcp_swarm.http.uvicorn.connections import KEY, Connections, allow_files
 from mcp_swarm.jobs.metrics import QueueMetrics
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.alone import AloneOnly
-from mcp_swarm.mcp.components import Catalogue, cannot_ask, offer_jobs, serve_components, timeouts_of
+from mcp_swarm.mcp.components import Catalogue, cannot_ask, offer_jobs, serve_components
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
 from mcp_swarm.mcp.sharing import Sharing
@@ -55,6 +56,7 @@ from mcp_swarm.routes.home import home_route
 from mcp_swarm.routes.jobs import JobRoutes
 from mcp_swarm.routes.version import version_route
 from mcp_swarm.sessions.sessions import Sessions
+from mcp_swarm.sessions.state import SharedState
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.tracing.middleware import TracingMiddleware
@@ -129,9 +131,9 @@ def create_app(
     settings = settings or Settings.load()
     buffer = logs.configure(settings, replica_name(settings))
     allow_files(settings.max_connections)
-    components = serve_components(mcp, settings)
+    components, adoption = serve_components(mcp, settings)
     _sdk.serve_over_http(mcp)
-    return App(mcp, settings, components, buffer, middleware, routes)
+    return App(mcp, settings, components, adoption, buffer, middleware, routes)
 
 
 class App:
@@ -157,6 +159,7 @@ class App:
         mcp: FastMCP,
         settings: Settings,
         components: Discovered,
+        adoption: Adoption,
         buffer: LogBuffer,
         middleware: Sequence[Middleware],
         routes: Sequence[BaseRoute],
@@ -164,6 +167,7 @@ class App:
         self.mcp = mcp
         self.settings = settings
         self.components = components
+        self.adoption = adoption
         self.catalogue = Catalogue.of(components)
         self.buffer = buffer
         self._middleware = middleware
@@ -229,7 +233,8 @@ class App:
         AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
-            endpoint = McpEndpoint(mcp, settings, timeouts_of(components), intake, sessions)
+            shared_state = None if share.redis is None else SharedState(share.redis, settings.mcp_name)
+            endpoint = McpEndpoint(self.adoption, settings, intake, sessions, shared_state)
         else:
             endpoint = SdkEndpoint(mcp, settings, self.catalogue, intake)
             lifecycle.at_stop.append(endpoint.stop)

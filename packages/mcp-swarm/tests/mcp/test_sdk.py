@@ -1,10 +1,11 @@
-"""Tests of the private names of FastMCP and the SDK that `mcp/_sdk.py` uses.
+"""Tests of the private names of FastMCP and the SDK that `mcp/_sdk.py` and `mcp/_mounts.py` use.
 
 If an upgrade moves a name, the test of that name fails. The failure says where the name was and why the package needs
 it.
 """
 
 import ast
+import asyncio
 import importlib
 import inspect
 from contextlib import AsyncExitStack
@@ -14,13 +15,15 @@ from typing import Any
 import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.server.dependencies import FastMCPRequestContext
+from fastmcp.server.providers import FileSystemProvider, Provider
 from fastmcp.server.providers.local_provider import LocalProvider
+from fastmcp.server.transforms import Namespace
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
 
 from conftest import SOURCE
-from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp import _mounts, _sdk
 
 NAMES = {
     "fastmcp.server.context": {
@@ -32,6 +35,7 @@ NAMES = {
         "_CurrentContext": "the dependency that injects a Context",
         "_OptionalCurrentContext": "the dependency that injects a Context, or None if there is no Context",
     },
+    "fastmcp.server.providers.wrapped_provider": {"_WrappedProvider": "a provider with transforms around it"},
     "uncalled_for.resolution": {"_Depends": "the open dependencies of the running call"},
     "fastmcp.tools.base": {"_serialize_to_jsonable": "a tool's value as plain data"},
     "fastmcp.tools.function_tool": {"_ToolBodyError": "marks pydantic's errors that a tool's body raised"},
@@ -95,7 +99,35 @@ def test_the_registry_of_components_is_a_dictionary_that_is_changed_by_item() ->
     source = "".join(inspect.getsource(each) for each in type(provider).__mro__ if issubclass(each, LocalProvider))
     assert "self._components[component.key] = component" in source, "FastMCP adds components in another way"
     assert "del self._components[key]" in source, "FastMCP removes components in another way"
-    assert not any(f"_components.{way}(" in source for way in ("pop", "update", "clear", "setdefault", "popitem"))
+    assert not any(f"_components.{way}(" in source for way in ("pop", "update", "setdefault", "popitem"))
+
+
+def test_the_origin_of_a_mounted_tool_is_found() -> None:
+    """The tools, providers and transforms of FastMCP have the attributes that `_mounts` reads."""
+    root, child, grandchild = FastMCP("root"), FastMCP("child"), FastMCP("grandchild")
+    grandchild.tool(lambda: 1, name="one")
+    child.mount(grandchild, namespace="g")
+    root.mount(child, namespace="c")
+    root.add_transform(Namespace("r"))
+    assert [each.name for each in _mounts.servers_of(root)] == ["root", "child", "grandchild"]
+    ((tool, origin),) = asyncio.run(_mounts.origins(root))
+    assert tool.name == "r_c_g_one"
+    assert origin.servers == (root, child, grandchild)
+    assert origin.tool is not None
+    assert origin.tool.name == "one"
+    grandchild.add_provider(Anything(), namespace="any")
+    assert _mounts.open_names(root) == [("r_c_g_any_", "Anything")]
+
+
+class Anything(Provider):
+    """A provider of an author, about which nothing is known."""
+
+
+def test_a_provider_that_reads_its_files_again_is_known(tmp_path: Path) -> None:
+    """`_mounts` knows whether a `FileSystemProvider` reads its files in each request."""
+    for reload in (False, True):
+        server = FastMCP("test", providers=[FileSystemProvider(tmp_path, reload=reload)])
+        assert _mounts.are_lists_steady(server) is not reload
 
 
 def test_a_context_has_the_attributes_that_call_context_creates() -> None:
@@ -130,10 +162,10 @@ def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
 
 
 def test_no_other_module_touches_a_private_name() -> None:
-    """Only `mcp/_sdk.py` imports private names or uses private attributes of FastMCP and the SDK."""
+    """Only `mcp/_sdk.py` and `mcp/_mounts.py` use private names of FastMCP and the SDK."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        if path == Path(_sdk.__file__):
+        if path in (Path(_sdk.__file__), Path(_mounts.__file__)):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             library = isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0]

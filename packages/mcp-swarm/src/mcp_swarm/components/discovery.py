@@ -4,33 +4,28 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from fastmcp.decorators import get_fastmcp_meta
-from fastmcp.prompts.function_prompt import PromptMeta
-from fastmcp.resources.function_resource import ResourceMeta
-from fastmcp.resources.template import FunctionResourceTemplate
-from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.server.auth import AuthProvider
+from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.middleware import Middleware
+from fastmcp.server.providers import Provider
 from fastmcp.server.providers.filesystem_discovery import extract_components
-from fastmcp.tools import FunctionTool
-from fastmcp.tools.function_tool import ToolMeta
+from fastmcp.server.transforms import Transform
 from fastmcp.utilities.components import FastMCPComponent
 
 from mcp_swarm.components.cache.cache import Cache
-from mcp_swarm.components.cache.cached_tool import CachedTool
-from mcp_swarm.components.cache.policy import policy_of
 from mcp_swarm.components.checks import Check
-from mcp_swarm.components.containment import AsyncFunction, Function, contain, mask_prompt_errors
+from mcp_swarm.components.containment import AsyncFunction, Function, contain
 from mcp_swarm.components.job import Job, JobMeta, make_job
 from mcp_swarm.components.lifespan import Lifespan
 from mcp_swarm.components.marks import MARK
-from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
-from mcp_swarm.components.outcome import PlannedTool
+from mcp_swarm.components.prepare import Preparation
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 
@@ -42,21 +37,24 @@ class DiscoveryError(StartupError):
     """A component cannot be served. `str()` of the error is `file:line: reason`."""
 
 
+_PARTS_OF_A_SERVER = (AuthProvider, Provider, ServerExtension, Transform)
+"""Classes of objects that only the FastMCP server can use. FastMCP itself is a `Provider`."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A component, and the file and line of its function."""
 
     component: FastMCPComponent
     where: str
-    timeout: float | None = None
-    """Time limit of the tool in seconds, from its author. None: the setting CALL_TIMEOUT_SECONDS applies."""
 
 
 class Discovered:
     """Everything that was found in the component packs, in the order of files and names."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.cache = cache
+    def __init__(self, settings: Settings) -> None:
+        self.cache = Cache(settings.cache_bytes)
+        self.preparation = Preparation(settings, self.cache)
         self.components: list[Found] = []
         self.middleware: list[Middleware] = []
         self.completion: AsyncFunction | None = None
@@ -64,10 +62,14 @@ class Discovered:
         self.checks: list[Check] = []
         self.lifespans: list[Lifespan] = []
         self.completions: dict[str, Function] = {}
+        self.parts: list[tuple[str, object]] = []
+        """Servers, providers, transforms, extensions and auth providers, each with its place and name."""
         self._places: dict[tuple[str, str], str] = {}
 
     def take(self, name: str, value: Any, module: ModuleType) -> None:
-        """Keep a value of a module if the value is FastMCP middleware or a decorator of mcp-swarm marked it."""
+        """Keep a value of a module if it belongs to a FastMCP server or if a decorator of mcp-swarm marked it."""
+        if isinstance(value, _PARTS_OF_A_SERVER):
+            self.parts.append((f"{_where(module, None)}: {name}", value))
         if isinstance(value, Middleware) and all(value is not each for each in self.middleware):
             self.middleware.append(value)
         mark = getattr(value, MARK, None) if callable(value) else None
@@ -108,13 +110,13 @@ def discover(settings: Settings) -> Discovered:
         DiscoveryError: a package does not exist, a module cannot be imported, a function cannot be served, two
             components, jobs or checks have the same name, or there are two `@completion` functions.
     """
-    found = Discovered(Cache(settings.cache_bytes))
+    found = Discovered(settings)
     components: dict[str, Found] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):
             for name, value in _public(module):
                 found.take(name, value, module)
-            for item in _components(module, settings, found.cache):
+            for item in _components(module, found.preparation):
                 first = components.setdefault(item.component.key, item)
                 if first is not item:
                     kind, name = item.component.key.rstrip("@").split(":", 1)
@@ -176,7 +178,7 @@ def _origin(error: BaseException, blame: str) -> str:
     return blame
 
 
-def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterator[Found]:
+def _components(module: ModuleType, preparation: Preparation) -> Iterator[Found]:
     seen: set[int] = set()
     for name, value in _public(module):
         meta = get_fastmcp_meta(value)
@@ -187,7 +189,7 @@ def _components(module: ModuleType, settings: Settings, cache: Cache) -> Iterato
         if function is not None and _imported(function, module):
             continue  # the function is imported: only the module that defines it may serve it
         where = _where(module, function)
-        yield Found(_build(name, value, meta, where, settings, cache), where, getattr(meta, "timeout", None))
+        yield Found(_build(name, value, where, preparation), where)
 
 
 def _imported(function: Any, module: ModuleType) -> bool:
@@ -199,40 +201,15 @@ def _imported(function: Any, module: ModuleType) -> bool:
     return home is not module and getattr(home, getattr(function, "__name__", ""), None) is function
 
 
-def _build(name: str, value: Any, meta: Any, where: str, settings: Settings, cache: Cache) -> FastMCPComponent:
-    """Make a FastMCP component from a decorated function and contain it; leave a ready-made component unchanged."""
+def _build(name: str, value: Any, where: str, preparation: Preparation) -> FastMCPComponent:
+    """Make a FastMCP component from a decorated function, or take a ready-made component, and prepare it."""
     holder = ModuleType(name)
     try:
-        setattr(holder, name, _contained(value, meta, name, settings, cache) if meta else value)
+        setattr(holder, name, value)
         (component,) = extract_components(holder)
-        if meta and isinstance(component, FunctionTool):
-            component = PlannedTool(**dict(component))
-        elif meta and isinstance(component, FunctionResourceTemplate):
-            component = TypedTemplate.of(component)
-        if component.task_config.supports_tasks():
-            raise ValueError("task=True is not supported; make it a job: `from mcp_swarm import job`, then `@job`")
+        return preparation.prepare(component)
     except Exception as error:
         raise DiscoveryError(f"{where}: {name}: {' '.join(str(error).split())}") from error
-    return component
-
-
-def _contained(fn: Callable[..., Any], meta: Any, name: str, settings: Settings, cache: Cache) -> Callable[..., Any]:
-    what = f"{meta.type} {meta.name or name!r}"
-    threads = settings.tool_threads if getattr(meta, "run_in_thread", True) else None
-    contained = contain(fn, threads=threads, kind=meta.type, what=what)
-    if isinstance(meta, ToolMeta):
-        if (policy := policy_of(meta.meta)) is not None:
-            if without_injected_parameters(contained) is not contained:
-                raise ValueError("a cached tool cannot have parameters for Context or dependencies")
-            seconds = meta.timeout or settings.call_timeout_seconds
-            contained = CachedTool(contained, cache, policy, meta.name or name, meta.version, seconds).function()
-        meta = replace(meta, timeout=None)  # CallLimits applies it, so that the error has the same text everywhere
-    elif isinstance(meta, ResourceMeta):
-        contained = tell_not_found(contained)
-    elif isinstance(meta, PromptMeta) and not settings.debug_errors:
-        contained = mask_prompt_errors(contained, what=what)
-    contained.__fastmcp__ = meta  # type: ignore[attr-defined]
-    return contained
 
 
 def _where(module: ModuleType, function: object) -> str:

@@ -6,6 +6,7 @@ other call, but it does not run the body, or the middleware around the body, aga
 same code writes the errors and results of both paths.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from fastmcp.tools import FunctionTool, ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp_types import InputRequiredResult
+from pydantic import PrivateAttr
 
 from mcp_swarm.components import arguments as arguments_
 
@@ -74,6 +76,23 @@ CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=No
 
 class PlannedTool(FunctionTool):
     """A tool that can have a call plan. Its body does not run when the fast path has already run it."""
+
+    _seconds: float | None = PrivateAttr(None)
+
+    @classmethod
+    def of(cls, tool: FunctionTool, fn: Callable[..., Any]) -> "PlannedTool":
+        """Return a planned tool like `tool` with another function.
+
+        FastMCP does not apply the tool's time limit then: `CallLimits` does, so that the error is the same everywhere.
+        """
+        planned = cls(**{**dict(tool), "fn": fn, "timeout": None})
+        planned._seconds = tool.timeout
+        return planned
+
+    @property
+    def seconds(self) -> float | None:
+        """Time limit of the tool in seconds, from its author. None: the setting CALL_TIMEOUT_SECONDS applies."""
+        return self._seconds
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool, or use the outcome from the fast path."""

@@ -3,9 +3,10 @@
 `tests/mcp/test_sdk.py` lists these names. When an upgrade moves one of them, the test fails and says which one.
 """
 
+import re
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sized
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cached_property, partial
 from operator import attrgetter
@@ -25,10 +26,10 @@ from fastmcp.server.dependencies import (
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.server.server import StateValue
 from fastmcp.tools import FunctionTool
 from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
-from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.types import get_cached_typeadapter
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
@@ -41,7 +42,7 @@ from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.dispatch import CallOutbound, Dispatch
-from mcp_swarm.sessions.state import SharedState
+from mcp_swarm.sessions.state import SESSION_KEYS, SharedState
 
 
 class LeavesToolsAlone(ServerExtension):
@@ -53,16 +54,38 @@ def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
     return mcp._mcp_server
 
 
-def adopt(mcp: FastMCP, security: RequestStateSecurity, audience: str, *, mask_errors: bool) -> None:
-    """Set options that FastMCP accepts in its constructor only, and that must be equal in all replicas.
+def mask_errors(mcp: FastMCP, *, masked: bool) -> None:
+    """Choose whether error texts of components are hidden from clients."""
+    mcp._mask_error_details = masked
+
+
+def has_random_name(mcp: FastMCP) -> bool:
+    """Return whether FastMCP made up the server's name. Each replica would then have another one."""
+    return re.fullmatch(rf"{type(mcp).__name__}-[0-9a-f]{{4}}", mcp.name) is not None
+
+
+def rename(mcp: FastMCP, name: str) -> None:
+    """Give a server another name."""
+    low_level(mcp).name = name
+
+
+@contextmanager
+def refusing_duplicates(mcp: FastMCP) -> Iterator[None]:
+    """Inside the `with` block, FastMCP raises ValueError if a component is added whose name exists."""
+    provider = mcp.local_provider
+    before, provider._on_duplicate = provider._on_duplicate, "error"
+    try:
+        yield
+    finally:
+        provider._on_duplicate = before
+
+
+def seal_states(mcp: FastMCP, security: RequestStateSecurity, audience: str) -> None:
+    """Choose how request states are sealed (encrypted and authenticated), unless the server's author has chosen it.
 
     Args:
-        security: how request states are sealed (encrypted and authenticated), unless the tool author has set it.
         audience: the server's name. Each sealed state contains it.
-        mask_errors: whether error texts of components are hidden from clients.
     """
-    mcp._mask_error_details = mask_errors
-    mcp._on_duplicate = mcp.local_provider._on_duplicate = "error"
     if mcp._request_state_security is None:
         boundary = RequestStateBoundary(security, default_audience=audience)
         chain = low_level(mcp).middleware
@@ -186,20 +209,6 @@ Raises PydanticSerializationError or UnicodeDecodeError if the value has no such
 """
 
 
-class Components(dict[str, FastMCPComponent]):
-    """FastMCP's registry of components, with a counter of its changes."""
-
-    changes = 0
-
-    def __setitem__(self, key: str, value: FastMCPComponent) -> None:
-        self.changes += 1
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        self.changes += 1
-        super().__delitem__(key)
-
-
 def withdraw_method(mcp: FastMCP, method: str) -> None:
     """Remove the handler of a method. The server's capabilities follow from its handlers."""
     low_level(mcp)._request_handlers.pop(method, None)
@@ -213,68 +222,57 @@ def extensions_of(mcp: FastMCP) -> dict[str, ServerExtension]:
     return mcp._extensions
 
 
-def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
-    """Return a function that returns a new value after each change that affects a call plan or a cached list.
-
-    Components may be added and removed while the server runs. FastMCP's `enable`, `disable` and `add_…` methods append
-    to the counted lists.
-    """
-    provider = mcp.local_provider
-    components = provider._components = Components(provider._components)
-    counted: tuple[Sized, ...] = (
-        mcp._transforms,
-        provider._transforms,
-        mcp.middleware,
-        mcp.providers,
-        mcp._extensions,
-        low_level(mcp)._request_handlers,
-    )
-    return lambda: (components.changes, *map(len, counted))
-
-
 class StateStore:
     """A placeholder for FastMCP's store of session state, which makes the real store when a state is first stored.
 
     In every handshake-protocol call, FastMCP reads from the store which components a session has hidden. In this server
     FastMCP gets no session ids, so no session has hidden anything. The real store and its libraries take 6 MB of memory
     and 0.125 seconds.
+
+    `shared` stores the sessions of FastMCP's session tools (`SessionProvider`, `UserSession`), which outlive a request.
+    None: the real store has them, too.
     """
 
-    def __init__(self, mcp: FastMCP) -> None:
+    def __init__(self, mcp: FastMCP, shared: SharedState | None) -> None:
         self._mcp = weakref.ref(mcp)
+        self._shared = shared
+        self._real: Any = None
 
-    async def get(self, *, key: str) -> None:
-        """Return None, because nothing was stored yet."""
+    async def get(self, *, key: str) -> StateValue | None:
+        """Return a value, or None."""
+        store = self._store(key, self._real)
+        return None if store is None else await store.get(key=key)
 
-    delete = get
+    async def put(self, *, key: str, value: StateValue, **options: Any) -> None:
+        """Store a value."""
+        if self._real is None:
+            mcp = cast("Any", self._mcp())
+            mcp._FastMCP__state_store = None
+            self._real = mcp._state_store
+            mcp._FastMCP__state_store = self
+        await self._store(key, self._real).put(key=key, value=value, **options)
 
-    def __getattr__(self, name: str) -> Any:
-        """Make the real store when FastMCP uses any method except `get` and `delete`."""
-        mcp = cast("Any", self._mcp())
-        mcp._FastMCP__state_store = None
-        return getattr(mcp._state_store, name)
+    async def delete(self, *, key: str) -> None:
+        """Remove a value."""
+        store = self._store(key, self._real)
+        if store is not None:
+            await store.delete(key=key)
+
+    def _store(self, key: str, real: Any) -> Any:
+        return self._shared if self._shared is not None and key.startswith(SESSION_KEYS) else real
 
 
-def store_state_later(mcp: FastMCP) -> None:
-    """Delay the creation of FastMCP's store of session state until a component uses the store."""
-    cast("Any", mcp)._FastMCP__state_store = StateStore(mcp)
+def store_state(mcp: FastMCP, state: SharedState | None, *, whole: bool) -> None:
+    """Choose the store for session state (`ctx.set_state`) and for FastMCP's session tools.
 
+    The choice of the server's author comes first (`session_state_store`).
 
-def share_state(mcp: FastMCP, state: SharedState) -> None:
-    """Store session state (`ctx.set_state`) in Redis, unless the server's author has chosen a store."""
-    if mcp._state_storage is None:
-        cast("Any", mcp)._FastMCP__state_store = state
-
-
-def why_unplannable(mcp: FastMCP) -> str:
-    """Return why no tool of a server can have a call plan; empty if tools can have plans."""
-    if mcp._transforms or mcp.local_provider._transforms:
-        return "the server has transforms"
-    if any(not isinstance(extension, LeavesToolsAlone) for extension in mcp._extensions.values()):
-        return "the server has protocol extensions"
-    if mcp.strict_input_validation:
-        return "the server has strict input validation"
-    return "" if len(mcp.providers) == 1 else "the server has mounted or dynamic providers"
+    Args:
+        state: the store that replicas share. None: the server's memory.
+        whole: whether `state` has the state of `ctx.set_state`, too. Otherwise this state lasts for one request.
+    """
+    if mcp._state_storage is None and not isinstance(cast("Any", mcp)._FastMCP__state_store, StateStore | SharedState):
+        cast("Any", mcp)._FastMCP__state_store = state if whole and state is not None else StateStore(mcp, state)
 
 
 def serve_over_http(mcp: FastMCP) -> None:
@@ -313,6 +311,21 @@ class Binding:
         context = CallContext(self.mcp)
         _context._current_context.set(context)
         return context
+
+    @contextmanager
+    def within(self, call: Call) -> Iterator[None]:
+        """Inside the `with` block, the call's Context is one of this server, with the state of the Context around."""
+        around = _context._current_context.get()
+        before = [(variable, variable.get(None)) for variable in (*_process_wide(self.mcp), fastmcp_request_ctx)]
+        context = self.bind(call)
+        if around is not None:
+            context._request_state = around._request_state
+        try:
+            yield
+        finally:
+            for variable, value in before:
+                variable.set(value)
+            _context._current_context.set(around)
 
 
 class CallContext(Context):

@@ -13,14 +13,17 @@ from fastmcp.utilities.components import FastMCPComponent
 from mcp_swarm.auth.visibility import Visibility
 from mcp_swarm.components.asking import may_ask
 from mcp_swarm.components.call_limits import CallLimits, bounded
-from mcp_swarm.components.discovery import Discovered, DiscoveryError, discover
+from mcp_swarm.components.discovery import Discovered, DiscoveryError, Found, discover
 from mcp_swarm.components.not_found import answer_not_found
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _sdk, request_state
+from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.job_tools import JOB_TOOLS, tools_of
 from mcp_swarm.mcp.rounds import Rounds
 from mcp_swarm.mcp.tasks import JobTasks
+from mcp_swarm.mcp.unserved import refuse_unserved
 from mcp_swarm.settings import Settings
+from mcp_swarm.settings.errors import StartupError
 
 
 @dataclass(frozen=True)
@@ -65,27 +68,36 @@ class Catalogue:
         return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
 
-def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
-    """Add the components of the packs in `MCP_COMPONENTS` to a server, and limit the time of all calls.
+def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adoption]:
+    """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
 
     Raises:
-        DiscoveryError: a discovered component cannot be served.
+        StartupError: a component cannot be served.
     """
     discovered = discover(settings)
     found = discovered.components
-    _sdk.adopt(mcp, request_state.security(settings), settings.mcp_name, mask_errors=not settings.debug_errors)
+    adoption = Adoption(mcp, discovered.preparation.prepare, mask_errors=not settings.debug_errors)
+    if _sdk.has_random_name(mcp):
+        _sdk.rename(mcp, settings.mcp_name)
+    _sdk.seal_states(mcp, request_state.security(settings), settings.mcp_name)
     lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
         Rounds(),
-        CallLimits(settings.call_timeout_seconds, timeouts_of(discovered)),
+        CallLimits(settings.call_timeout_seconds, adoption.timeouts),
         *(each for each in mcp.middleware if each not in lists),
         *discovered.middleware,
         *([Visibility()] if settings.api_keys_file else []),
         *(lists if settings.dereference_schemas else []),
     ]
     _sdk.low_level(mcp).middleware.append(answer_not_found)
-    for item in found:
-        _add(mcp, item.component)
+    with _sdk.refusing_duplicates(mcp):
+        for item in found:
+            _add(mcp, item)
+    try:
+        adoption.adopt()
+    except ValueError as error:
+        raise StartupError(" ".join(str(error).split())) from error
+    refuse_unserved(mcp, discovered.parts)
     if (suggest := discovered.completion) is not None:
 
         async def in_time(*arguments: Any) -> Any:
@@ -98,7 +110,7 @@ def serve_components(mcp: FastMCP, settings: Settings) -> Discovered:
             raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job or a job tool; rename the tool")
         if name in JOB_TOOLS and name in discovered.jobs:
             raise DiscoveryError(f"Job {name!r}: mcp-swarm has a tool with this name; rename the job")
-    return discovered
+    return discovered, adoption
 
 
 def cannot_ask(discovered: Discovered, settings: Settings) -> str:
@@ -109,11 +121,6 @@ def cannot_ask(discovered: Discovered, settings: Settings) -> str:
     return f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {', '.join(names)}"
 
 
-def timeouts_of(discovered: Discovered) -> dict[str, float]:
-    """Return the time limits that authors set for their tools, in seconds, by tool name."""
-    return {item.component.name: item.timeout for item in discovered.components if item.timeout is not None}
-
-
 def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     """Add the job tools, and the tasks extension unless the settings select the SDK endpoint."""
     for tool in tools_of(service):
@@ -122,16 +129,20 @@ def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
         mcp.add_extension(JobTasks(service))
 
 
-def _add(mcp: FastMCP, component: FastMCPComponent) -> None:
-    match component:
-        case Tool():
-            mcp.add_tool(component)
-        case Resource():
-            mcp.add_resource(component)
-        case ResourceTemplate():
-            mcp.add_template(component)
-        case Prompt():
-            mcp.add_prompt(component)
+def _add(mcp: FastMCP, item: Found) -> None:
+    component = item.component
+    try:
+        match component:
+            case Tool():
+                mcp.add_tool(component)
+            case Resource():
+                mcp.add_resource(component)
+            case ResourceTemplate():
+                mcp.add_template(component)
+            case Prompt():
+                mcp.add_prompt(component)
+    except ValueError as error:
+        raise DiscoveryError(f"{item.where}: {error}") from error
 
 
 def _entry(component: FastMCPComponent) -> CatalogueEntry:

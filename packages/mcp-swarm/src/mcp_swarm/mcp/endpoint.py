@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from fastmcp import FastMCP
 from starlette.types import Receive, Scope, Send
 
 from mcp_swarm.audit.call import ARGUMENTS, note_arguments
@@ -17,6 +16,7 @@ from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
 from mcp_swarm.http.responses import send_response
 from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.asking import NO_SESSION, OFF, Asking, CallSession
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, is_too_long, parse
@@ -29,6 +29,7 @@ from mcp_swarm.mcp.stopping import answer_cancelled
 from mcp_swarm.mcp.taken_calls import TakenCalls
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
+from mcp_swarm.sessions.state import SharedState
 from mcp_swarm.settings import Settings
 from mcp_swarm.tracing.middleware import TRACE
 from mcp_swarm.tracing.parent import untraced
@@ -54,16 +55,16 @@ class McpEndpoint:
 
     def __init__(
         self,
-        mcp: FastMCP,
+        adoption: Adoption,
         settings: Settings,
-        timeouts: Mapping[str, float],
         intake: Intake,
         sessions: Sessions | None = None,
+        state: SharedState | None = None,
     ) -> None:
-        self.mcp = mcp
+        mcp = self.mcp = adoption.mcp
+        self.adoption = adoption
         self.sessions = sessions
         self.seconds = settings.call_timeout_seconds
-        self.timeouts = timeouts
         self.intake = intake
         self.taken = None if sessions is None else TakenCalls(sessions, intake, self._answer_fully)
         """The calls that this replica takes over; None without sessions."""
@@ -71,17 +72,17 @@ class McpEndpoint:
         """Whether a reply may become an event stream, if the client accepts one."""
         if sessions is not None and sessions.records is not None:
             SessionMethods(sessions.records).offer(mcp)
-            if sessions.state is not None:
-                _sdk.share_state(mcp, sessions.state)
         else:
             forget_sessions(mcp)
+        keeps_state = sessions is not None and sessions.records is not None
+        adoption.store_state(state, whole=keeps_state)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
         server = _sdk.low_level(self.mcp)
         async with server.lifespan(server) as state:
-            self.paths = CallPaths(self.mcp, state, self.seconds, self.timeouts, self.sessions)
+            self.paths = CallPaths(self.adoption, state, self.seconds, self.sessions)
             with untraced():
                 await self.paths.plan()
             yield

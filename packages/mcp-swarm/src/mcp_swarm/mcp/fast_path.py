@@ -32,7 +32,8 @@ class FastPath:
     def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.mcp = mcp
         self.full = full
-        self.binding = Binding(mcp, state)
+        self.state = state
+        self.bindings = {mcp: Binding(mcp, state)}
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
@@ -90,7 +91,7 @@ class FastPath:
         arguments = _arguments(call)
         if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
-        self.binding.bind(call)
+        self._binding(plan.server).bind(call)
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         try:
             running = plan.call(arguments)
@@ -118,9 +119,9 @@ class FastPath:
             source="client",
             type="request",
             method="tools/call",
-            fastmcp_context=self.binding.bind(call),
+            fastmcp_context=self._binding(self.mcp).bind(call),
         )
-        step: Callable[[MiddlewareContext[Any]], Awaitable[Any]] = partial(self._body, plan)
+        step: Callable[[MiddlewareContext[Any]], Awaitable[Any]] = partial(self._body, call, plan)
         for middleware in reversed(plan.middleware):
             step = partial(middleware, call_next=step)
         try:
@@ -134,8 +135,19 @@ class FastPath:
         except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
             return Handover(around=Outcome(result))
 
-    async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+    def _binding(self, server: FastMCP) -> Binding:
+        """Return the source of request contexts of a server."""
+        found = self.bindings.get(server)
+        return self.bindings.setdefault(server, Binding(server, self.state)) if found is None else found
+
+    async def _body(self, call: Call, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
+        if plan.server is not self.mcp:
+            with self._binding(plan.server).within(call):
+                return await self._own_body(plan, context)
+        return await self._own_body(plan, context)
+
+    async def _own_body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:

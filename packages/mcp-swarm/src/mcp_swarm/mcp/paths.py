@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from fastmcp import FastMCP
-
 from mcp_swarm.http.access_log import PATH_TAKEN
-from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp import _mounts
+from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.cached_lists import CACHED_METHODS, CachedLists
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.call_span import in_span, is_on
@@ -31,21 +30,13 @@ class CallPaths:
     Args:
         state: the value of FastMCP's lifespan.
         seconds: time limit of a call.
-        timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
         sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
     """
 
-    def __init__(
-        self,
-        mcp: FastMCP,
-        state: Any,
-        seconds: float,
-        timeouts: Mapping[str, float],
-        sessions: Sessions | None = None,
-    ) -> None:
-        self.mcp = mcp
+    def __init__(self, adoption: Adoption, state: Any, seconds: float, sessions: Sessions | None = None) -> None:
+        mcp = self.mcp = adoption.mcp
+        self.adoption = adoption
         self.seconds = seconds
-        self.timeouts = timeouts
         self.full = FastMcpPath(mcp, state, sessions)
         self.traced = is_on()
         handed_over = FastMcpPath(mcp, state, sessions, in_span=True) if self.traced else self.full
@@ -54,18 +45,20 @@ class CallPaths:
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self.keeps_state = sessions is not None and sessions.records is not None
-        self._stamp = _sdk.count_changes(mcp)
+        self._stamp = _mounts.count_changes(mcp)
         self._planned: object = None
         self._planning = asyncio.Lock()
 
     async def plan(self) -> None:
         """Decide the path of each tool. This is repeated after each change of the components."""
         async with self._planning:
-            stamp = self._stamp()
-            if stamp == self._planned:  # another request has made the plans while this one waited for the lock
+            if self._stamp() == self._planned:  # another request has made the plans while this one waited for the lock
                 return
-            self.plans = await plan(self.mcp, self.seconds, self.timeouts, keeps_state=self.keeps_state)
-            self._planned = stamp
+            self.adoption.adopt()  # a server may have been mounted since
+            counted = _mounts.count_changes(self.mcp)
+            stamp = counted()
+            self.plans = await plan(self.mcp, self.seconds, self.adoption.timeouts, keeps_state=self.keeps_state)
+            self._stamp, self._planned = counted, stamp
             self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):

@@ -103,11 +103,17 @@ class Plan:
         write: writes a result as JSON. It returns None for an unusual kind of result.
         structured: templates of responses with structured content, by protocol version.
         middleware: registered middleware that takes part in calls, outermost first.
+        server: the server that has the tool. It may be mounted in the server that the clients see.
         needs_session: whether the tool or the middleware may use the session of the call.
     """
 
     def __init__(
-        self, tool: PlannedTool, seconds: float, middleware: tuple[Middleware, ...], templates: Templates
+        self,
+        tool: PlannedTool,
+        seconds: float,
+        middleware: tuple[Middleware, ...],
+        templates: Templates,
+        server: FastMCP,
     ) -> None:
         # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
         wrapped = bool((tool.output_schema or {}).get("x-fastmcp-wrap-result"))
@@ -119,6 +125,7 @@ class Plan:
         self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
         self.templates = templates
         self.middleware = middleware
+        self.server = server
         self.needs_session = bool(middleware) or _sdk.injects(tool) or finds_context(tool)
 
 

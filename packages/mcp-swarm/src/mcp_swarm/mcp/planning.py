@@ -1,13 +1,11 @@
 """The planner: it decides the path of each tool at the start and after each change of the components."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastmcp import FastMCP
-from fastmcp.prompts import Prompt
-from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware import Middleware
 from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.telemetry import telemetry_mode
@@ -18,7 +16,8 @@ from mcp_swarm.auth.visibility import Visibility
 from mcp_swarm.components.asking import changes_visibility
 from mcp_swarm.components.call_limits import CallLimits
 from mcp_swarm.components.outcome import PlannedTool
-from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp import _mounts, _sdk
+from mcp_swarm.mcp._mounts import Origin
 from mcp_swarm.mcp.plan import Plan, Templates
 from mcp_swarm.mcp.rounds import Rounds
 
@@ -64,59 +63,89 @@ class Plans:
         return dict(sorted({**fast, **fastmcp}.items()))
 
 
-async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float], *, keeps_state: bool) -> Plans:
+async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keeps_state: bool) -> Plans:
     """Make a call plan for every tool that can have one.
 
     Args:
         seconds: time limit of a call.
-        timeouts: time limits of tools with a timeout of their own, in seconds, by tool name.
+        timeouts: this function puts the time limits of tools with a timeout of their own into it, in seconds, by name.
         keeps_state: whether the server keeps the state of sessions.
     """
-    tools = await mcp.list_tools(run_middleware=False)
-    names = Counter(tool.name for tool in tools)
+    tools = await _mounts.origins(mcp)
+    names = Counter(tool.name for tool, _ in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
     around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
-    everywhere = _sdk.why_unplannable(mcp)
-    if not everywhere and keeps_state and any(isinstance(t, FunctionTool) and changes_visibility(t) for t in tools):
+    everywhere = ""
+    if keeps_state and any(isinstance(at.tool, FunctionTool) and changes_visibility(at.tool) for _, at in tools):
         everywhere = "a tool shows or hides components for its session"
-    if not everywhere and telemetry_mode() == "propagation_only":
+    elif telemetry_mode() == "propagation_only":
         everywhere = "trace contexts are propagated without spans"  # only the FastMCP path does this
+    open_names = _mounts.open_names(mcp)
     plans, templates = Plans(), Templates(mcp)
-    for tool in tools:
+    limits: dict[str, float] = {}
+    for tool, origin in tools:
         if x_mcp_header_map(tool.parameters):
             plans.annotated[tool.name] = tool.parameters
-        reason = everywhere or _why_fastmcp(tool, names)
-        if reason or not isinstance(tool, PlannedTool):
+        inner = origin.tool
+        own = inner.seconds if isinstance(inner, PlannedTool) else getattr(inner, "timeout", None)
+        if own is not None:
+            limits[tool.name] = own
+        reason = everywhere or _why_fastmcp(tool, origin, names, open_names)
+        if reason or not isinstance(inner, PlannedTool):
             plans.fastmcp[tool.name] = reason
         else:
-            plans.tools[tool.name] = Plan(tool, timeouts.get(tool.name, seconds), around, templates)
-    components: list[Tool | Prompt | Resource | ResourceTemplate] = [
-        *tools,
-        *await mcp.list_prompts(run_middleware=False),
-        *await mcp.list_resources(run_middleware=False),
-        *await mcp.list_resource_templates(run_middleware=False),
-    ]
+            planned = inner if inner.name == tool.name else inner.model_copy(update={"name": tool.name})
+            plans.tools[tool.name] = Plan(planned, own or seconds, around, templates, origin.servers[-1])
+    timeouts.clear()
+    timeouts.update(limits)
     plans.cacheable = (
         not everywhere
+        and _mounts.are_lists_steady(mcp)
         and not any(_overrides(each, _LIST_HOOKS) for each in registered)
-        and all(component.auth is None for component in components)
+        and not any(_overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
+        and all(getattr(component, "auth", None) is None for component in _mounts.local_components(mcp))
     )
     return plans
+
+
+def _own(server: FastMCP) -> list[Middleware]:
+    """Return the middleware of a mounted server that may change calls and lists in different ways."""
+    return [each for each in server.middleware if not isinstance(each, _EVERYWHERE)]
 
 
 def _overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
     return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
 
 
-def _why_fastmcp(tool: Tool, names: Mapping[str, int]) -> str:
-    """Return why a tool cannot have a call plan; empty if it can. `names` is the number of tools with each name."""
+def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_names: Iterable[tuple[str, str]]) -> str:
+    """Return why a tool cannot have a call plan; empty if it can.
+
+    Args:
+        names: number of tools with each name.
+        open_names: prefix of the names of tools that a provider may offer at any time, and the provider's class.
+    """
+    for server in origin.servers:
+        if reason := _mounts.why_unplannable(server):
+            return reason
+    for prefix, provider in open_names:
+        if tool.name.startswith(prefix):
+            return f"the provider {provider} may offer a tool of this name at any time"
+    if names[tool.name] > 1:
+        return "has several versions"
+    mounted = [each for server in origin.servers[1:] for each in _own(server) if _overrides(each, _CALL_HOOKS)]
+    if mounted:
+        return f"its mounted server has the middleware {type(mounted[0]).__name__}"
+    return _why_special(origin.tool)
+
+
+def _why_special(tool: Tool | None) -> str:
     if not isinstance(tool, PlannedTool):
         return "not a plain function"
+    if "ui" in (tool.meta or {}):
+        return "belongs to an app (MCP Apps)"
     if tool.auth is not None:
         return "has an authorization check of its own"
-    if tool.task_config.supports_tasks():
-        return "may run as a task"
-    return "has several versions" if names[tool.name] > 1 else ""
+    return "may run as a task" if tool.task_config.supports_tasks() else ""
 
 
 def _describe(plan: Plan) -> str:

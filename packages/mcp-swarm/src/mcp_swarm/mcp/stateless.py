@@ -14,7 +14,6 @@ def forget_sessions(mcp: FastMCP) -> None:
     server = _sdk.low_level(mcp)
     server.notification_options = NotificationOptions()
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
-    _sdk.store_state_later(mcp)
 
 
 async def _ignore_level(*_: Any) -> EmptyResult:

@@ -24,7 +24,6 @@ from mcp_swarm.sessions.metrics import StreamMetrics
 from mcp_swarm.sessions.progress import ClientProgress
 from mcp_swarm.sessions.records import SessionRecords
 from mcp_swarm.sessions.session import Session, SessionIds, unknown_session
-from mcp_swarm.sessions.state import SharedState
 from mcp_swarm.sessions.streams import SessionStreams
 from mcp_swarm.settings import Settings
 from mcp_swarm.shared.wakeups import ONCE, RedisWakeups, Wakeups
@@ -66,8 +65,6 @@ class Sessions:
         self.requests = ClientRequests(self._answers, seconds, in_flight, most)
         self.records: SessionRecords | None = None
         """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
-        self.state = None if redis is None else SharedState(redis, name)
-        """The state of sessions in Redis; None without Redis."""
         self.streams: SessionStreams | None = None
         """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
         self.events: EventLog | None = None

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fastmcp import FastMCP
 
-from mcp_swarm.components import containment, discovery
+from mcp_swarm.components import containment, prepare
 from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.responses import WHOLE
 from mcp_swarm.mcp import _sdk, protocol_version
-from mcp_swarm.mcp.components import serve_components, timeouts_of
+from mcp_swarm.mcp.components import serve_components
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.process import task_exits
@@ -34,14 +34,14 @@ class Side:
         self.full_answers = 0
         given = Settings(mcp_components=("tests.sample", "tests.packs.results"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(discovery, "contain", self._contain_counting)
+            patch.setattr(prepare, "contain", self._contain_counting)
             mcp = FastMCP(given.mcp_name)
-            components = serve_components(mcp, given)
+            _, adoption = serve_components(mcp, given)
         for each in middleware:
             mcp.add_middleware(each)
         self.context = contextvars.copy_context()
         self.context.run(_sdk.serve_over_http, mcp)
-        self.exchange = McpEndpoint(mcp, given, timeouts_of(components), Intake(given, None))
+        self.exchange = McpEndpoint(adoption, given, Intake(given, None))
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 

@@ -1,0 +1,91 @@
+"""The preparation of a component: its function gets the wrappers that every function in this server has.
+
+Components come from two places: discovery makes them from the functions of packs, and the author of a FastMCP server
+adds them to the server, possibly while it runs. Both get the same preparation.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastmcp.prompts.function_prompt import FunctionPrompt
+from fastmcp.resources import FunctionResource
+from fastmcp.resources.template import FunctionResourceTemplate
+from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.tools import FunctionTool
+from fastmcp.utilities.components import FastMCPComponent
+
+from mcp_swarm.components.cache.cache import Cache
+from mcp_swarm.components.cache.cached_tool import CachedTool
+from mcp_swarm.components.cache.policy import policy_of
+from mcp_swarm.components.containment import AsyncFunction, contain, mask_prompt_errors
+from mcp_swarm.components.not_found import TypedTemplate, tell_not_found
+from mcp_swarm.components.outcome import PlannedTool
+from mcp_swarm.settings import Settings
+
+_PREPARED = "__mcp_swarm_prepared__"
+"""Name of the attribute of a function that is prepared, so that nothing wraps it twice."""
+
+
+class Preparation:
+    """The preparation of all components of a server.
+
+    Args:
+        cache: the cache for the results of cached tools.
+    """
+
+    def __init__(self, settings: Settings, cache: Cache) -> None:
+        self._settings = settings
+        self._cache = cache
+
+    def prepare(self, component: FastMCPComponent) -> FastMCPComponent:
+        """Return the component with a prepared function.
+
+        A component without a function of its own, such as a tool of another server, and a component that is prepared
+        already are returned unchanged.
+
+        Raises:
+            ValueError: a cached tool has an invalid policy, a parameter for Context or dependencies, or a return type
+                that cannot be written as JSON.
+        """
+        fn = getattr(component, "fn", None)
+        if not callable(fn) or hasattr(fn, _PREPARED):
+            return component
+        match component:
+            case PlannedTool():  # a tool of this package
+                return component
+            case FunctionTool():
+                return self._tool(component)
+            case FunctionResource():
+                return component.model_copy(update={"fn": self._resource(component, fn)})
+            case FunctionResourceTemplate():
+                return TypedTemplate.of(component.model_copy(update={"fn": self._resource(component, fn)}))
+            case FunctionPrompt():
+                what = f"prompt {component.name!r}"
+                contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
+                if not self._settings.debug_errors:
+                    contained = mask_prompt_errors(contained, what=what)
+                return component.model_copy(update={"fn": _marked(contained)})
+            case _:
+                return component
+
+    def _tool(self, tool: FunctionTool) -> FunctionTool:
+        threads = self._settings.tool_threads if tool.run_in_thread else None
+        contained = contain(tool.fn, threads=threads, kind="tool", what=f"tool {tool.name!r}")
+        if (policy := policy_of(tool.meta)) is not None:
+            if without_injected_parameters(contained) is not contained:
+                raise ValueError("a cached tool cannot have parameters for Context or dependencies")
+            seconds = tool.timeout or self._settings.call_timeout_seconds
+            contained = CachedTool(contained, self._cache, policy, tool.name, tool.version, seconds).function()
+        if type(tool) is FunctionTool:
+            return PlannedTool.of(tool, _marked(contained))
+        return tool.model_copy(update={"fn": _marked(contained)})  # its own class may run it in another way
+
+    def _resource(self, component: FunctionResource | FunctionResourceTemplate, fn: Callable[..., Any]) -> Any:
+        what = f"resource {component.name!r}"
+        contained = contain(fn, threads=self._settings.tool_threads, kind="resource", what=what)
+        return _marked(tell_not_found(contained))
+
+
+def _marked(fn: AsyncFunction) -> AsyncFunction:
+    setattr(fn, _PREPARED, True)
+    return fn

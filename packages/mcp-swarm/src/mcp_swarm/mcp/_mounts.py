@@ -1,0 +1,231 @@
+"""The servers behind a FastMCP server (itself, and the servers that are mounted in it), and where its tools come from.
+
+Like `_sdk`, this module uses private names of FastMCP. `tests/mcp/test_sdk.py` lists them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from typing import cast
+
+from fastmcp import FastMCP
+from fastmcp.server.extensions import ServerExtension
+from fastmcp.server.providers import FileSystemProvider, LocalProvider, Provider
+from fastmcp.server.providers.fastmcp_provider import FastMCPProvider, FastMCPProviderTool
+from fastmcp.server.providers.wrapped_provider import _WrappedProvider
+from fastmcp.server.transforms import (
+    Namespace,
+    PromptsAsTools,
+    ResourcesAsTools,
+    ToolTransform,
+    Transform,
+    VersionFilter,
+    Visibility,
+)
+from fastmcp.tools import Tool
+from fastmcp.utilities.components import FastMCPComponent
+
+from mcp_swarm.mcp._sdk import LeavesToolsAlone, low_level
+
+Prepare = Callable[[FastMCPComponent], FastMCPComponent]
+
+_STEADY_TRANSFORMS = (Namespace, PromptsAsTools, ResourcesAsTools, ToolTransform, VersionFilter, Visibility)
+"""Transforms of FastMCP that treat all requests alike."""
+
+_STEADY_MODULES = ("fastmcp.server.providers.openapi.", "fastmcp.server.sessions")
+"""Modules of FastMCP's providers whose tools do not change while the server runs."""
+
+_WITHOUT_TOOLS = "fastmcp.server.providers.skills."
+"""The package of FastMCP's providers that offer resources and no tools."""
+
+
+class Components(dict[str, FastMCPComponent]):
+    """FastMCP's registry of components. It prepares each component that is added, and counts its changes."""
+
+    def __init__(self, components: dict[str, FastMCPComponent], prepare: Prepare) -> None:
+        super().__init__()
+        self._prepare = prepare
+        self.changes = 0
+        for key, component in components.items():
+            self[key] = component
+
+    def __setitem__(self, key: str, value: FastMCPComponent) -> None:
+        self.changes += 1
+        super().__setitem__(key, self._prepare(value))
+
+    def __delitem__(self, key: str) -> None:
+        self.changes += 1
+        super().__delitem__(key)
+
+    def clear(self) -> None:
+        self.changes += 1
+        super().clear()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a listed tool comes from.
+
+    Attributes:
+        tool: the tool as the innermost server has it. None: it cannot be found there.
+        servers: the servers that a call of the tool passes, the outermost server first.
+    """
+
+    tool: Tool | None
+    servers: tuple[FastMCP, ...]
+
+
+def servers_of(mcp: FastMCP) -> list[FastMCP]:
+    """Return a server and all servers that are mounted in it, at any depth. Each server is in the list once."""
+    found: list[FastMCP] = [mcp]
+    for server in found:  # the list grows inside the loop
+        for provider, _ in _providers(server):
+            if isinstance(provider, FastMCPProvider) and provider.server not in found:
+                found.append(provider.server)
+    return found
+
+
+def prepare_components(server: FastMCP, prepare: Prepare) -> None:
+    """Prepare all components that a server has, and later each component that is added to it.
+
+    Raises ValueError if a component cannot be prepared. The method that adds a component later then raises it.
+    """
+    for provider in _registries(server):
+        if not isinstance(provider._components, Components):
+            provider._components = Components(provider._components, prepare)
+
+
+def local_components(mcp: FastMCP) -> list[FastMCPComponent]:
+    """Return the components that the servers have themselves, and not from other providers."""
+    found = (provider._components.values() for server in servers_of(mcp) for provider in _registries(server))
+    return [component for components in found for component in components]
+
+
+def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
+    """Return a function that returns a new value after each change that affects a call plan or a cached list.
+
+    Components may be added and removed while the server runs. FastMCP's `enable`, `disable` and `add_…` methods append
+    to the counted lists. The function counts the servers that are mounted now: call this again after each change.
+    """
+    counted: list[Sized] = []
+    registries: list[Components] = []
+    for server in servers_of(mcp):
+        counted += (server._transforms, server.middleware, server.providers, server._extensions)
+        counted += (low_level(server)._request_handlers,)
+        for provider, transforms in _providers(server):
+            counted += (provider._transforms, *transforms)
+        registries += [cast("Components", provider._components) for provider in _registries(server)]
+    return lambda: (*[each.changes for each in registries], *map(len, counted))
+
+
+def parts_of(mcp: FastMCP) -> list[object]:
+    """Return all objects that the servers use: servers, providers, transforms, extensions and auth providers."""
+    found: list[object] = []
+    for server in servers_of(mcp):
+        found += [server, server.auth, *server._extensions.values(), *server.providers, *_transforms(server)]
+        found += [provider for provider, _ in _providers(server)]
+    return found
+
+
+def failed_files(mcp: FastMCP) -> list[tuple[str, str]]:
+    """Return the files that a `FileSystemProvider` of a server cannot import, each with the error."""
+    providers = [provider for server in servers_of(mcp) for provider, _ in _providers(server)]
+    found = [each.failed_files for each in providers if isinstance(each, FileSystemProvider) and not each._reload]
+    return [(str(file), error) for failed in found for file, error in failed.items()]
+
+
+async def origins(mcp: FastMCP) -> list[tuple[Tool, Origin]]:
+    """Return all enabled tools of a server under the names that its clients see, and where each comes from."""
+    listed: dict[FastMCP, Sequence[Tool]] = {}
+
+    async def tools_of(server: FastMCP) -> Sequence[Tool]:
+        if server not in listed:
+            listed[server] = await server.list_tools(run_middleware=False)
+        return listed[server]
+
+    found = []
+    for tool in await tools_of(mcp):
+        inner: Tool | None = tool
+        servers = [mcp]
+        while isinstance(inner, FastMCPProviderTool):
+            servers.append(inner._server)
+            wanted = inner._original_name, inner.version
+            same = [each for each in await tools_of(servers[-1]) if (each.name, each.version) == wanted]
+            inner = same[0] if len(same) == 1 else None
+        found.append((tool, Origin(inner, tuple(servers))))
+    return found
+
+
+def why_unplannable(server: FastMCP) -> str:
+    """Return why no tool of a server can have a call plan; empty if tools can have plans."""
+    for transform in _transforms(server):
+        if type(transform) not in _STEADY_TRANSFORMS:
+            return f"the transform {type(transform).__name__} takes part in calls"
+    for extension in server._extensions.values():
+        intercepts = type(extension).intercept_tool_call is not ServerExtension.intercept_tool_call
+        if intercepts and not isinstance(extension, LeavesToolsAlone):
+            return f"the protocol extension {type(extension).__name__} takes part in calls"
+    return "the server has strict input validation" if server.strict_input_validation else ""
+
+
+def open_names(server: FastMCP) -> list[tuple[str, str]]:
+    """Return the prefix of the names of all tools that a provider may offer at any time, and the provider's class."""
+    found = []
+    for provider, transforms in _providers(server):
+        prefixes: list[tuple[str, str]] = []
+        if isinstance(provider, FastMCPProvider):
+            prefixes = open_names(provider.server)
+        elif not _is_steady(provider) and not type(provider).__module__.startswith(_WITHOUT_TOOLS):
+            prefixes = [("", type(provider).__name__)]
+        for transform in (*provider._transforms, *(each for some in transforms for each in some)):
+            if isinstance(transform, Namespace):
+                prefixes = [(f"{transform._prefix}_{prefix}", name) for prefix, name in prefixes]
+        found += prefixes
+    for transform in server._transforms:
+        if isinstance(transform, Namespace):
+            found = [(f"{transform._prefix}_{prefix}", name) for prefix, name in found]
+    return found
+
+
+def are_lists_steady(mcp: FastMCP) -> bool:
+    """Return whether the lists of a server's components change only when `count_changes` counts a change."""
+    for server in servers_of(mcp):
+        if any(type(transform) not in _STEADY_TRANSFORMS for transform in _transforms(server)):
+            return False
+        for provider, _ in _providers(server):
+            if type(provider) is not FastMCPProvider and not _is_steady(provider):
+                return False
+    return True
+
+
+def _providers(server: FastMCP) -> Iterator[tuple[Provider, list[list[Transform]]]]:
+    """Return the providers of a server, each with the lists of transforms around it, the innermost list first."""
+    for each in server.providers:
+        provider, around = each, list[list[Transform]]()
+        while isinstance(provider, _WrappedProvider):
+            around.insert(0, provider._transforms)
+            provider = provider._inner
+        yield provider, around
+
+
+def _transforms(server: FastMCP) -> list[Transform]:
+    found = list(server._transforms)
+    for provider, around in _providers(server):
+        found += provider._transforms
+        for transforms in around:
+            found += transforms
+    return found
+
+
+def _registries(server: FastMCP) -> list[LocalProvider]:
+    """Return the providers of a server that register components, except those that read their files again and again."""
+    registering = [provider for provider, _ in _providers(server) if isinstance(provider, LocalProvider)]
+    return [provider for provider in registering if _is_steady(provider)]
+
+
+def _is_steady(provider: Provider) -> bool:
+    if isinstance(provider, FileSystemProvider) and provider._reload:
+        return False
+    of_fastmcp = type(provider).__module__.startswith("fastmcp.")
+    if isinstance(provider, LocalProvider):
+        return of_fastmcp
+    return type(provider).__module__.startswith(_STEADY_MODULES)
