@@ -22,6 +22,7 @@ from mcp_swarm.auth.authentication import Authentication
 from mcp_swarm.components.cache.metrics import CacheMetrics
 from mcp_swarm.components.cache.shared_results import SharedResults
 from mcp_swarm.components.discovery import Discovered
+from mcp_swarm.components.marks import MARK
 from mcp_swarm.downstream.metrics import DownstreamMetrics
 from mcp_swarm.http.access_log import AccessLog, Write, access_lines
 from mcp_swarm.http.cors import cors
@@ -30,10 +31,11 @@ from mcp_swarm.http.responses import WHOLE, StandardOnly
 from mcp_swarm.http.uvicorn.connections import KEY, Connections, allow_files
 from mcp_swarm.jobs.metrics import QueueMetrics
 from mcp_swarm.jobs.service import JobService
-from mcp_swarm.mcp import _sdk
+from mcp_swarm.mcp import _mounts, _sdk
 from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.alone import AloneOnly
-from mcp_swarm.mcp.components import Catalogue, cannot_ask, offer_jobs, serve_components
+from mcp_swarm.mcp.catalogue import Catalogue
+from mcp_swarm.mcp.components import cannot_ask, offer_jobs, serve_components
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
 from mcp_swarm.mcp.sharing import Sharing
@@ -50,6 +52,7 @@ from mcp_swarm.process.log_buffer import LogBuffer
 from mcp_swarm.process.replica import end_regardless, process_lifespan, replica_name
 from mcp_swarm.process.start import StartReport, refusing
 from mcp_swarm.ratelimit.limiter import rate_limiter
+from mcp_swarm.routes.custom import custom_routes
 from mcp_swarm.routes.deep import DeepHealth, needed
 from mcp_swarm.routes.health import health_routes
 from mcp_swarm.routes.home import home_route
@@ -94,6 +97,7 @@ def app_factory(function: F) -> F:
             print(error, file=sys.stderr)  # noqa: T201
             sys.exit(EXIT_REFUSED)
 
+    setattr(create, MARK, "app_factory")
     return create  # type: ignore[return-value]
 
 
@@ -168,7 +172,7 @@ class App:
         self.settings = settings
         self.components = components
         self.adoption = adoption
-        self.catalogue = Catalogue.of(components)
+        self.catalogue = Catalogue.of(_mounts.local_components(mcp), components.jobs)
         self.buffer = buffer
         self._middleware = middleware
         self._routes = routes
@@ -184,8 +188,6 @@ class App:
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         lifecycle = Lifecycle(self.settings.drain_seconds, end_regardless)
         self._replica = self.compose(lifecycle, process_lifespan(self.settings, lifecycle))
-        name, replica = self.settings.mcp_name, replica_name(self.settings)
-        logger.info("%s %s, replica %s: %s", name, __version__, replica, self.catalogue.counts)
         await self._replica(scope, receive, send)
 
     def worker(self) -> ASGIApp:
@@ -259,6 +261,8 @@ class App:
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
+                await self.catalogue.read(mcp)
+                logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica, self.catalogue.counts)
                 if settings.stateless_http:  # otherwise each request of the warm-up would open a session
                     with untraced():
                         await warm_up(endpoint)
@@ -269,17 +273,17 @@ class App:
                 yield {KEY: connections}
 
         min_bytes = settings.compress_min_bytes
+        own = [
+            version_route(settings.mcp_name, replica, lifecycle, paths, guarded=settings.auth_enabled),
+            *health_routes(lifecycle),
+            DeepHealth([*needed(share.redis, service), *components.checks]).route(),
+            *JobRoutes(service, intake).routes(),
+            *authentication.routes(),
+            metrics,
+        ]
+        home = home_route(settings.mcp_name, replica, None if settings.auth_enabled else self.catalogue)
         inner = Starlette(
-            routes=[
-                version_route(settings.mcp_name, replica, lifecycle, paths, guarded=settings.auth_enabled),
-                *health_routes(lifecycle),
-                DeepHealth([*needed(share.redis, service), *components.checks]).route(),
-                *JobRoutes(service, intake).routes(),
-                *authentication.routes(),
-                metrics,
-                home_route(settings.mcp_name, replica, None if settings.auth_enabled else self.catalogue),
-                *self._routes,
-            ],
+            routes=[*own, *custom_routes(mcp, own), *self._routes, home],
             lifespan=lifespan,
             middleware=[Middleware(GZipMiddleware, min_bytes, 1)] if min_bytes else [],
         )
@@ -300,7 +304,7 @@ class App:
             sessions = Sessions(self.settings, share.redis, intake.in_flight, share.bus)
             lifecycle.at_drain.append(sessions.leave)
             return sessions
-        if reason := cannot_ask(self.components, self.settings):
+        if reason := cannot_ask(self.mcp, self.settings):
             logger.info("%s", reason)
         return None
 

@@ -229,7 +229,7 @@ def fleet(app: str = "server.server:create_app", /, replicas: int = 3, **setting
     """
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
-    command = [sys.executable, "-m", "mcp_swarm", "run", "--app", app, "--replicas", str(replicas)]
+    command = [sys.executable, "-m", "mcp_swarm", "run", app, "--replicas", str(replicas)]
     environment = {**os.environ, "DRAIN_SECONDS": "0", "PYTHONUNBUFFERED": "1", **settings, "MCP_PORT": port}
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")

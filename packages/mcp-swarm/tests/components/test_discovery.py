@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mcp_swarm.components.discovery import DiscoveryError, discover
+from mcp_swarm.components.discovery import discover
+from mcp_swarm.components.importing import DiscoveryError
 from mcp_swarm.settings import Settings
 
 TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n    '''A tool.'''\n    return ''\n"

@@ -14,7 +14,7 @@ from mcp_swarm.app import App
 from mcp_swarm.audit import middleware as audit
 from mcp_swarm.auth import authentication
 from mcp_swarm.cli.app_of import app_of
-from mcp_swarm.cli.main import app_option
+from mcp_swarm.cli.main import server_argument, split
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp.components import cannot_ask, offer_jobs
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
@@ -26,16 +26,17 @@ from mcp_swarm.tracing import tracing
 from mcp_swarm.worker import check as check_worker
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, default: str) -> int:
     """Run the check and return the exit code.
 
     Raises:
         StartupError: The server could not start; the message names the reason.
     """
-    options = _parser().parse_args(arguments)
+    given, own = split(arguments)
+    options = _parser(default).parse_args(given)
     if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
         os.environ["LOG_LEVEL"] = "WARNING"  # The output is for problems; the log of a normal start is noise here.
-    app = app_of(options.app)
+    app = app_of(options.server, own)
     if options.repeatable:
         return _repeatable(app)
     name = f"{app.settings.mcp_name} {__version__}"
@@ -53,19 +54,20 @@ def main(arguments: Sequence[str]) -> int:
         if not uvloop.run(_starts(app)):
             return EXIT_REFUSED
     print(f"{name}: settings and components are valid.\n{app.catalogue}")
-    if reason := cannot_ask(app.components, app.settings):
+    if reason := cannot_ask(app.mcp, app.settings):
         print(reason)
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(default: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcp-swarm check",
         description="""\
 Check settings and components: start a replica without serving, list its tools,
 resources, prompts and jobs, and exit. The command opens no port.""",
         epilog=f"""\
-example:
+examples:
+  mcp-swarm check server.py:mcp
   AUTH_ENABLED=true SECRETS_DIR=secrets mcp-swarm check
 
 exit codes:
@@ -75,7 +77,7 @@ exit codes:
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    app_option(parser)
+    server_argument(parser, default)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--worker", action="store_true", help="check the settings and jobs of a worker, not of a replica")
     what.add_argument(

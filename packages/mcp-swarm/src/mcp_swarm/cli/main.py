@@ -5,13 +5,17 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from mcp_swarm._version import __version__
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.settings.errors import StartupError
 
 APP = "server.server:create_app"
-"""Default of `--app`: the factory of the template's app."""
+"""The default server: the app of the template."""
+
+_CONFIG = "fastmcp.json"
+"""The default server in a folder without the template, as for `fastmcp run`."""
 
 _COMMANDS = {
     "run": "run one replica, or several replicas on one port (the default command)",
@@ -29,7 +33,7 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
 
     Args:
         arguments: The command and its options; None: the arguments of the process. The default command is `run`.
-        app: The factory of the app as `module:function`; the option `--app` overrides it.
+        app: The server of commands that name none, such as `module:function`.
 
     Example:
 
@@ -43,21 +47,27 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in ("-h", "--help", "--version"):
         _parser().parse_args(given)
-    command = given.pop(0) if given and given[0] in _COMMANDS else "run"
-    if given and not given[0].startswith("-") and command == "run":
+    if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
         _parser().parse_args(given)  # Prints the error for an unknown command and exits.
-    if command in _OF_AN_APP:
+    command = given.pop(0) if given and given[0] in _COMMANDS else "run"
+    module = importlib.import_module(f"mcp_swarm.cli.{command}")
+    try:
+        if command not in _OF_AN_APP:
+            return int(module.main(given))
         # Like `python -m`: the app's module may be in the working directory.
         sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
-        if not any(each.startswith("--app") for each in given):
-            given += ["--app", app]
-    try:
-        return int(importlib.import_module(f"mcp_swarm.cli.{command}").main(given))
+        return int(module.main(given, default=_default(app)))
     except StartupError as error:
         print(error, file=sys.stderr)
         return EXIT_REFUSED
     except KeyboardInterrupt:
         return 130
+
+
+def _default(app: str) -> str:
+    if app == APP and Path(_CONFIG).exists() and not Path("server/server.py").exists():
+        return _CONFIG
+    return app
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +81,7 @@ secret files.""",
 examples:
   mcp-swarm check
   mcp-swarm run --replicas 3
+  mcp-swarm run server.py:mcp --replicas 3
   mcp-swarm load --requests 1000
 
 Each command has its own help: mcp-swarm COMMAND --help
@@ -91,8 +102,24 @@ exit codes:
     return parser
 
 
-def app_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--app`, which names the app's factory."""
+def server_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the argument SERVER to a command, and its older form, the option `--app`."""
     parser.add_argument(
-        "--app", default=APP, metavar="MODULE:FUNCTION", help="function that creates the app (default: %(default)s)"
+        "server",
+        nargs="?",
+        default=default,
+        metavar="SERVER",
+        help=f"""a Python file or a module with a FastMCP server or a function that returns one (server.py,
+        server.py:mcp, package.module:factory), a fastmcp.json, a JSON file with mcpServers, or the URL of an MCP server
+        (default: {default})""",
     )
+    parser.add_argument("--app", dest="server", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command, and those after `--`, which belong to the server's own code."""
+    given = list(arguments)
+    if "--" not in given:
+        return given, []
+    at = given.index("--")
+    return given[:at], given[at + 1 :]

@@ -1,6 +1,7 @@
 """The command `mcp-swarm run`, which runs one replica or several replicas on one port."""
 
 import argparse
+import asyncio
 import importlib.util
 import os
 import secrets
@@ -14,7 +15,10 @@ from starlette.types import ASGIApp
 
 from mcp_swarm.app import App
 from mcp_swarm.cli.app_of import app_of
-from mcp_swarm.cli.main import app_option
+from mcp_swarm.cli.fastmcp_json import configured
+from mcp_swarm.cli.main import server_argument, split
+from mcp_swarm.cli.source import FACTORY, folder_of, for_children
+from mcp_swarm.mcp import _mounts
 from mcp_swarm.process import local_replicas
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import Server, refuse_taken
@@ -26,31 +30,29 @@ _MAX_REPLICAS = 64
 """Maximum number of replicas on one machine."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, default: str) -> int:
     """Run replicas until a signal stops them and return the exit code.
 
     Raises:
         StartupError: The replicas can't start; the message names the reason.
     """
-    options = _parser().parse_args(arguments)
+    given, own = split(arguments)
+    options = _parser(default).parse_args(given)
+    for_children(options.server, own)
     if options.reload:
-        settings = Settings.load()
-        with refusing():
-            folders = _folders(options.app, settings)
-        print(
-            f"One replica on {_base(settings)}/mcp; it restarts when a file changes. Ctrl-C stops the replica.",
-            flush=True,
-        )
-        return serve(settings, options.app, folders)
-    app = app_of(options.app, options.replicas or 1)
+        return _reload(options.server)
+    app = app_of(options.server, own, options.replicas or 1)
+    settings = app.settings
     if options.replicas is None:
-        return serve(app.settings, app)
+        return serve(settings, app)
     # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
     os.environ["MCP_REPLICAS"] = str(options.replicas)
-    if app.settings.request_state_keys is None:
+    if settings.request_state_keys is None:
         os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
     print(f"Starting {_count(options.replicas)} …", flush=True)
-    return local_replicas.run(app.settings, options.app, options.replicas, lambda: _welcome(app, options.replicas))
+    if _mounts.are_lists_steady(app.mcp):  # otherwise a provider may ask other servers
+        asyncio.run(app.catalogue.read(app.mcp))
+    return local_replicas.run(settings, FACTORY, options.replicas, lambda: _welcome(app, options.replicas))
 
 
 def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
@@ -81,7 +83,7 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
     return 0 if server.started else EXIT_REFUSED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(default: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mcp-swarm run",
         description="""\
@@ -91,6 +93,8 @@ machine. SIGTERM or Ctrl-C stops the replicas after they have drained.""",
 examples:
   mcp-swarm run
   mcp-swarm run --replicas 3
+  mcp-swarm run server.py:mcp --replicas 3
+  mcp-swarm run server.py -- --an-option-of-the-server
   MCP_PORT=9000 mcp-swarm run --reload
 
 exit codes:
@@ -100,7 +104,7 @@ exit codes:
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    app_option(parser)
+    server_argument(parser, default)
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--replicas",
@@ -119,10 +123,26 @@ def _replicas(text: str) -> int:
     return number
 
 
-def _folders(app: str, settings: Settings) -> list[str]:
-    """Return the folders of the app and of all component packs."""
-    found = []
-    for package in dict.fromkeys((app.partition(":")[0].partition(".")[0], *settings.mcp_components)):
+def _reload(server: str) -> int:
+    """Serve one replica, in a process that starts again when a file changes.
+
+    This process does not load the server, so a server with an error can be mended while the command runs.
+    """
+    with refusing():
+        if server.endswith(".json"):
+            configured(Path(server))
+        settings = Settings.load()
+        folders = _folders(server, settings)
+    print(
+        f"One replica on {_base(settings)}/mcp; it restarts when a file changes. Ctrl-C stops the replica.", flush=True
+    )
+    return serve(settings, FACTORY, folders)
+
+
+def _folders(server: str, settings: Settings) -> list[str]:
+    """Return the folders of the server's code and of all component packs."""
+    found = [folder for folder in [folder_of(server)] if folder]
+    for package in dict.fromkeys(settings.mcp_components):
         spec = importlib.util.find_spec(package)
         if spec and spec.submodule_search_locations:
             found += spec.submodule_search_locations

@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Sequence
 
 from mcp_swarm.cli.app_of import app_of
-from mcp_swarm.cli.main import app_option
+from mcp_swarm.cli.main import server_argument, split
 from mcp_swarm.cli.run import serve
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.start import refusing
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, default: str) -> int:
     """Run a worker until a signal stops it and return the exit code.
 
     Raises:
@@ -32,8 +32,9 @@ exit codes:
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    app_option(parser)
-    app = app_of(parser.parse_args(arguments).app)
+    server_argument(parser, default)
+    given, own = split(arguments)
+    app = app_of(parser.parse_args(given).server, own)
     with refusing():
         worker = app.worker()
     jobs = ", ".join(sorted(app.components.jobs))

@@ -1,9 +1,7 @@
 """Discovery: the import of tools, resources, prompts and jobs. An error stops the start with file, line and reason."""
 
-import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +20,15 @@ from fastmcp.utilities.components import FastMCPComponent
 from mcp_swarm.components.cache.cache import Cache
 from mcp_swarm.components.checks import Check
 from mcp_swarm.components.containment import AsyncFunction, Function, contain
+from mcp_swarm.components.importing import DiscoveryError, import_module, short
 from mcp_swarm.components.job import Job, JobMeta, make_job
 from mcp_swarm.components.lifespan import Lifespan
 from mcp_swarm.components.marks import MARK
 from mcp_swarm.components.prepare import Preparation
 from mcp_swarm.settings import Settings
-from mcp_swarm.settings.errors import StartupError
 
 FOLDERS = ("tools", "resources", "prompts", "jobs")
 """Names of the folders in a component pack that contain components."""
-
-
-class DiscoveryError(StartupError):
-    """A component cannot be served. `str()` of the error is `file:line: reason`."""
 
 
 _PARTS_OF_A_SERVER = (AuthProvider, Provider, ServerExtension, Transform)
@@ -143,7 +137,7 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
-    root = _import(package, blame=f"MCP_COMPONENTS={package}")
+    root = import_module(package, blame=f"MCP_COMPONENTS={package}")
     folders = [Path(folder) for folder in getattr(root, "__path__", ())]
     if not folders:  # the name is a module, not a package
         yield root
@@ -157,25 +151,7 @@ def _modules(package: str) -> Iterator[ModuleType]:
             if any(part.startswith(("_", ".")) for part in parts):
                 continue
             prefix = (package, start.name) if known else (package,)
-            yield _import(".".join((*prefix, *parts)), blame=_short(path))
-
-
-def _import(name: str, *, blame: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except SyntaxError as error:
-        raise DiscoveryError(f"{_short(error.filename or blame)}:{error.lineno}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
-        raise DiscoveryError(f"{_origin(error, blame)}: {type(error).__name__}: {error}") from error
-
-
-def _origin(error: BaseException, blame: str) -> str:
-    """Return file and line of the first frame of the imported module; return `blame` if the module did not run."""
-    machinery = ("<frozen ", __file__, importlib.__file__ or "")
-    for frame in traceback.extract_tb(error.__traceback__):
-        if not frame.filename.startswith(machinery):
-            return f"{_short(frame.filename)}:{frame.lineno}"
-    return blame
+            yield import_module(".".join((*prefix, *parts)), blame=short(path))
 
 
 def _components(module: ModuleType, preparation: Preparation) -> Iterator[Found]:
@@ -215,12 +191,5 @@ def _build(name: str, value: Any, where: str, preparation: Preparation) -> FastM
 def _where(module: ModuleType, function: object) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None:
-        return _short(module.__file__ or module.__name__)
-    return f"{_short(code.co_filename)}:{code.co_firstlineno}"
-
-
-def _short(path: str | Path) -> str:
-    """Return a path relative to the working directory, or unchanged if the path is elsewhere."""
-    absolute = Path(path).resolve()
-    here = Path.cwd()
-    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
+        return short(module.__file__ or module.__name__)
+    return f"{short(code.co_filename)}:{code.co_firstlineno}"

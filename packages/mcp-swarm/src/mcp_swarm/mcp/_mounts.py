@@ -23,6 +23,7 @@ from fastmcp.server.transforms import (
 )
 from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
+from starlette.routing import BaseRoute
 
 from mcp_swarm.mcp._sdk import LeavesToolsAlone, low_level
 
@@ -124,6 +125,11 @@ def parts_of(mcp: FastMCP) -> list[object]:
         found += [server, server.auth, *server._extensions.values(), *server.providers, *_transforms(server)]
         found += [provider for provider, _ in _providers(server)]
     return found
+
+
+def custom_routes(mcp: FastMCP) -> list[BaseRoute]:
+    """Return the routes that the servers' authors have added (`@mcp.custom_route`)."""
+    return mcp._get_additional_http_routes()
 
 
 def failed_files(mcp: FastMCP) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """Registration of the discovered components with the FastMCP server."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import FastMCP
@@ -8,64 +7,23 @@ from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.tools import Tool
-from fastmcp.utilities.components import FastMCPComponent
 
 from mcp_swarm.auth.visibility import Visibility
 from mcp_swarm.components.asking import may_ask
 from mcp_swarm.components.call_limits import CallLimits, bounded
-from mcp_swarm.components.discovery import Discovered, DiscoveryError, Found, discover
+from mcp_swarm.components.discovery import Discovered, Found, discover
+from mcp_swarm.components.importing import DiscoveryError
 from mcp_swarm.components.not_found import answer_not_found
 from mcp_swarm.jobs.service import JobService
-from mcp_swarm.mcp import _sdk, request_state
+from mcp_swarm.mcp import _mounts, _sdk, request_state
 from mcp_swarm.mcp.adoption import Adoption
+from mcp_swarm.mcp.catalogue import name_of
 from mcp_swarm.mcp.job_tools import JOB_TOOLS, tools_of
 from mcp_swarm.mcp.rounds import Rounds
 from mcp_swarm.mcp.tasks import JobTasks
 from mcp_swarm.mcp.unserved import refuse_unserved
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
-
-
-@dataclass(frozen=True)
-class CatalogueEntry:
-    """The name and description of one component in the catalogue."""
-
-    name: str
-    description: str
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """The list of this server's components for people, sorted by name."""
-
-    tools: list[CatalogueEntry]
-    resources: list[CatalogueEntry]
-    prompts: list[CatalogueEntry]
-    jobs: list[CatalogueEntry]
-
-    @classmethod
-    def of(cls, discovered: Discovered) -> "Catalogue":
-        def entries(*kinds: type[FastMCPComponent]) -> list[CatalogueEntry]:
-            chosen = [item.component for item in discovered.components if isinstance(item.component, kinds)]
-            return sorted(map(_entry, chosen), key=lambda entry: entry.name)
-
-        jobs = [CatalogueEntry(name, _summary(job.description)) for name, job in sorted(discovered.jobs.items())]
-        return cls(entries(Tool), entries(Resource, ResourceTemplate), entries(Prompt), jobs)
-
-    @property
-    def kinds(self) -> list[tuple[str, list[CatalogueEntry]]]:
-        """The entries by kind: tools, resources, prompts, jobs."""
-        return list(vars(self).items())
-
-    @property
-    def counts(self) -> str:
-        """The number of entries of each kind, as text."""
-        return ", ".join(f"{kind} {len(entries)}" for kind, entries in self.kinds)
-
-    def __str__(self) -> str:
-        """Return one line per kind. Empty kinds are left out."""
-        lines = [f"{kind:<10} {', '.join(entry.name for entry in entries)}" for kind, entries in self.kinds if entries]
-        return "\n".join(lines) or "no tools, resources, prompts or jobs"
 
 
 def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adoption]:
@@ -113,9 +71,9 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
     return discovered, adoption
 
 
-def cannot_ask(discovered: Discovered, settings: Settings) -> str:
+def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
     """Return a sentence that names the components that cannot ask handshake-protocol clients; empty if all can."""
-    names = sorted(_entry(item.component).name for item in discovered.components if may_ask(item.component))
+    names = sorted(name_of(component) for component in _mounts.local_components(mcp) if may_ask(component))
     if not names or settings.handshake_sessions != "off":
         return ""
     return f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {', '.join(names)}"
@@ -143,18 +101,3 @@ def _add(mcp: FastMCP, item: Found) -> None:
                 mcp.add_prompt(component)
     except ValueError as error:
         raise DiscoveryError(f"{item.where}: {error}") from error
-
-
-def _entry(component: FastMCPComponent) -> CatalogueEntry:
-    match component:
-        case Resource():
-            name = str(component.uri)
-        case ResourceTemplate():
-            name = component.uri_template
-        case _:
-            name = component.name
-    return CatalogueEntry(name, _summary(component.description or ""))
-
-
-def _summary(description: str) -> str:
-    return description.partition("\n\n")[0]

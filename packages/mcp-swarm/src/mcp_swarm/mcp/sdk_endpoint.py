@@ -15,7 +15,7 @@ from mcp_swarm.http.body import replay
 from mcp_swarm.http.headers import deciding, drop_session_id, headers_of
 from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
-from mcp_swarm.mcp.components import Catalogue
+from mcp_swarm.mcp.catalogue import Catalogue
 from mcp_swarm.mcp.message import Request, called, called_tool, parse
 from mcp_swarm.mcp.protocol_version import handshake_version
 from mcp_swarm.mcp.stateless import forget_sessions
@@ -40,8 +40,7 @@ class SdkEndpoint:
             host_origin_protection=False,  # the intake has already checked Host and Origin
         )
         self.intake = intake
-        asked = "JSON_RESPONSE=false" if self.stateless else "STATELESS_HTTP=false"
-        self._paths = {tool.name: f"SDK endpoint: {asked}" for tool in catalogue.tools}
+        self._catalogue = catalogue
         self._stopping = asyncio.Event()
         # At SIGTERM, sse_starlette would cut the event streams of the calls in flight.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
@@ -52,7 +51,8 @@ class SdkEndpoint:
 
     def tool_paths(self) -> Mapping[str, str]:
         """Return the path of each tool, with the setting that selects this endpoint."""
-        return self._paths
+        asked = "JSON_RESPONSE=false" if self.stateless else "STATELESS_HTTP=false"
+        return {tool.name: f"SDK endpoint: {asked}" for tool in self._catalogue.tools}
 
     def stop(self) -> None:
         """End the open event streams of all sessions, because they would never end by themselves."""

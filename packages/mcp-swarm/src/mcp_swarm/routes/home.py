@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from mcp_swarm._version import __version__
-from mcp_swarm.mcp.components import Catalogue
+from mcp_swarm.mcp.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from jinja2 import Template
