@@ -11,7 +11,7 @@ from conftest import Server, StartServer, run, until
 from tests.calls import call, legacy, text
 from tests.replicas import RedisServer
 
-_RUN = ("-m", "mcp_swarm", "run", "--app", "tests.extended:create_app")
+_RUN = ("-m", "mcp_swarm", "run", "tests.extended:create_app")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_job_sees_the_open_lifespan(extended: Server) -> None:
 def test_a_worker_opens_and_closes_the_lifespan(start_server: StartServer, redis_server: RedisServer) -> None:
     """A worker opens the lifespan when it starts and closes it when it stops."""
     shared = {"JOBS_URL": redis_server.url, "MCP_COMPONENTS": "tests.extended"}
-    worker = start_server(command=("-m", "mcp_swarm", "worker", "--app", "tests.extended:create_app"), **shared)
+    worker = start_server(command=("-m", "mcp_swarm", "worker", "tests.extended:create_app"), **shared)
     replica = start_server(command=_RUN, **shared)
     assert _result(replica.url) == ["pool"]
     assert "the pool is open" in worker.output
@@ -91,11 +91,11 @@ def test_a_worker_opens_and_closes_the_lifespan(start_server: StartServer, redis
 
 def test_a_wrong_setting_stops_the_start() -> None:
     """An invalid setting stops the start with one line that names it, and a misspelt setting causes a warning."""
-    done = run(sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app", GREETING="x" * 21)
+    done = run(sys.executable, "-m", "mcp_swarm", "check", "tests.extended:create_app", GREETING="x" * 21)
     assert done.returncode == 3
     assert done.stderr.startswith("GREETING=xxxxx")
     assert len(done.stderr.splitlines()) == 1
-    command = (sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app")
+    command = (sys.executable, "-m", "mcp_swarm", "check", "tests.extended:create_app")
     done = run(*command, MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
     assert "GREETINGS is not a setting and has no effect; did you mean GREETING?" in done.stderr
 
@@ -107,7 +107,7 @@ def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
         "    raise ConnectionError('no database at db:5432')\n    yield\n"
     )
     settings = {"MCP_COMPONENTS": "tests.extended,broken_pool", "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, "-m", "mcp_swarm", "check", "--app", "tests.extended:create_app", **settings)
+    done = run(sys.executable, "-m", "mcp_swarm", "check", "tests.extended:create_app", **settings)
     assert done.returncode == 3, done.stderr
     assert "no database at db:5432" in done.stderr
 

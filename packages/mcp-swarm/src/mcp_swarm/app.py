@@ -38,6 +38,7 @@ from mcp_swarm.mcp.catalogue import Catalogue
 from mcp_swarm.mcp.components import cannot_ask, offer_jobs, serve_components
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.sdk_endpoint import SdkEndpoint
+from mcp_swarm.mcp.server_tasks import offer_tasks, task_tools
 from mcp_swarm.mcp.sharing import Sharing
 from mcp_swarm.mcp.taken_calls import TakenCalls
 from mcp_swarm.mcp.warm_up import warm_up
@@ -194,9 +195,22 @@ class App:
         """Return the app of a worker process. A worker runs the jobs.
 
         Raises:
-            StartupError: The server has no jobs, or `JOBS_URL` names no queue that a worker can use.
+            StartupError: The server has no jobs and no tools with `task=True`, or `JOBS_URL` names no queue that a
+                worker can use.
         """
-        return worker_app(self.components.jobs, self.settings, self.buffer, self.opened)
+        tasks = task_tools(self.mcp)
+        if tasks:
+            without_jobs = JobService({}, self.settings, "", lambda: None)
+            offer_tasks(self.mcp, without_jobs, self.settings)
+        opened = self._opened_with_server if tasks else self.opened
+        return worker_app(self.components.jobs, tasks, self.settings, self.buffer, opened)
+
+    @asynccontextmanager
+    async def _opened_with_server(self) -> AsyncIterator[None]:
+        """Enter the lifespans of the components and of the server, whose tasks extension runs tasks in it."""
+        server = _sdk.low_level(self.mcp)
+        async with self.opened(), server.lifespan(server):
+            yield
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:

@@ -1,6 +1,6 @@
 """The ASGI app of a worker process: the worker runs jobs and answers the same probes as a replica."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
@@ -23,21 +23,24 @@ from mcp_swarm.shared.redis import connect
 from mcp_swarm.tracing.tracing import tracing
 
 
-def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, opened: Lifespan) -> ASGIApp:
+def worker_app(
+    jobs: Mapping[str, Job], tasks: Sequence[str], settings: Settings, buffer: LogBuffer, opened: Lifespan
+) -> ASGIApp:
     """Return the app that uvicorn serves in a worker process.
 
     Args:
         jobs: The jobs of the server, by name.
+        tasks: The names of the tools with `task=True`. FastMCP's tasks extension runs them, inside of `opened`.
         settings: The settings of the worker.
         buffer: The buffer of the log.
         opened: Enters the lifespans of the components, such as database connections.
 
     Raises:
-        StartupError: The server has no jobs, or `JOBS_URL` names no queue that a worker can use.
+        StartupError: The server has no jobs and no such tools, or `JOBS_URL` names no queue that a worker can use.
     """
     name = replica_name(settings)
     traced = tracing(settings, name)
-    check(jobs, settings)
+    check(jobs, tasks, settings)
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     downstream.configure(settings)
 
@@ -50,6 +53,9 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
         around, flushed = process_lifespan(settings, lifecycle), traced.running() if traced else nullcontext()
         with lifecycle.ending():
             async with around, flushed, downstream.closing(), opened(), backend.opened(settings) as queue:
+                if not jobs:
+                    yield {KEY: connections}
+                    return
                 worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
                 # During the drain a worker finishes the jobs that it runs and takes no others.
                 lifecycle.at_drain.append(worker.take_no_more)
@@ -60,11 +66,14 @@ def worker_app(jobs: Mapping[str, Job], settings: Settings, buffer: LogBuffer, o
     return AccessLog(StartReport(routes), name, access_lines(settings, name, buffer))
 
 
-def check(jobs: Mapping[str, Job], settings: Settings) -> None:
-    """Raise `StartupError` if the server has no jobs or the worker cannot use the queue of `JOBS_URL`."""
+def check(jobs: Mapping[str, Job], tasks: Sequence[str], settings: Settings) -> None:
+    """Raise `StartupError` if a worker has nothing to run, or if it cannot use the queue of `JOBS_URL`."""
     if settings.jobs_in_process:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
-    if not jobs:
+    if not jobs and not tasks:
         packages = ",".join(settings.mcp_components)
-        raise StartupError(f"MCP_COMPONENTS={packages}: these packages have no jobs; a worker needs at least one job")
+        raise StartupError(
+            f"MCP_COMPONENTS={packages}: these packages have no jobs, and no tool has task=True; "
+            "a worker needs at least one of them"
+        )
     connect(settings)  # it only checks the URL

@@ -56,11 +56,11 @@ def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> N
     If the app itself is missing, the error names the app.
     """
     (tmp_path / "mine.py").write_text("import no_such_module\n")
-    check = partial(run, sys.executable, "-m", "mcp_swarm", "check", "--app", PYTHONPATH=str(tmp_path))
+    check = partial(run, sys.executable, "-m", "mcp_swarm", "check", PYTHONPATH=str(tmp_path))
     for app, told in (
-        ("mine:create_app", f"ModuleNotFoundError: No module named 'no_such_module' ({tmp_path}/mine.py:1"),
-        ("nowhere.mine:create_app", "--app nowhere.mine:create_app: No module named 'nowhere'"),
-        ("tests.sample:create", "--app tests.sample:create: tests.sample has no function 'create'"),
+        ("mine:create_app", f"{tmp_path}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("nowhere.mine:create_app", "nowhere.mine:create_app: ModuleNotFoundError: No module named 'nowhere'"),
+        ("tests.sample:create", "tests.sample:create: packages/mcp-swarm/tests/sample/__init__.py has no 'create'"),
     ):
         done = check(app)
         assert done.returncode == 3

@@ -61,7 +61,7 @@ def test_the_command(installed: Path, tmp_path: Path) -> None:
         "    return mcp_swarm.create_app(FastMCP('shop'))\n"
     )
     environment["MCP_COMPONENTS"] = "shop"
-    checked = ask("check", "--app", "shop:create_app")
+    checked = ask("check", "shop:create_app")
     assert checked.returncode == 0, checked.stderr
 
 

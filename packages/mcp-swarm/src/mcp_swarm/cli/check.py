@@ -17,6 +17,7 @@ from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.main import server_argument, split
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp.components import cannot_ask, offer_jobs
+from mcp_swarm.mcp.server_tasks import task_tools
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.lifecycle import Lifecycle
 from mcp_swarm.process.replica import uvicorn_options
@@ -41,10 +42,11 @@ def main(arguments: Sequence[str], *, default: str) -> int:
         return _repeatable(app)
     name = f"{app.settings.mcp_name} {__version__}"
     if options.worker:
+        tasks = task_tools(app.mcp)
         with refusing():
             tracing.check(app.settings)
-            check_worker(app.components.jobs, app.settings)
-        print(f"{name}: settings and jobs are valid.\njobs       {', '.join(sorted(app.components.jobs))}")
+            check_worker(app.components.jobs, tasks, app.settings)
+        print(f"{name}: settings and jobs are valid.\njobs       {', '.join([*sorted(app.components.jobs), *tasks])}")
         return 0
     with refusing():
         connect(app.settings)  # This only checks the URL; it opens no connection.

@@ -103,7 +103,7 @@ exit codes:
 
 
 def server_argument(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add the argument SERVER to a command, and its older form, the option `--app`."""
+    """Add the argument SERVER to a command."""
     parser.add_argument(
         "server",
         nargs="?",
@@ -113,7 +113,6 @@ def server_argument(parser: argparse.ArgumentParser, default: str) -> None:
         server.py:mcp, package.module:factory), a fastmcp.json, a JSON file with mcpServers, or the URL of an MCP server
         (default: {default})""",
     )
-    parser.add_argument("--app", dest="server", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.main import server_argument, split
 from mcp_swarm.cli.run import serve
+from mcp_swarm.mcp.server_tasks import task_tools
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.start import refusing
 
@@ -37,6 +38,6 @@ exit codes:
     app = app_of(parser.parse_args(given).server, own)
     with refusing():
         worker = app.worker()
-    jobs = ", ".join(sorted(app.components.jobs))
+    jobs = ", ".join([*sorted(app.components.jobs), *task_tools(app.mcp)])
     print(f"Worker for the jobs {jobs}; its probes are on port {app.settings.mcp_port}.", flush=True)
     return serve(app.settings, worker)

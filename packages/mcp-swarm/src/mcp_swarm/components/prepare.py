@@ -4,8 +4,9 @@ Components come from two places: discovery makes them from the functions of pack
 adds them to the server, possibly while it runs. Both get the same preparation.
 """
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from fastmcp.prompts.function_prompt import FunctionPrompt
 from fastmcp.resources import FunctionResource
@@ -13,6 +14,7 @@ from fastmcp.resources.template import FunctionResourceTemplate
 from fastmcp.server.dependencies import without_injected_parameters
 from fastmcp.tools import FunctionTool
 from fastmcp.utilities.components import FastMCPComponent
+from pydantic import validate_call
 
 from mcp_swarm.components.cache.cache import Cache
 from mcp_swarm.components.cache.cached_tool import CachedTool
@@ -24,6 +26,10 @@ from mcp_swarm.settings import Settings
 
 _PREPARED = "__mcp_swarm_prepared__"
 """Name of the attribute of a function that is prepared, so that nothing wraps it twice."""
+
+
+_INJECTING = f"{without_injected_parameters.__name__}.<locals>.wrapper"
+"""The function that FastMCP puts around a function with parameters for Context or dependencies."""
 
 
 class Preparation:
@@ -47,24 +53,23 @@ class Preparation:
             ValueError: a cached tool has an invalid policy, a parameter for Context or dependencies, or a return type
                 that cannot be written as JSON.
         """
-        fn = getattr(component, "fn", None)
-        if not callable(fn) or hasattr(fn, _PREPARED):
-            return component
         match component:
-            case PlannedTool():  # a tool of this package
+            case PlannedTool():  # of this package, or prepared already
                 return component
             case FunctionTool():
-                return self._tool(component)
+                return component if hasattr(component.fn, _PREPARED) else self._tool(component)
+            case FunctionResource() | FunctionResourceTemplate() | FunctionPrompt():
+                fn = _author_function(component.fn)
+                if hasattr(fn, _PREPARED):
+                    return component
+        match component:
             case FunctionResource():
                 return component.model_copy(update={"fn": self._resource(component, fn)})
             case FunctionResourceTemplate():
-                return TypedTemplate.of(component.model_copy(update={"fn": self._resource(component, fn)}))
+                validating = validate_call(self._resource(component, fn))
+                return TypedTemplate.of(component.model_copy(update={"fn": validating}))
             case FunctionPrompt():
-                what = f"prompt {component.name!r}"
-                contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
-                if not self._settings.debug_errors:
-                    contained = mask_prompt_errors(contained, what=what)
-                return component.model_copy(update={"fn": _marked(contained)})
+                return component.model_copy(update={"fn": self._prompt(component, fn)})
             case _:
                 return component
 
@@ -80,10 +85,30 @@ class Preparation:
             return PlannedTool.of(tool, _marked(contained))
         return tool.model_copy(update={"fn": _marked(contained)})  # its own class may run it in another way
 
-    def _resource(self, component: FunctionResource | FunctionResourceTemplate, fn: Callable[..., Any]) -> Any:
+    def _resource(self, component: FastMCPComponent, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"resource {component.name!r}"
         contained = contain(fn, threads=self._settings.tool_threads, kind="resource", what=what)
-        return _marked(tell_not_found(contained))
+        return without_injected_parameters(_marked(tell_not_found(contained)))
+
+    def _prompt(self, prompt: FunctionPrompt, fn: Callable[..., Any]) -> Callable[..., Any]:
+        what = f"prompt {prompt.name!r}"
+        contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
+        if not self._settings.debug_errors:
+            contained = mask_prompt_errors(contained, what=what)
+        return without_injected_parameters(_marked(contained))
+
+
+def _author_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the author's function beneath pydantic's and FastMCP's wrappers.
+
+    FastMCP wraps the function of a resource or prompt: `validate_call` of pydantic for templates, and
+    `without_injected_parameters` for a function with parameters for Context or dependencies.
+    """
+    fn = getattr(fn, "raw_function", fn)  # of `validate_call`
+    code = getattr(fn, "__code__", None)
+    if code is not None and code.co_qualname == _INJECTING:
+        return cast("Callable[..., Any]", inspect.getclosurevars(fn).nonlocals["fn"])
+    return fn
 
 
 def _marked(fn: AsyncFunction) -> AsyncFunction:

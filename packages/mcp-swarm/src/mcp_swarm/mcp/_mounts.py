@@ -23,9 +23,10 @@ from fastmcp.server.transforms import (
 )
 from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
+from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from starlette.routing import BaseRoute
 
-from mcp_swarm.mcp._sdk import LeavesToolsAlone, low_level
+from mcp_swarm.mcp._sdk import low_level
 
 Prepare = Callable[[FastMCPComponent], FastMCPComponent]
 
@@ -168,7 +169,8 @@ def why_unplannable(server: FastMCP) -> str:
             return f"the transform {type(transform).__name__} takes part in calls"
     for extension in server._extensions.values():
         intercepts = type(extension).intercept_tool_call is not ServerExtension.intercept_tool_call
-        if intercepts and not isinstance(extension, LeavesToolsAlone):
+        # The tasks extension changes only the calls of tools that may run as a task. They have no call plan.
+        if intercepts and extension.identifier != TASKS_EXTENSION_ID:
             return f"the protocol extension {type(extension).__name__} takes part in calls"
     return "the server has strict input validation" if server.strict_input_validation else ""
 

@@ -45,10 +45,6 @@ from mcp_swarm.mcp.dispatch import CallOutbound, Dispatch
 from mcp_swarm.sessions.state import SESSION_KEYS, SharedState
 
 
-class LeavesToolsAlone(ServerExtension):
-    """A base class of protocol extensions that do not change the calls of planned tools."""
-
-
 def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
     """Return the SDK's server inside a FastMCP server."""
     return mcp._mcp_server
@@ -220,6 +216,12 @@ def extensions_of(mcp: FastMCP) -> dict[str, ServerExtension]:
     FastMCP adds extensions only before the server starts, and it never removes one.
     """
     return mcp._extensions
+
+
+def replace_extension(mcp: FastMCP, extension: ServerExtension) -> None:
+    """Use a protocol extension instead of the one with the same identifier."""
+    mcp._extensions.pop(extension.identifier, None)
+    mcp.add_extension(extension)
 
 
 class StateStore:

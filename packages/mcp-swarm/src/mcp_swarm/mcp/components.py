@@ -20,7 +20,7 @@ from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.catalogue import name_of
 from mcp_swarm.mcp.job_tools import JOB_TOOLS, tools_of
 from mcp_swarm.mcp.rounds import Rounds
-from mcp_swarm.mcp.tasks import JobTasks
+from mcp_swarm.mcp.server_tasks import offer_tasks
 from mcp_swarm.mcp.unserved import refuse_unserved
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
@@ -80,11 +80,14 @@ def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
 
 
 def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
-    """Add the job tools, and the tasks extension unless the settings select the SDK endpoint."""
+    """Add the job tools, and the tasks extension for jobs and for tools with `task=True`.
+
+    Raises:
+        StartupError: the tasks of tools cannot run, see `offer_tasks`.
+    """
     for tool in tools_of(service):
         mcp.add_tool(tool)
-    if not service.off and settings.stateless_http and settings.json_response != "false":
-        mcp.add_extension(JobTasks(service))
+    offer_tasks(mcp, service, settings)
 
 
 def _add(mcp: FastMCP, item: Found) -> None:

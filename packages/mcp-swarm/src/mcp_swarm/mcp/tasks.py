@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeVar
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
-from fastmcp.server.extensions import MethodBinding, ToolCallContinuation, ToolCallOutcome
+from fastmcp.server.extensions import MethodBinding, ServerExtension, ToolCallContinuation, ToolCallOutcome
 from fastmcp.tools import ToolResult
+from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
@@ -31,11 +32,10 @@ from mcp_swarm.auth.caller import may_use, owner_of
 from mcp_swarm.jobs.errors import JobError
 from mcp_swarm.jobs.record import LIFETIME, Record, iso
 from mcp_swarm.jobs.service import JobService
-from mcp_swarm.mcp._sdk import LeavesToolsAlone
 
 T = TypeVar("T")
 
-TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+TASKS_EXTENSION = TASKS_EXTENSION_ID
 
 _VERSIONS = frozenset(MODERN_PROTOCOL_VERSIONS)
 _STATUS = {"pending": "working", "running": "working"}
@@ -68,7 +68,7 @@ class Task(Result):
     error: dict[str, Any] | None = None
 
 
-class JobTasks(LeavesToolsAlone):
+class JobTasks(ServerExtension):
     """The tasks extension on top of the job service. It changes only the calls of jobs' own tools."""
 
     identifier = TASKS_EXTENSION
