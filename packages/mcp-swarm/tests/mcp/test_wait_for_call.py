@@ -10,12 +10,11 @@ from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Request
 
 
-def test_a_closed_connection_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_connection_ends_the_wait() -> None:
     """The replica cancels the call if the transport refuses a write because the connection is closed.
 
     uvloop's transport refuses the write before it reports the end of the connection.
     """
-    monkeypatch.setattr("mcp_swarm.mcp.call.PING_SECONDS", 0.01)
     closed = False
 
     async def send(_: Message) -> None:
@@ -29,7 +28,8 @@ def test_a_closed_connection_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> N
     async def wait() -> None:
         nonlocal closed
         request = Request(1, "tools/call", None, size=0)
-        call = Call(request, "2025-11-25", False, {"type": "http"}, receive, send, may_stream=True)
+        call = Call(request, "2025-11-25", False, {"type": "http"}, receive, send, True)
+        call.first_event_seconds = 0.01
         await call.event(b"{}")
         closed = True
         task = asyncio.create_task(asyncio.sleep(60))

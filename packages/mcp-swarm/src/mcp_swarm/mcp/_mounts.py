@@ -167,12 +167,19 @@ def why_unplannable(server: FastMCP) -> str:
     for transform in _transforms(server):
         if type(transform) not in _STEADY_TRANSFORMS:
             return f"the transform {type(transform).__name__} takes part in calls"
+    if found := intercepting(server):
+        return f"the protocol extension {found} takes part in calls"
+    return "the server has strict input validation" if server.strict_input_validation else ""
+
+
+def intercepting(server: FastMCP) -> str:
+    """Return the class of a protocol extension that takes part in calls; empty if there is none."""
     for extension in server._extensions.values():
         intercepts = type(extension).intercept_tool_call is not ServerExtension.intercept_tool_call
-        # The tasks extension changes only the calls of tools that may run as a task. They have no call plan.
+        # The tasks extension changes only the calls of tools that may run as a task.
         if intercepts and extension.identifier != TASKS_EXTENSION_ID:
-            return f"the protocol extension {type(extension).__name__} takes part in calls"
-    return "the server has strict input validation" if server.strict_input_validation else ""
+            return type(extension).__name__
+    return ""
 
 
 def open_names(server: FastMCP) -> list[tuple[str, str]]:

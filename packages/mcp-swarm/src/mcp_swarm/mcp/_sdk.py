@@ -20,6 +20,7 @@ from fastmcp.server.dependencies import (
     FastMCPRequestContext,
     _CurrentContext,
     _OptionalCurrentContext,
+    extract_version_spec,
     fastmcp_request_ctx,
     without_injected_parameters,
 )
@@ -275,6 +276,11 @@ def store_state(mcp: FastMCP, state: SharedState | None, *, whole: bool) -> None
     """
     if mcp._state_storage is None and not isinstance(cast("Any", mcp)._FastMCP__state_store, StateStore | SharedState):
         cast("Any", mcp)._FastMCP__state_store = state if whole and state is not None else StateStore(mcp, state)
+
+
+def selected_version(meta: Any) -> str | None:
+    """Return the version of a tool that a call's `_meta` selects; None: the highest one."""
+    return extract_version_spec(meta) if isinstance(meta, dict) else None
 
 
 def serve_over_http(mcp: FastMCP) -> None:

@@ -55,6 +55,9 @@ class Call:
     """Whether the reply may become an event stream. If not, notifications before the result are dropped."""
     asking: Asking = STATELESS
     """How the call asks its client."""
+    first_event_seconds: float = PING_SECONDS
+    """Time without a reply after which the reply becomes an event stream, if it may, in seconds; and time between two
+    comments on the stream. 0: the reply becomes no stream without an event."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     """Headers of the reply in addition to its type and length, unless the reply is an event stream."""
     streaming: bool = False
@@ -137,7 +140,9 @@ class Call:
         )  # without the task factory, which is for tasks of components
         try:
             while True:
-                pause = PING_SECONDS if deadline is None else min(PING_SECONDS, deadline - loop.time())
+                pause = (
+                    self._quiet_seconds() if deadline is None else min(self._quiet_seconds(), deadline - loop.time())
+                )
                 await asyncio.wait((task, gone), timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     return
@@ -145,8 +150,7 @@ class Call:
                     raise ClientGone
                 if deadline is not None and loop.time() >= deadline:
                     raise TimeoutError
-                if self.streaming:
-                    await self._ping()
+                await self._give_sign()
         finally:
             gone.cancel()
 
@@ -169,7 +173,7 @@ class Call:
 
     async def _wait_with_news(self, task: asyncio.Task[Any], limit: TimeLimit, watch: ClientWatch) -> None:
         loop = asyncio.get_running_loop()
-        next_ping = loop.time() + PING_SECONDS
+        next_ping = loop.time() + self._quiet_seconds()
         while True:
             pause = max(0.0, min(next_ping - loop.time(), limit.look()))
             await asyncio.wait((task, watch.news), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
@@ -181,12 +185,28 @@ class Call:
                 raise TimeoutError
             if loop.time() >= next_ping or (self.detached and next_ping > loop.time() + self._look_seconds()):
                 next_ping = loop.time() + self._look_seconds()
-                if self.streaming:
-                    await self._ping()
+                await self._give_sign()
+
+    def _quiet_seconds(self) -> float:
+        """Return the time that the connection may be quiet, in seconds."""
+        return self.first_event_seconds or PING_SECONDS
+
+    async def _give_sign(self) -> None:
+        """Send a comment, so that no proxy closes the connection. Make the reply an event stream for it, if it may be.
+
+        Raises:
+            ClientGone: see `_ping`.
+        """
+        if not self.streaming:
+            if not (self.may_stream and self.first_event_seconds):
+                return
+            await self.open_stream()
+        await self._ping()
 
     def _look_seconds(self) -> float:
         """Return the pause between two looks at the client, in seconds."""
-        return min(PING_SECONDS, self.events.seconds) if self.detached and self.events is not None else PING_SECONDS
+        quiet = self._quiet_seconds()
+        return min(quiet, self.events.seconds) if self.detached and self.events is not None else quiet
 
     async def _react(self, watch: ClientWatch) -> None:
         """React to news about the client. Raise `ClientGone` if the call must end."""

@@ -17,7 +17,7 @@ from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
 from mcp_swarm.http.responses import send_response
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.mcp.adoption import Adoption
-from mcp_swarm.mcp.asking import NO_SESSION, OFF, Asking, CallSession
+from mcp_swarm.mcp.asking import NO_SESSION, OFF, STATELESS, Asking, CallSession
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Notification, Request, Response, called, called_tool, is_too_long, parse
 from mcp_swarm.mcp.paths import CallPaths
@@ -65,6 +65,7 @@ class McpEndpoint:
         self.adoption = adoption
         self.sessions = sessions
         self.seconds = settings.call_timeout_seconds
+        self.first_event_seconds = settings.first_event_seconds
         self.intake = intake
         self.taken = None if sessions is None else TakenCalls(sessions, intake, self._answer_fully)
         """The calls that this replica takes over; None without sessions."""
@@ -153,7 +154,8 @@ class McpEndpoint:
             if self.sessions is not None:
                 sealed = headers.get(b"mcp-session-id")
                 asking = NO_SESSION if sealed is None or method == "initialize" else CallSession(self.sessions, sealed)
-            return Call(request, version, False, scope, receive, send, takes_stream and self.streams, asking)
+            streams = takes_stream and self.streams
+            return Call(request, version, False, scope, receive, send, streams, asking, self.first_event_seconds)
         listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
             text = f"Subscription request too large: the limit is {_LONGEST_LISTEN} bytes."
@@ -164,7 +166,8 @@ class McpEndpoint:
         version = check_envelope(request, headers)
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
-        return Call(request, version, True, scope, receive, send, takes_stream and (self.streams or listens))
+        streams = takes_stream and (self.streams or listens)
+        return Call(request, version, True, scope, receive, send, streams, STATELESS, self.first_event_seconds)
 
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send

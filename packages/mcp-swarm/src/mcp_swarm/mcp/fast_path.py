@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,13 @@ from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
 from mcp_swarm.auth.caller import CALLER, Caller
-from mcp_swarm.components.call_limits import out_of_time
 from mcp_swarm.components.outcome import BODY_OUTCOME, Handover, Outcome
 from mcp_swarm.downstream.deadline import END
 from mcp_swarm.mcp._sdk import Binding, body_error
+from mcp_swarm.mcp.around import call_around, reply_to, wait_for
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
-from mcp_swarm.mcp.plan import Plan
+from mcp_swarm.mcp.plan import DirectPlan, Plan
 from mcp_swarm.mcp.planning import Plans
 from mcp_swarm.mcp.protocol_version import Envelopes
 from mcp_swarm.process import eager_task
@@ -36,28 +36,30 @@ class FastPath:
         self.bindings = {mcp: Binding(mcp, state)}
         self.envelopes = envelopes
 
-    def plan_for(self, call: Call, plans: Plans) -> Plan | None:
-        """Return the call plan of the tool that a call names; return None if the FastMCP path must answer the call.
+    def plan_for(self, call: Call, plans: Plans) -> Plan | DirectPlan | None:
+        """Return the plan of the tool that a call names; return None if the FastMCP path must answer the call.
 
-        The FastMCP path answers calls that select a version of a tool, further rounds of a multi-round tool, invalid
-        calls, and calls of a tool that the caller may not use.
+        A call that selects a version of a tool gets a direct plan. The FastMCP path answers further rounds of a
+        multi-round tool, invalid calls, and calls of a tool that the caller may not use.
         """
         params = call.request.params
         if params is None or not params.keys() <= _PARAMS:
             return None
         name, arguments = params.get("name"), params.get("arguments")
-        plan = plans.tools.get(name) if type(name) is str else None
-        if plan is None or (arguments is not None and type(arguments) is not dict):
+        if type(name) is not str or (arguments is not None and type(arguments) is not dict):
+            return None
+        plan = plans.tools.get(name) or plans.direct.get(name)
+        if plan is None:
             return None
         caller: Caller | None = call.scope.get(CALLER)
-        if caller is not None and not caller.may_use(plan.tool.name):
+        if caller is not None and not caller.may_use(name):
             return None
         meta = params.get("_meta")
         if meta is None:
             return plan
-        if type(meta) is not dict or "fastmcp" in meta:
+        if type(meta) is not dict or not self.envelopes.is_valid("tools/call", meta, call.version, call.request.size):
             return None
-        return plan if self.envelopes.is_valid("tools/call", meta, call.version, call.request.size) else None
+        return plans.direct.get(name) if "fastmcp" in meta else plan
 
     def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection.
@@ -69,23 +71,13 @@ class FastPath:
             return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
-        return self._send(call, task.result()) if task.done() else self._wait(call, plan, task)
+        if task.done():
+            return reply_to(call, task.result(), self.full)
+        return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:
         await call.asking.open(call)
         await self.answer(call, plan)
-
-    def _send(self, call: Call, reply: bytes | Handover) -> Awaitable[None]:
-        return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
-
-    async def _wait(self, call: Call, plan: Plan, task: asyncio.Task[bytes | Handover]) -> None:
-        try:
-            await call.wait_for(task, plan.seconds)
-            reply = task.result()
-        except TimeoutError:
-            error = out_of_time("tool", plan.tool.name, plan.seconds)
-            reply = Handover(around=Outcome(error=error, logged=True))
-        await self._send(call, reply)
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
         arguments = _arguments(call)
@@ -121,19 +113,7 @@ class FastPath:
             method="tools/call",
             fastmcp_context=self._binding(self.mcp).bind(call),
         )
-        step: Callable[[MiddlewareContext[Any]], Awaitable[Any]] = partial(self._body, call, plan)
-        for middleware in reversed(plan.middleware):
-            step = partial(middleware, call_next=step)
-        try:
-            result = await step(context)
-        except BaseException as error:  # noqa: BLE001
-            return Handover(around=Outcome(error=error))
-        if type(result) is not ToolResult or result.is_error:
-            return Handover(around=Outcome(result))
-        try:
-            return plan.templates.write(call.request.id, call.version, result)
-        except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
-            return Handover(around=Outcome(result))
+        return await call_around(call, plan, context, partial(self._body, call, plan))
 
     def _binding(self, server: FastMCP) -> Binding:
         """Return the source of request contexts of a server."""

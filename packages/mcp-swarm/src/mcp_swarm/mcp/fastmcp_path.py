@@ -27,7 +27,8 @@ from mcp_swarm.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
-_HANDSHAKE, _STATELESS = ("handshake", "fastmcp"), ("stateless", "fastmcp")
+HANDSHAKE, STATELESS = ("handshake", "fastmcp"), ("stateless", "fastmcp")
+"""Protocol family and path for the access log."""
 
 
 class FastMcpPath:
@@ -57,7 +58,7 @@ class FastMcpPath:
         """
         if not call.asking.is_open:
             await call.asking.open(call)
-        call.scope[PATH_TAKEN] = _STATELESS if call.modern else _HANDSHAKE
+        call.scope[PATH_TAKEN] = STATELESS if call.modern else HANDSHAKE
         task = task_exits.start(self._serve(call, handed))
         await call.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task

@@ -1,4 +1,4 @@
-"""The choice of the path for a request: the fast path, the cached lists or the FastMCP path."""
+"""The choice of the path for a request: the fast path, the direct path, the cached lists or the FastMCP path."""
 
 import asyncio
 import logging
@@ -12,8 +12,10 @@ from mcp_swarm.mcp.adoption import Adoption
 from mcp_swarm.mcp.cached_lists import CACHED_METHODS, CachedLists
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.call_span import in_span, is_on
+from mcp_swarm.mcp.direct_path import DirectPath
 from mcp_swarm.mcp.fast_path import FastPath
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
+from mcp_swarm.mcp.plan import DirectPlan
 from mcp_swarm.mcp.planning import Plans, plan
 from mcp_swarm.mcp.protocol_version import Envelopes
 from mcp_swarm.sessions.sessions import Sessions
@@ -25,7 +27,7 @@ _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
 
 
 class CallPaths:
-    """The three ways to answer a request: the fast path, the cached lists, and the FastMCP path for all other requests.
+    """The ways to answer a request: the fast path, the direct path, the cached lists, and otherwise the FastMCP path.
 
     Args:
         state: the value of FastMCP's lifespan.
@@ -42,6 +44,7 @@ class CallPaths:
         handed_over = FastMcpPath(mcp, state, sessions, in_span=True) if self.traced else self.full
         envelopes = Envelopes()
         self.fast = FastPath(mcp, state, handed_over, envelopes)
+        self.direct = DirectPath(mcp, state, handed_over)
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self.keeps_state = sessions is not None and sessions.records is not None
@@ -72,6 +75,9 @@ class CallPaths:
         method = call.request.method
         if method == "tools/call":
             planned = self.fast.plan_for(call, self.plans)
+            if isinstance(planned, DirectPlan):
+                # Only the FastMCP path makes all spans of such a call.
+                return self.full.answer(call) if self.traced else self.direct.answer(call, planned)
             if planned is not None:
                 if self.traced:
                     return in_span(self.mcp, call, partial(self.fast.answer, call, planned), planned.tool)

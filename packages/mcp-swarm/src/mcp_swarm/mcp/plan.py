@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import FastMCP
@@ -127,6 +128,22 @@ class Plan:
         self.middleware = middleware
         self.server = server
         self.needs_session = bool(middleware) or _sdk.injects(tool) or finds_context(tool)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectPlan:
+    """The plan of a call that FastMCP's `call_tool` answers, without the steps of the SDK around it.
+
+    Attributes:
+        name: name of the tool.
+        seconds: time limit of a call.
+        middleware: registered middleware that takes part in calls, outermost first.
+    """
+
+    name: str
+    seconds: float
+    middleware: tuple[Middleware, ...]
+    templates: Templates
 
 
 def _tool_result(result: ToolResult) -> CallToolResult:

@@ -18,7 +18,7 @@ from mcp_swarm.components.call_limits import CallLimits
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.mcp import _mounts, _sdk
 from mcp_swarm.mcp._mounts import Origin
-from mcp_swarm.mcp.plan import Plan, Templates
+from mcp_swarm.mcp.plan import DirectPlan, Plan, Templates
 from mcp_swarm.mcp.rounds import Rounds
 
 _EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
@@ -45,12 +45,14 @@ class Plans:
 
     Attributes:
         tools: call plans, by tool name.
+        direct: plans of direct calls, by tool name.
         fastmcp: the reasons why the other tools take the FastMCP path, by tool name.
         annotated: input schemas that repeat an argument in a header (`x-mcp-header`), by tool name.
         cacheable: whether all callers that may use the same tools get the same lists, until components change.
     """
 
     tools: dict[str, Plan] = field(default_factory=dict)
+    direct: dict[str, DirectPlan] = field(default_factory=dict)
     fastmcp: dict[str, str] = field(default_factory=dict)
     annotated: dict[str, Any] = field(default_factory=dict)
     cacheable: bool = False
@@ -90,6 +92,8 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         own = inner.seconds if isinstance(inner, PlannedTool) else getattr(inner, "timeout", None)
         if own is not None:
             limits[tool.name] = own
+        if not everywhere and _may_be_direct(tool, origin):
+            plans.direct[tool.name] = DirectPlan(tool.name, own or seconds, around, templates)
         reason = everywhere or _why_fastmcp(tool, origin, names, open_names)
         if reason or not isinstance(inner, PlannedTool):
             plans.fastmcp[tool.name] = reason
@@ -136,6 +140,16 @@ def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_name
     if mounted:
         return f"its mounted server has the middleware {type(mounted[0]).__name__}"
     return _why_special(origin.tool)
+
+
+def _may_be_direct(tool: Tool, origin: Origin) -> bool:
+    """Return whether FastMCP's `call_tool` needs nothing that the SDK's steps around it provide.
+
+    These steps run the protocol extensions. FastMCP also changes the results of apps' tools after them.
+    """
+    if _mounts.intercepting(origin.servers[0]) or tool.task_config.supports_tasks():
+        return False
+    return all("ui" not in (each.meta or {}) for each in (tool, origin.tool) if each is not None)
 
 
 def _why_special(tool: Tool | None) -> str:

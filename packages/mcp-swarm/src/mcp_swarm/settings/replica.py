@@ -68,6 +68,10 @@ class ReplicaSettings(SettingsGroup):
     call_timeout_seconds: Seconds = Field(60, gt=0)
     """Time limit for a tool, resource or prompt without a timeout of its own, in seconds. When it ends, the call gets
     an error."""
+    first_event_seconds: Seconds = Field(15, ge=0)
+    """Time without a reply after which the reply to a call becomes an event stream, if its client accepts one, in
+    seconds. The stream gets a comment as often, so that no proxy closes the connection of a long call. 0: only an event
+    makes the reply an event stream."""
     tool_threads: int = Field(16, ge=1)
     """Maximum number of calls of one synchronous (`def`) tool that run at the same time. Further calls wait."""
     compress_min_bytes: int = Field(16 * 1024, ge=0)

@@ -1,0 +1,66 @@
+"""The steps that the fast path and the direct path share: the middleware around a tool, and the reply."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Protocol
+
+from fastmcp.server.middleware import Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+
+from mcp_swarm.components.call_limits import out_of_time
+from mcp_swarm.components.outcome import Handover, Outcome
+from mcp_swarm.mcp.call import Call
+from mcp_swarm.mcp.fastmcp_path import FastMcpPath
+from mcp_swarm.mcp.plan import Templates
+
+Step = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
+
+
+class Surrounded(Protocol):
+    """A plan of a call with middleware around it."""
+
+    @property
+    def middleware(self) -> tuple[Middleware, ...]: ...
+
+    @property
+    def templates(self) -> Templates: ...
+
+
+async def call_around(call: Call, plan: Surrounded, context: MiddlewareContext[Any], body: Step) -> bytes | Handover:
+    """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
+
+    Args:
+        body: the innermost step, which calls the tool.
+    """
+    step = body
+    for middleware in reversed(plan.middleware):
+        step = partial(middleware, call_next=step)
+    try:
+        result = await step(context)
+    except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
+        return Handover(around=Outcome(error=error))
+    if type(result) is not ToolResult or result.is_error:
+        return Handover(around=Outcome(result))
+    try:
+        return plan.templates.write(call.request.id, call.version, result)
+    except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the result
+        return Handover(around=Outcome(result))
+
+
+def reply_to(call: Call, reply: bytes | Handover, full: FastMcpPath) -> Awaitable[None]:
+    """Send the response, or let the FastMCP path write it."""
+    return call.finish(200, reply) if isinstance(reply, bytes) else full.answer(call, reply)
+
+
+async def wait_for(
+    call: Call, task: asyncio.Task[bytes | Handover], tool: str, seconds: float, full: FastMcpPath
+) -> None:
+    """Wait for the task of a call, at most for its time limit, and reply."""
+    try:
+        await call.wait_for(task, seconds)
+        reply = task.result()
+    except TimeoutError:
+        error = out_of_time("tool", tool, seconds)
+        reply = Handover(around=Outcome(error=error, logged=True))
+    await reply_to(call, reply, full)
