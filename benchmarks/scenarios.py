@@ -100,12 +100,12 @@ SCENARIOS = (
     _call("secured", "echo with key, rate and audit log", "echo", "echo", target=2.5, key=secrets.token_hex(32)),
     # 1.5 times the target of the echo on a server with 200 tools.
     _call("cached", "cached tool", "cached", "cached", target=2.4),
-    _call("awaiting", "tool that awaits", "awaiting", "awaiting"),
-    _call("threaded", "tool in a thread (def)", "threaded", "threaded"),
+    _call("awaiting", "tool that awaits", "awaiting", "awaiting", target=1.5),
+    _call("threaded", "tool in a thread (def)", "threaded", "threaded", target=2.5),
     _call("model", "tool that returns a model", "model", "model", text=_MODEL_TEXT, structured=_MODEL),
     _call("context", "tool with a Context", "context", "with_context", text="hello 1", target=2.5),
     _call("depends", "tool with Depends", "depends", "with_depends", text="injected hello", target=2.5),
-    _call("middleware", "one FastMCP middleware", "middleware", "behind", text="middleware hello", target=3.5),
+    _call("middleware", "one FastMCP middleware", "middleware", "behind", text="middleware hello", target=1.8),
     _list("list", "tools/list of 20, handshake protocol", Family.HANDSHAKE),
     _list("list-2026", "tools/list of 20, 2026-07-28", Family.STATELESS),
     _discover(),
@@ -113,7 +113,7 @@ SCENARIOS = (
     _call("progress", "echo with a progress token", "echo", "echo", meta={"progressToken": 1}),
     # Consecutive request heads differ, as with a trace id in a header.
     replace(_HEADS, other=_HEADS.request.replace(b"User-Agent: benchmark", b"User-Agent: another")),
-    _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=16.0),
+    _call("fastmcp-path", "FastMCP path", "echo", "echo", meta={"fastmcp": {}}, target=7.0),
 )
 
 WHOLE = ("start-up", "memory")

@@ -1,6 +1,7 @@
 """The files that `fastmcp run` accepts as a server: `fastmcp.json`, and the `mcpServers` of an MCP client."""
 
 import json
+import multiprocessing
 import os
 import sys
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def _server(file: Path, content: dict[str, object]) -> Configured:
         raise StartupError(f"{file}: deployment.transport: sse is not offered; remove it, so that clients use HTTP")
     if deployment.path not in _OUR_PATHS:
         raise StartupError(f"{file}: deployment.path: mcp-swarm serves /mcp, not {deployment.path}; remove it")
-    if content.get("environment"):
+    if content.get("environment") and multiprocessing.parent_process() is None:  # the replicas need not say it again
         print(f"Warning: {file}: environment is not used; the packages of this Python are.", file=sys.stderr)
     deployment.apply_runtime_settings(file)
     place = Path(config.source.path).expanduser().resolve()  # in the working directory that the file may have chosen

@@ -13,12 +13,12 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, NoReturn
 
-import anyio
-from anyio import to_thread
 from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolError
 from fastmcp.utilities.types import Audio, File, Image
 from mcp import MCPError
 from pydantic_core import PydanticSerializationError, to_json
+
+from mcp_swarm.components.threads import Threads
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
         return contained
 
     on_the_loop = threads is None or inspect.isasyncgenfunction(fn)
-    run = fn if on_the_loop else _in_a_thread(fn, anyio.CapacityLimiter(threads or 1))
+    run = fn if on_the_loop else _in_a_thread(fn, Threads(threads or 1))
 
     @functools.wraps(fn)
     async def contained_too(*args: Any, **kwargs: Any) -> Any:
@@ -108,7 +108,7 @@ def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
     return masked
 
 
-def _in_a_thread(fn: Function, limiter: anyio.CapacityLimiter) -> AsyncFunction:
+def _in_a_thread(fn: Function, threads: Threads) -> AsyncFunction:
     async def run(*args: Any, **kwargs: Any) -> Any:
         given_up = threading.Event()
 
@@ -117,7 +117,7 @@ def _in_a_thread(fn: Function, limiter: anyio.CapacityLimiter) -> AsyncFunction:
             return _drain(result, given_up) if inspect.isgenerator(result) else result
 
         try:
-            return await to_thread.run_sync(call, limiter=limiter, abandon_on_cancel=True)
+            return await threads.run(call)
         finally:
             given_up.set()
 

@@ -3,13 +3,14 @@
 Like `_sdk`, this module uses private names of FastMCP. `tests/mcp/test_sdk.py` lists them.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import cast
+from itertools import chain
+from typing import Any, cast
 
 from fastmcp import FastMCP
 from fastmcp.server.extensions import ServerExtension
-from fastmcp.server.providers import FileSystemProvider, LocalProvider, Provider
+from fastmcp.server.providers import FileSystemProvider, LocalProvider, Provider, aggregate
 from fastmcp.server.providers.fastmcp_provider import FastMCPProvider, FastMCPProviderTool
 from fastmcp.server.providers.wrapped_provider import _WrappedProvider
 from fastmcp.server.transforms import (
@@ -244,3 +245,26 @@ def _is_steady(provider: Provider) -> bool:
     if isinstance(provider, LocalProvider):
         return of_fastmcp
     return type(provider).__module__.startswith(_STEADY_MODULES)
+
+
+async def _gather(awaitables: Iterable[Awaitable[Any]], *, return_exceptions: bool = False) -> list[Any]:
+    """Return the results of awaitables in their order, like FastMCP's `gather`, but a single one without a new task.
+
+    Most servers have one provider. FastMCP then starts a task for it in each search for a component.
+    """
+    waiting = iter(awaitables)
+    first = next(waiting, None)
+    second = None if first is None else next(waiting, None)
+    if first is None or second is not None:
+        given = () if first is None else chain((first, cast("Awaitable[Any]", second)), waiting)
+        return await _gather_all(given, return_exceptions=return_exceptions)  # type: ignore[call-overload, no-any-return]
+    try:
+        return [await first]
+    except Exception as error:
+        if not return_exceptions:
+            raise
+        return [error]
+
+
+_gather_all = aggregate.gather  # type: ignore[attr-defined]  # imported there from another module
+aggregate.gather = _gather  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.server.server import StateValue
-from fastmcp.tools import FunctionTool
+from fastmcp.tools import FunctionTool, ToolResult
 from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
 from fastmcp.utilities.types import get_cached_typeadapter
@@ -276,6 +276,11 @@ def store_state(mcp: FastMCP, state: SharedState | None, *, whole: bool) -> None
     """
     if mcp._state_storage is None and not isinstance(cast("Any", mcp)._FastMCP__state_store, StateStore | SharedState):
         cast("Any", mcp)._FastMCP__state_store = state if whole and state is not None else StateStore(mcp, state)
+
+
+def has_raw_result(result: ToolResult) -> bool:
+    """Return whether a tool result stands for a result of the protocol, which FastMCP sends unchanged."""
+    return result._raw_mcp_result is not None
 
 
 def selected_version(meta: Any) -> str | None:

@@ -30,6 +30,9 @@ _NOT_RESUMED = "The call was cancelled, because its client did not resume it in 
 _CANCELLED = 0
 """JSON-RPC code of the error that ends a cancelled call. The MCP SDK uses this code, too."""
 
+_UNWATCHED_SECONDS = 0.05
+"""Time from the start of a call until this replica looks whether the client has closed the connection."""
+
 RETRY_MILLISECONDS = 500
 """Pause that a client makes before it resumes a call at another replica."""
 
@@ -135,6 +138,9 @@ class Call:
         """Wait for the task of a call that has no session."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
+        # Most calls end soon. The look at the connection begins later, because it takes a task of its own.
+        if (await asyncio.wait((task,), timeout=min(_UNWATCHED_SECONDS, seconds or _UNWATCHED_SECONDS)))[0]:
+            return
         gone = asyncio.Task(
             disconnected(self.receive), loop=loop
         )  # without the task factory, which is for tasks of components

@@ -12,6 +12,7 @@ from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.telemetry import suppress_fastmcp_telemetry
 from fastmcp.tools import ToolResult
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CallToolRequestParams
@@ -67,7 +68,8 @@ class DirectPath:
             fastmcp_context=self.binding.bind(call),
         )
         spec = VersionSpec(eq=version) if version else None
-        return await call_around(call, plan, context, partial(self._body, spec))
+        with suppress_fastmcp_telemetry():  # this path is only taken while tracing is off
+            return await call_around(call, plan, context, partial(self._body, spec))
 
     async def _body(self, version: VersionSpec | None, context: MiddlewareContext[Any]) -> ToolResult:
         message = context.message

@@ -138,7 +138,7 @@ class FastPath:
                 outcome = Outcome()
                 try:
                     outcome.value = await running
-                    return plan.tool.convert(outcome.value)
+                    return plan.convert(outcome.value)
                 except BaseException as error:  # noqa: BLE001
                     outcome.error = body_error(error)
                 BODY_OUTCOME.set(outcome)

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
@@ -102,6 +103,7 @@ class Plan:
         parameters: maximum number of arguments of a call.
         seconds: time limit of a call.
         write: writes a result as JSON. It returns None for an unusual kind of result.
+        convert: converts a result to FastMCP's tool result, for middleware.
         structured: templates of responses with structured content, by protocol version.
         middleware: registered middleware that takes part in calls, outermost first.
         server: the server that has the tool. It may be mounted in the server that the clients see.
@@ -122,7 +124,9 @@ class Plan:
         self.call = _sdk.compiled(tool)
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
-        self.write = _write_str if wrapped and tool.return_type is str else _writer(tool, wrapped=wrapped)
+        returns_str = wrapped and tool.return_type is str
+        self.write = _write_str if returns_str else _writer(tool, wrapped=wrapped)
+        self.convert = partial(_convert_str, tool) if returns_str else tool.convert
         self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
         self.templates = templates
         self.middleware = middleware
@@ -164,11 +168,22 @@ def _plain(result: ToolResult) -> tuple[bytes, bytes | None, bool] | None:
     if block.annotations is not None or block.meta is not None or block.model_extra:
         return None
     wrapped = meta == _WRAPPED and type(value) is dict and value.keys() == {"result"}
-    if not (wrapped or meta is None) or isinstance(result.to_mcp_result(), CallToolResult) is not wrapped:
+    if not (wrapped or meta is None) or _sdk.has_raw_result(result):
         return None
     if value is None:
         return encode(block.text), None, False
     return encode(block.text), encode(value["result"] if wrapped else value), wrapped
+
+
+def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:
+    """Convert a text like `tool.convert`, without the validation that a text does not need."""
+    if type(value) is not str:
+        return tool.convert(value)
+    return ToolResult.model_construct(
+        content=[TextContent(type="text", text=value)],
+        structured_content={"result": value},
+        meta={"fastmcp": {"wrap_result": True}},  # a new object, because a middleware may change it
+    )
 
 
 def _write_str(value: Any) -> WrittenResult | None:
