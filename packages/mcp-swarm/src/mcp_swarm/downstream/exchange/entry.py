@@ -48,7 +48,10 @@ class ExchangeEntry(BaseModel):
     @field_validator("token_url")
     @classmethod
     def _endpoint(cls, value: str) -> str:
-        url = httpx2.URL(value) if _URI.fullmatch(value) else httpx2.URL()
+        try:
+            url = httpx2.URL(value if _URI.fullmatch(value) else "")
+        except httpx2.InvalidURL:
+            url = httpx2.URL()
         if not url.host or url.userinfo or not (url.scheme == "https" or (url.scheme == "http" and is_loopback(url))):
             raise ValueError("must be a URL like https://login.example.com/token; http only for this machine")
         return value

@@ -24,13 +24,13 @@ def read(path: Path) -> dict[str, Exchange]:
     """
     exchanges: dict[str, Exchange] = {}
     for name, value in _tables(path).items():
-        where = f"{_SETTING}: {path}, {name if name.isprintable() else ascii(name)}"
+        where = f"{_SETTING}: {path}, {_shown(name)}"
         host = _host(name)
         if host is None:
             raise StartupError(f"{where}: not a host; write it like api.example.com or api.example.com:8443")
         if host in exchanges:
             raise StartupError(f"{where}: two tables name this host")
-        entry = _entry(where, name, value)
+        entry = _entry(where, value)
         exchanges[host] = Exchange(host, entry, _secret(where, path.parent / entry.client_secret_file))
     if not exchanges:
         raise StartupError(f'{_SETTING}: {path} contains no host; begin a table like ["api.example.com"]')
@@ -41,7 +41,7 @@ def _tables(path: Path) -> Mapping[str, Any]:
     import tomllib  # noqa: PLC0415  # only few servers have this file
 
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise StartupError(f"{_SETTING}: {path} is not TOML: {error}") from None
     except RecursionError:
@@ -62,11 +62,11 @@ def _host(name: str) -> str | None:
     return url.netloc.decode("ascii") if url.host and (url.port or 1) <= 65535 else None
 
 
-def _entry(where: str, name: str, value: object) -> ExchangeEntry:
+def _entry(where: str, value: object) -> ExchangeEntry:
     if not isinstance(value, dict):
         raise StartupError(f'{where}: must be a table; the fields of a host follow a line like ["api.example.com"]')
     if any(isinstance(each, dict) for each in value.values()):
-        raise StartupError(f'{where}: a table in a table; write the host in quotes, like ["{name}.example.com"]')
+        raise StartupError(f'{where}: a table in a table; write the host in quotes, like ["api.example.com"]')
     try:
         return ExchangeEntry.model_validate(value)
     except ValidationError as error:
@@ -83,17 +83,23 @@ def _problem(error: ValidationError) -> str:
     elif field == "client_secret":
         text = "not a field; write the secret into a file, and name the file in client_secret_file"
     elif problem["type"] == "extra_forbidden":
-        field = field if field.isprintable() else ascii(field)
+        field = _shown(field)
         text = f"not a field; the fields are {', '.join(ExchangeEntry.model_fields)}"
     return f"{field}: {text}" if field else text
 
 
 def _secret(where: str, path: Path) -> SecretStr:
+    where = f"{where}, client_secret_file: {_shown(str(path))}"
     try:
-        text = path.read_text().removesuffix("\n").removesuffix("\r")
+        text = path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except (OSError, ValueError) as error:  # a ValueError: not text, or a null character in the path
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise StartupError(f"{where}, client_secret_file: {path} cannot be read: {reason}") from None
+        raise StartupError(f"{where} cannot be read: {reason}") from None
     if not text or len(text) > _LONGEST or not (text.isascii() and text.isprintable()):
-        raise StartupError(f"{where}, client_secret_file: {path} must contain one line of printable ASCII characters")
+        raise StartupError(f"{where} must contain one line of printable ASCII characters")
     return SecretStr(text)
+
+
+def _shown(text: str) -> str:
+    """Return a text of the file for an error of one line."""
+    return text if text.isprintable() else ascii(text)
