@@ -89,7 +89,7 @@ def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
 
 async def close() -> None:
     """Close all connections. The next call opens new ones."""
-    TOKENS.kept.stop()
+    TOKENS.cache.stop()
     for each in list(_CLIENTS):
         await each.close()
 

@@ -41,5 +41,5 @@ class DownstreamMetrics(Collector):
         )
         for (name, result), count in TOKENS.outcomes.items():
             exchanges.add_metric((name, result), count)
-        tokens = GaugeMetricFamily("mcp_downstream_tokens", "Number of exchanged tokens in memory.", len(TOKENS.kept))
+        tokens = GaugeMetricFamily("mcp_downstream_tokens", "Number of exchanged tokens in memory.", len(TOKENS.cache))
         yield from (calls, retries, running, breaker, exchanges, tokens)

@@ -27,7 +27,7 @@ class Exchanging:
         self.settings: dict[str, float] = {}
         self.hosts: Hosts
         self.client: Downstream
-        self.kept: CallerTokens
+        self.caller_tokens: CallerTokens
 
     def file(self) -> Path:
         """Write the file of the operator and return its path."""
@@ -49,9 +49,9 @@ class Exchanging:
         async def go() -> Any:
             self.hosts = Hosts(DownstreamSettings.model_validate(self.settings))
             endpoints = Downstream(self.hosts)
-            self.kept = CallerTokens(endpoints.post)
-            self.kept.configure(self.file(), lambda: self.user)
-            self.client = Downstream(self.hosts, tokens=self.kept)
+            self.caller_tokens = CallerTokens(endpoints.post)
+            self.caller_tokens.configure(self.file(), lambda: self.user)
+            self.client = Downstream(self.hosts, tokens=self.caller_tokens)
             try:
                 return await test()
             finally:

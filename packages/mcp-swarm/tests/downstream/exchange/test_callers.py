@@ -19,7 +19,7 @@ def test_a_caller_without_a_token(exchanging: Exchanging, user: str | None) -> N
     with pytest.raises(NoToken, match=r"was not called: the caller has no token that can be exchanged"):
         exchanging.get()
     assert (exchanging.api.seen, exchanging.tokens.asked) == ([], 0)
-    assert exchanging.kept.outcomes == {(exchanging.api.host, "no_token"): 1}
+    assert exchanging.caller_tokens.outcomes == {(exchanging.api.host, "no_token"): 1}
 
 
 def test_credentials_of_the_tool(exchanging: Exchanging) -> None:
@@ -83,7 +83,7 @@ def test_plain_http(exchanging: Exchanging) -> None:
     path.write_text(exchanging.file().read_text().replace(exchanging.api.host, "API.invalid"))
 
     async def call() -> None:
-        exchanging.kept.configure(path, lambda: exchanging.user)
+        exchanging.caller_tokens.configure(path, lambda: exchanging.user)
         with pytest.raises(Unusable, match=r"api\.invalid was not called: its token must not go over plain HTTP"):
             await exchanging.client.get("http://api.invalid/me")
 

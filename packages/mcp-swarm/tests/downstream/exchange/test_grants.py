@@ -55,7 +55,7 @@ def test_on_behalf_of(exchanging: Exchanging) -> None:
             ("scope", "api://orders/.default"),
         ]
     ]
-    assert len(exchanging.kept.kept) == 1
+    assert len(exchanging.caller_tokens.cache) == 1
 
 
 def test_the_secret_in_the_body(exchanging: Exchanging) -> None:
@@ -114,4 +114,4 @@ def test_another_host_gets_no_token(exchanging: Exchanging) -> None:
 
     exchanging.run(calls)
     assert exchanging.api.authorizations == [None]
-    assert exchanging.kept.outcomes.total() == 0
+    assert exchanging.caller_tokens.outcomes.total() == 0

@@ -78,7 +78,7 @@ def test_no_usable_token(
     assert text.startswith(f"No token for {exchanging.api.host}: ")
     assert why.format(exchanging.tokens.host) in text
     assert exchanging.api.seen == []
-    assert exchanging.kept.outcomes == {(exchanging.api.host, outcome): 1}
+    assert exchanging.caller_tokens.outcomes == {(exchanging.api.host, outcome): 1}
     for secret in ("private", SECRET, *exchanging.user.split(".")):
         assert secret not in text + caplog.text
 

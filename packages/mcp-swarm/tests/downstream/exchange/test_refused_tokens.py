@@ -58,7 +58,7 @@ def test_other_statuses_are_not_repeated(exchanging: Exchanging, status: int) ->
     exchanging.api.instead = lambda: Reply(status)
     with pytest.raises(BadStatus, match=f"answered {status}"):
         exchanging.get()
-    assert (len(exchanging.api.seen), len(exchanging.kept.kept)) == (1, 1)
+    assert (len(exchanging.api.seen), len(exchanging.caller_tokens.cache)) == (1, 1)
 
 
 def test_the_same_token_again(exchanging: Exchanging) -> None:
@@ -85,4 +85,4 @@ def test_a_user_who_lost_access(exchanging: Exchanging) -> None:
     exchanging.run(calls)
     assert exchanging.tokens.asked == 3
     assert len(exchanging.api.seen) == 2
-    assert exchanging.kept.outcomes[exchanging.api.host, "refused"] == 2
+    assert exchanging.caller_tokens.outcomes[exchanging.api.host, "refused"] == 2

@@ -10,11 +10,11 @@ import httpx2
 
 from mcp_swarm.downstream import deadline
 from mcp_swarm.downstream.errors import BadStatus, DownstreamError, NoToken
-from mcp_swarm.downstream.exchange.entry import Exchange
+from mcp_swarm.downstream.exchange.entry import TokenExchange
 from mcp_swarm.downstream.exchange.entry_file import read
-from mcp_swarm.downstream.exchange.kept_tokens import KeptTokens
+from mcp_swarm.downstream.exchange.token_cache import TokenCache
 from mcp_swarm.downstream.exchange.token_request import token_request
-from mcp_swarm.downstream.exchange.token_response import MOST_BYTES, ExchangedToken, error_code, exchanged_token
+from mcp_swarm.downstream.exchange.token_response import MOST_TOKEN_BYTES, ExchangedToken, error_code, exchanged_token
 
 ExchangeOutcome = Literal["ok", "refused", "error", "no_token"]
 """How an exchange ended.
@@ -31,9 +31,9 @@ class CallerTokens:
 
     def __init__(self, post: Callable[..., Awaitable[httpx2.Response]]) -> None:
         self._post = post
-        self._exchanges: dict[str, Exchange] = {}
+        self._exchanges: dict[str, TokenExchange] = {}
         self._caller_token: Callable[[], str | None] | None = None
-        self.kept = KeptTokens()
+        self.cache = TokenCache()
         self.outcomes: Counter[tuple[str, ExchangeOutcome]] = Counter()
         """Number of exchanges, by host of the API and outcome."""
 
@@ -45,10 +45,10 @@ class CallerTokens:
         """
         self._exchanges = read(file) if file is not None else {}
         self._caller_token = caller_token
-        self.kept = KeptTokens()
+        self.cache = TokenCache()
         self.outcomes.clear()
 
-    def exchange_for(self, host: str) -> Exchange | None:
+    def exchange_for(self, host: str) -> TokenExchange | None:
         """Return the exchange for the calls of a host, or None if the file does not name the host."""
         return self._exchanges.get(host)
 
@@ -56,7 +56,7 @@ class CallerTokens:
         """Return the token of the current caller. Empty: the caller has none."""
         return (self._caller_token() if self._caller_token is not None else None) or ""
 
-    async def token(self, exchange: Exchange, own: str, seconds: float) -> str:
+    async def token(self, exchange: TokenExchange, own: str, seconds: float) -> str:
         """Return a token for the host of an exchange, in the name of the holder of the token `own`.
 
         Raises:
@@ -68,17 +68,17 @@ class CallerTokens:
             reason = "API keys, signatures and jobs have none"
             raise NoToken(f"{host} was not called: the caller has no token that can be exchanged ({reason})")
         try:
-            return await self.kept.get(_key(host, own), lambda: self._exchanged(exchange, own), seconds)
+            return await self.cache.get(_key(host, own), lambda: self._exchanged(exchange, own), seconds)
         except TimeoutError:
             endpoint = _host_of(exchange)
             took = f"{endpoint} did not answer within {max(0.0, round(seconds, 1)):g} s"
             raise NoToken(f"No token for {host}: {took}") from None
 
-    def drop(self, exchange: Exchange, own: str, token: str) -> None:
+    def drop(self, exchange: TokenExchange, own: str, token: str) -> None:
         """Drop a token that the host did not accept."""
-        self.kept.drop(_key(exchange.host, own), token)
+        self.cache.drop(_key(exchange.host, own), token)
 
-    async def _exchanged(self, exchange: Exchange, own: str) -> ExchangedToken:
+    async def _exchanged(self, exchange: TokenExchange, own: str) -> ExchangedToken:
         deadline.until(None)  # the exchange also serves calls that have more time than the call that starts it
         outcome: ExchangeOutcome = "error"
         try:
@@ -95,11 +95,11 @@ class CallerTokens:
             self.outcomes[exchange.host, outcome] += 1
         return token
 
-    async def _ask(self, exchange: Exchange, own: str) -> ExchangedToken:
+    async def _ask(self, exchange: TokenExchange, own: str) -> ExchangedToken:
         headers, body = token_request(exchange, own)
         # A second exchange does no harm, so the client may retry it.
         response = await self._post(
-            exchange.entry.token_url, headers=headers, content=body, max_bytes=MOST_BYTES, idempotent=True
+            exchange.entry.token_url, headers=headers, content=body, max_bytes=MOST_TOKEN_BYTES, idempotent=True
         )
         return exchanged_token(response, _host_of(exchange), own)
 
@@ -108,6 +108,6 @@ def _key(host: str, own: str) -> tuple[str, bytes]:
     return host, hashlib.sha256(own.encode()).digest()
 
 
-def _host_of(exchange: Exchange) -> str:
+def _host_of(exchange: TokenExchange) -> str:
     """Return the host of the token endpoint."""
     return httpx2.URL(exchange.entry.token_url).netloc.decode("ascii")

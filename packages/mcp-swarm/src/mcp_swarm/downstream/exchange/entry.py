@@ -90,7 +90,7 @@ class ExchangeEntry(BaseModel):
 
 
 @dataclass(frozen=True)
-class Exchange:
+class TokenExchange:
     """The exchange of tokens for the calls of one host."""
 
     host: str

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 from pydantic import SecretStr, ValidationError
 
-from mcp_swarm.downstream.exchange.entry import Exchange, ExchangeEntry
+from mcp_swarm.downstream.exchange.entry import ExchangeEntry, TokenExchange
 from mcp_swarm.settings.errors import StartupError
 
 _SETTING = "DOWNSTREAM_TOKENS_FILE"
@@ -15,14 +15,14 @@ _LONGEST = 4096
 """Maximum number of characters in a client secret."""
 
 
-def read(path: Path) -> dict[str, Exchange]:
+def read(path: Path) -> dict[str, TokenExchange]:
     """Return the exchanges of a file by host, at least one.
 
     Raises:
         StartupError: the file, or the file of a client secret, is not valid. The text names the file, the host and the
             field. It contains no value of the file, because a user may have written a secret there by mistake.
     """
-    exchanges: dict[str, Exchange] = {}
+    exchanges: dict[str, TokenExchange] = {}
     for name, value in _tables(path).items():
         where = f"{_SETTING}: {path}, {_shown(name)}"
         host = _host(name)
@@ -31,7 +31,7 @@ def read(path: Path) -> dict[str, Exchange]:
         if host in exchanges:
             raise StartupError(f"{where}: two tables name this host")
         entry = _entry(where, value)
-        exchanges[host] = Exchange(host, entry, _secret(where, path.parent / entry.client_secret_file))
+        exchanges[host] = TokenExchange(host, entry, _secret(where, path.parent / entry.client_secret_file))
     if not exchanges:
         raise StartupError(f'{_SETTING}: {path} contains no host; begin a table like ["api.example.com"]')
     return exchanges

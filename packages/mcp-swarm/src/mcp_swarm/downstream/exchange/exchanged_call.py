@@ -8,7 +8,7 @@ import httpx2
 from mcp_swarm.downstream.call import ApiCall
 from mcp_swarm.downstream.errors import BadStatus, Unusable
 from mcp_swarm.downstream.exchange.caller_tokens import CallerTokens
-from mcp_swarm.downstream.exchange.entry import Exchange
+from mcp_swarm.downstream.exchange.entry import TokenExchange
 
 _UNAUTHORIZED = 401
 
@@ -18,7 +18,7 @@ class ExchangedCall:
     """A call in the name of the holder of the token `own`."""
 
     tokens: CallerTokens
-    exchange: Exchange
+    exchange: TokenExchange
     own: str
     call: ApiCall
 
@@ -50,7 +50,7 @@ class ExchangedCall:
 
 
 def exchanged_call(
-    tokens: CallerTokens, call: ApiCall, exchange: Exchange | None, wanted: bool | None
+    tokens: CallerTokens, call: ApiCall, exchange: TokenExchange | None, wanted: bool | None
 ) -> ExchangedCall | None:
     """Return the call with an exchanged token, or None if the call is made as it is.
 

@@ -3,13 +3,13 @@
 import base64
 from urllib.parse import quote_plus, urlencode
 
-from mcp_swarm.downstream.exchange.entry import Exchange, ExchangeEntry
+from mcp_swarm.downstream.exchange.entry import ExchangeEntry, TokenExchange
 
 _TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-def token_request(exchange: Exchange, token: str) -> tuple[dict[str, str], bytes]:
+def token_request(exchange: TokenExchange, token: str) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of the request that exchanges a caller's token."""
     entry, secret = exchange.entry, exchange.secret.get_secret_value()
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}

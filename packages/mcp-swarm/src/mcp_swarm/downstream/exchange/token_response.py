@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from mcp_swarm.downstream.errors import Unusable
 
-MOST_BYTES = 64 * 1024
+MOST_TOKEN_BYTES = 64 * 1024
 """Maximum size of the response, in bytes."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
@@ -69,7 +69,7 @@ def exchanged_token(response: httpx2.Response, host: str, subject: str) -> Excha
         raise Unusable(f"{host} sent no token that a header can carry")
     if token == subject:
         raise Unusable(f"{host} sent the caller's own token, which no API may get")
-    return ExchangedToken(token, _kept_seconds(said.get("expires_in")))
+    return ExchangedToken(token, _cache_seconds(said.get("expires_in")))
 
 
 def error_code(response: httpx2.Response) -> str:
@@ -86,7 +86,7 @@ def _object(response: httpx2.Response) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def _kept_seconds(expires_in: object) -> float:
+def _cache_seconds(expires_in: object) -> float:
     """Return for how long a token is kept: until shortly before it expires."""
     if expires_in is None:
         return _UNSTATED_SECONDS

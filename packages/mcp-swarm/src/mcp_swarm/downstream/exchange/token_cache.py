@@ -10,7 +10,7 @@ from cachetools import TLRUCache
 from mcp_swarm.downstream.errors import NoToken
 from mcp_swarm.downstream.exchange.token_response import ExchangedToken
 
-MOST = 2048
+MOST_TOKENS = 2048
 """Maximum number of tokens. At the limit, the token that was used longest ago is dropped."""
 
 Key = tuple[str, bytes]
@@ -18,23 +18,23 @@ Key = tuple[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedToken:
     text: str = field(repr=False)
     ends: float
 
 
-class KeptTokens:
+class TokenCache:
     """The tokens, by host and caller. `clock` returns seconds."""
 
-    def __init__(self, most: int = MOST, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST_TOKENS, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kept: TLRUCache[Key, _Kept] = TLRUCache(most, lambda _, kept, __: kept.ends, timer=clock)
+        self._tokens: TLRUCache[Key, _CachedToken] = TLRUCache(most, lambda _, cached, __: cached.ends, timer=clock)
         self._running: dict[Key, asyncio.Task[ExchangedToken | NoToken]] = {}
 
     def __len__(self) -> int:
         """Return the number of tokens."""
-        self._kept.expire()
-        return len(self._kept)
+        self._tokens.expire()
+        return len(self._tokens)
 
     async def get(self, key: Key, exchange: Callable[[], Awaitable[ExchangedToken]], seconds: float) -> str:
         """Return the token of a key. If there is none, wait up to `seconds` for its exchange.
@@ -45,9 +45,9 @@ class KeptTokens:
             NoToken: the exchange failed.
             TimeoutError: the exchange takes longer than `seconds`.
         """
-        kept = self._kept.get(key)
-        if kept is not None:
-            return kept.text
+        cached = self._tokens.get(key)
+        if cached is not None:
+            return cached.text
         task = self._running.get(key)
         if task is None:
             task = asyncio.create_task(self._exchanged(key, exchange))
@@ -63,9 +63,9 @@ class KeptTokens:
 
     def drop(self, key: Key, token: str) -> None:
         """Drop a token, unless another token has replaced it already."""
-        kept = self._kept.get(key)
-        if kept is not None and kept.text == token:
-            del self._kept[key]
+        cached = self._tokens.get(key)
+        if cached is not None and cached.text == token:
+            del self._tokens[key]
 
     def stop(self) -> None:
         """Cancel the exchanges that run now."""
@@ -78,7 +78,7 @@ class KeptTokens:
         except NoToken as error:
             return error
         if token.seconds > 0:
-            self._kept[key] = _Kept(token.text, self._clock() + token.seconds)
+            self._tokens[key] = _CachedToken(token.text, self._clock() + token.seconds)
         return token
 
     def _ended(self, key: Key, task: asyncio.Task[ExchangedToken | NoToken]) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_swarm.downstream import NoToken
-from mcp_swarm.downstream.exchange.kept_tokens import KeptTokens
-from mcp_swarm.downstream.exchange.token_response import ExchangedToken, _kept_seconds
+from mcp_swarm.downstream.exchange.token_cache import TokenCache
+from mcp_swarm.downstream.exchange.token_response import ExchangedToken, _cache_seconds
 from tests.downstream.exchange.authorization_server import own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.ratelimit.test_bucket import Clock
@@ -26,8 +26,8 @@ def test_a_token_is_kept(exchanging: Exchanging) -> None:
     exchanging.run(calls)
     assert exchanging.api.users == ["ada", "bob", "ada"] * 3
     assert exchanging.tokens.asked == 3
-    assert exchanging.kept.outcomes == {(exchanging.api.host, "ok"): 3}
-    assert len(exchanging.kept.kept) == 3
+    assert exchanging.caller_tokens.outcomes == {(exchanging.api.host, "ok"): 3}
+    assert len(exchanging.caller_tokens.cache) == 3
 
 
 def test_concurrent_calls_share_an_exchange(exchanging: Exchanging) -> None:
@@ -74,16 +74,16 @@ def test_a_token_is_renewed_before_it_expires() -> None:
     clock = Clock()
 
     async def calls() -> None:
-        kept = KeptTokens(10, clock)
+        cache = TokenCache(10, clock)
         key = "api", b"ada"
-        assert await kept.get(key, made("1"), 1) == "1"
+        assert await cache.get(key, made("1"), 1) == "1"
         clock.now += 299
-        assert await kept.get(key, made("2"), 1) == "1"
+        assert await cache.get(key, made("2"), 1) == "1"
         clock.now += 1
-        assert len(kept) == 0
-        assert await kept.get(key, made("2", 0), 1) == "2"
-        assert len(kept) == 0
-        assert await kept.get(key, made("3"), 1) == "3"
+        assert len(cache) == 0
+        assert await cache.get(key, made("2", 0), 1) == "2"
+        assert len(cache) == 0
+        assert await cache.get(key, made("3"), 1) == "3"
 
     asyncio.run(calls())
 
@@ -92,12 +92,12 @@ def test_the_number_of_tokens_is_limited() -> None:
     """At the limit, the token that was used longest ago is dropped."""
 
     async def calls() -> None:
-        kept = KeptTokens(3)
+        cache = TokenCache(3)
         for name in (b"a", b"b", b"c", b"a", b"d", b"e"):
-            assert await kept.get(("api", name), made(name.decode()), 1) == name.decode()
-        assert len(kept) == 3
-        assert [await kept.get(("api", name), made("new"), 1) for name in (b"a", b"d", b"e")] == ["a", "d", "e"]
-        assert await kept.get(("api", b"b"), made("new"), 1) == "new"
+            assert await cache.get(("api", name), made(name.decode()), 1) == name.decode()
+        assert len(cache) == 3
+        assert [await cache.get(("api", name), made("new"), 1) for name in (b"a", b"d", b"e")] == ["a", "d", "e"]
+        assert await cache.get(("api", b"b"), made("new"), 1) == "new"
 
     asyncio.run(calls())
 
@@ -106,13 +106,13 @@ def test_a_dropped_token() -> None:
     """Only the token that a host refused is dropped, and not the token that has replaced it."""
 
     async def calls() -> None:
-        kept, key = KeptTokens(), ("api", b"ada")
-        kept.drop(key, "1")
-        await kept.get(key, made("1"), 1)
-        kept.drop(key, "another")
-        assert await kept.get(key, made("2"), 1) == "1"
-        kept.drop(key, "1")
-        assert await kept.get(key, made("2"), 1) == "2"
+        cache, key = TokenCache(), ("api", b"ada")
+        cache.drop(key, "1")
+        await cache.get(key, made("1"), 1)
+        cache.drop(key, "another")
+        assert await cache.get(key, made("2"), 1) == "1"
+        cache.drop(key, "1")
+        assert await cache.get(key, made("2"), 1) == "2"
 
     asyncio.run(calls())
 
@@ -125,13 +125,13 @@ def test_a_failed_exchange_is_not_kept() -> None:
         raise NoToken("failed")
 
     async def calls() -> None:
-        kept, key = KeptTokens(), ("api", b"ada")
-        results = await asyncio.gather(*(kept.get(key, failing, 1) for _ in range(5)), return_exceptions=True)
+        cache, key = TokenCache(), ("api", b"ada")
+        results = await asyncio.gather(*(cache.get(key, failing, 1) for _ in range(5)), return_exceptions=True)
         assert [str(error) for error in results] == ["failed"] * 5
         assert len({id(error) for error in results}) == 5
-        assert await kept.get(key, made("1"), 1) == "1"
+        assert await cache.get(key, made("1"), 1) == "1"
         with pytest.raises(TimeoutError):
-            await kept.get(("api", b"bob"), failing, 0)
+            await cache.get(("api", b"bob"), failing, 0)
         await asyncio.sleep(0.05)  # the exchange fails without a waiting call, and logs nothing
 
     asyncio.run(calls())
@@ -154,7 +154,7 @@ def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]],
     clock = Clock()
 
     async def calls() -> None:
-        kept = KeptTokens(most, clock)
+        cache = TokenCache(most, clock)
         ends: dict[str, float] = {}
 
         async def call(user: str, host: str, seconds: float, number: int) -> None:
@@ -165,11 +165,11 @@ def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]],
                 return ExchangedToken(text, seconds)
 
             began = clock.now
-            text = await kept.get((host, user.encode()), exchange, 1)
+            text = await cache.get((host, user.encode()), exchange, 1)
             assert text.split()[:2] == [user, host]
             assert began <= ends[text]
             if number % 3 == 0:
-                kept.drop((host, user.encode()), text)
+                cache.drop((host, user.encode()), text)
 
         running = []
         for number, (user, host, step, seconds) in enumerate(steps):
@@ -177,10 +177,10 @@ def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]],
                 clock.now += seconds
                 await asyncio.sleep(0)
             elif step == "drop":
-                kept.drop((host, user.encode()), f"{user} {host} {number - 1}")
+                cache.drop((host, user.encode()), f"{user} {host} {number - 1}")
             else:
                 running.append(asyncio.create_task(call(user, host, seconds, number)))
-            assert len(kept) <= most
+            assert len(cache) <= most
         await asyncio.gather(*running)
 
     asyncio.run(calls())
@@ -198,7 +198,7 @@ def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]],
 )
 def test_no_expires_in_keeps_a_token_too_long(expires_in: object) -> None:
     """A token is never kept for longer than it is valid, nor for longer than an hour, whatever the server says."""
-    seconds = _kept_seconds(expires_in)
+    seconds = _cache_seconds(expires_in)
     assert 0 <= seconds <= 3600
     if isinstance(expires_in, int | float) and not isinstance(expires_in, bool) and expires_in > 0:
         assert seconds < expires_in
@@ -220,4 +220,4 @@ def test_no_expires_in_keeps_a_token_too_long(expires_in: object) -> None:
 )
 def test_how_long_a_token_is_kept(expires_in: object, seconds: float) -> None:
     """A token is kept until shortly before it expires. A value that is no number of seconds keeps it from no call."""
-    assert _kept_seconds(expires_in) == pytest.approx(seconds)
+    assert _cache_seconds(expires_in) == pytest.approx(seconds)
