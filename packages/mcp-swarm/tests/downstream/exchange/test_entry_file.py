@@ -28,11 +28,17 @@ def written(folder: Path, text: str, secret: bytes = b"hunter2\n") -> Path:
 
 def test_a_file(tmp_path: Path) -> None:
     """A file has one table for each host. A list may be written as one text."""
-    hosts = ["api.example.com", "B.example.com:443", "bücher.example:8443", "[::1]:80", "127.0.0.1", "orders"]
-    path = written(tmp_path, "".join(f'["{host}"]\n{TABLE}audience = "a"\n' for host in hosts))
+    names = {
+        "api.example.com": "api.example.com",
+        "B.example.com:443": "b.example.com",
+        "bücher.example:8443": "xn--bcher-kva.example:8443",
+        "[::1]:80": "[::1]",
+        "127.0.0.1:8000": "127.0.0.1:8000",
+        "orders": "orders",
+    }
+    path = written(tmp_path, "".join(f'["{host}"]\n{TABLE}audience = "a"\n' for host in names))
     found = read(path)
-    names = ["api.example.com", "b.example.com", "xn--bcher-kva.example:8443", "[::1]:80", "127.0.0.1", "orders"]
-    assert list(found) == names
+    assert list(found) == list(names.values())
     assert {each.secret.get_secret_value() for each in found.values()} == {"hunter2"}
     assert found["orders"].entry.audience == ("a",)
 

@@ -137,6 +137,21 @@ def test_a_failed_exchange_is_not_kept() -> None:
     asyncio.run(calls())
 
 
+def test_a_closed_client() -> None:
+    """If the client is closed during an exchange, the waiting calls get an error. The next call works."""
+
+    async def calls() -> None:
+        cache, key = TokenCache(), ("api", b"ada")
+        waiting = asyncio.create_task(cache.get(key, made("1"), 1))
+        await asyncio.sleep(0)
+        cache.stop()
+        with pytest.raises(NoToken, match="the client was closed"):
+            await waiting
+        assert await cache.get(key, made("2"), 1) == "2"
+
+    asyncio.run(calls())
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["ada", "bob", "eve"]),

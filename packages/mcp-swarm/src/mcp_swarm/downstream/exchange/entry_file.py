@@ -52,14 +52,19 @@ def _tables(path: Path) -> Mapping[str, Any]:
 
 
 def _host(name: str) -> str | None:
-    """Return the host as `httpx2.URL.netloc` writes it, or None if the name is not a host."""
+    """Return the host as `httpx2.URL.netloc` writes it: in lower case, and without the default port of HTTP or HTTPS.
+
+    Return None if the name is not a host.
+    """
     if set(name) & set("/?#@\\%*") or not name.isprintable() or any(character.isspace() for character in name):
         return None
     try:
         url = httpx2.URL(f"https://{name}/")
     except httpx2.InvalidURL:
         return None
-    return url.netloc.decode("ascii") if url.host and (url.port or 1) <= 65535 else None
+    if not url.host or (url.port or 1) > 65535:
+        return None
+    return url.netloc.decode("ascii").removesuffix(":80")  # httpx2 has removed the default port of HTTPS
 
 
 def _entry(where: str, value: object) -> ExchangeEntry:

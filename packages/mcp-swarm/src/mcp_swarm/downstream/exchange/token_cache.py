@@ -56,6 +56,8 @@ class TokenCache:
         done, _ = await asyncio.wait({task}, timeout=max(0.0, seconds))
         if not done:
             raise TimeoutError
+        if task.cancelled():
+            raise NoToken(f"No token for {key[0]}: the client was closed")
         result = task.result()
         if isinstance(result, NoToken):
             raise NoToken(str(result))  # one object must not be raised in several calls
