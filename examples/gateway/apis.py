@@ -3,7 +3,8 @@
 `GATEWAY_APIS`, such as `https://api.example.com/v1, https://crm.example.com`, is required. The gateway calls only URLs
 below one of these URLs. `GATEWAY_TOKENS`, or the secret `gateway_tokens`, has one line for each API that needs a
 bearer token: `https://api.example.com/v1 the-token`. Every caller can read all data that a token can read, so give a
-token only the rights that all callers may have. `GATEWAY_PRIVATE_NETWORKS`, such as `10.1.0.0/16`, allows names that
+token only the rights that all callers may have. For calls with the rights of each user, configure token exchange
+(`DOWNSTREAM_TOKENS_FILE`) for the host of the API. `GATEWAY_PRIVATE_NETWORKS`, such as `10.1.0.0/16`, allows names that
 resolve to private addresses in these networks. An IP address in `GATEWAY_APIS` itself is always allowed.
 """
 

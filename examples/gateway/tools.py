@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
+from httpx2 import Response
 from mcp_swarm import downstream
 from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
@@ -12,6 +13,7 @@ from pydantic_core import from_json, to_json
 from examples.gateway import apart, apis
 from examples.gateway.transport import CheckedTransport
 
+_ACCEPT = {"Accept": "application/json"}
 _MOST_BYTES = 1024 * 1024
 _APIS = apis.load()
 _CLIENT = downstream.client(partial(CheckedTransport, _APIS.networks))
@@ -30,13 +32,39 @@ async def call_external_api(url: str, query: dict[str, str | int | float | bool]
         ToolError: The URL is not allowed, or the API returned no document; the message gives the reason.
     """
     api, where = _APIS.find(url)
-    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {api.token}"} if api.token else {})
-    reply = await _CLIENT.get(where, params=query or {}, headers=headers, max_bytes=_MOST_BYTES)
+    headers = {"Authorization": f"Bearer {api.token}"} if api.token else {}
+    reply = await _CLIENT.get(where, params=query or {}, headers=_ACCEPT | headers, max_bytes=_MOST_BYTES)
+    return _document(reply)
+
+
+@tool(annotations={"readOnlyHint": True, "openWorldHint": True})
+async def call_external_api_as_user(url: str, query: dict[str, str | int | float | bool] | None = None) -> JsonValue:
+    """Get a JSON document that the user of this server may read from one of the APIs that this server may call.
+
+    The API sees the user, and decides what this user may read.
+
+    Args:
+        url: URL of the document, such as "https://api.example.com/v1/me", not percent-encoded. If the URL is not
+            allowed, the error lists the allowed URLs.
+        query: Query parameters by name, such as {"page": 2}.
+
+    Raises:
+        ToolError: The URL is not allowed, the user has no token for the API, or the API returned no document; the
+            message gives the reason.
+    """
+    _, where = _APIS.find(url)
+    # Without exchange=True, a call of an API without token exchange would be anonymous.
+    reply = await _CLIENT.get(where, params=query or {}, headers=_ACCEPT, max_bytes=_MOST_BYTES, exchange=True)
+    return _document(reply)
+
+
+def _document(reply: Response) -> JsonValue:
     try:
         document: JsonValue = from_json(reply.content, allow_inf_nan=False)
     except ValueError:
         raise ToolError("The API's reply is not JSON.") from None
-    if api.token and to_json(api.token)[1:-1] in to_json(document):  # Some APIs return the headers of the request.
+    token = reply.request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if token and to_json(token)[1:-1] in to_json(document):  # Some APIs return the headers of the request.
         raise ToolError("The API's reply contains a secret of this server and is not shown.")
     return document
 

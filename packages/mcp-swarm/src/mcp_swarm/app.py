@@ -19,6 +19,7 @@ from mcp_swarm._version import __version__
 from mcp_swarm.audit.log import AuditLog
 from mcp_swarm.audit.middleware import AuditMiddleware, audit_log, noting
 from mcp_swarm.auth.authentication import Authentication
+from mcp_swarm.auth.caller import caller_token
 from mcp_swarm.components.cache.metrics import CacheMetrics
 from mcp_swarm.components.cache.shared_results import SharedResults
 from mcp_swarm.components.discovery import Discovered
@@ -258,7 +259,7 @@ class App:
         authentication = Authentication(settings, share.redis, intake.body)
         audit = audit_log(settings, replica) if audited else None
         components.cache.shared = SharedResults(share.redis, settings.mcp_name) if share.redis is not None else None
-        downstream.configure(settings)
+        downstream.configure(settings, caller_token)
         lag, requests = LoopLag(), RequestMetrics(paths, lambda: lifecycle.state == "draining")
         fleet = limiter.fleet if limiter else None
         state = ReplicaMetrics(replica, lifecycle, intake.in_flight, connections, fleet, share.peers)

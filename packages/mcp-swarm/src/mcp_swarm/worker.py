@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from mcp_swarm import downstream
 from mcp_swarm.components.job import Job
 from mcp_swarm.components.lifespan import Lifespan
+from mcp_swarm.downstream.exchange.entry_file import read
 from mcp_swarm.http.access_log import AccessLog, access_lines
 from mcp_swarm.http.uvicorn.connections import KEY, Connections
 from mcp_swarm.process.lifecycle import Lifecycle
@@ -67,7 +68,7 @@ def worker_app(
 
 
 def check(jobs: Mapping[str, Job], tasks: Sequence[str], settings: Settings) -> None:
-    """Raise `StartupError` if a worker has nothing to run, or if it cannot use the queue of `JOBS_URL`."""
+    """Raise `StartupError` if a worker has nothing to run, or a setting of its queue or token exchange is not valid."""
     if settings.jobs_in_process:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
     if not jobs and not tasks:
@@ -77,3 +78,5 @@ def check(jobs: Mapping[str, Job], tasks: Sequence[str], settings: Settings) -> 
             "a worker needs at least one of them"
         )
     connect(settings)  # it only checks the URL
+    if settings.downstream_tokens_file is not None:
+        read(settings.downstream_tokens_file)  # it only checks the file

@@ -6,7 +6,7 @@ from fnmatch import translate
 from typing import Any
 
 from fastmcp.server.auth import AccessToken
-from fastmcp.server.dependencies import get_http_request
+from fastmcp.server.dependencies import get_access_token, get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 
 from mcp_swarm.settings.rate import NO_RATE, Rate
@@ -67,6 +67,15 @@ def current_caller() -> Caller | None:
         return caller_of(get_http_request().scope)
     except RuntimeError:
         return None
+
+
+def caller_token() -> str | None:
+    """Return the token that the current caller got from an authorization server, or None if there is none.
+
+    A caller with a key or a signature has no token, and a job has no caller.
+    """
+    token = get_access_token()
+    return token.token or None if token is not None else None
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:

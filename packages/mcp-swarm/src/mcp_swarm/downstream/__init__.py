@@ -14,6 +14,9 @@ Example:
 The result is an `httpx2.Response` with a 2xx status. In all other cases the client raises a `ToolError` that names the
 host. A tool may let this error pass to its caller. All calls of a process share their connections and the state of each
 host.
+
+If the operator configured token exchange for a host (`DOWNSTREAM_TOKENS_FILE`), calls of this host carry a token of the
+tool's caller: the client exchanges the caller's token for one of the API.
 """
 
 import weakref
@@ -28,10 +31,12 @@ from mcp_swarm.downstream.errors import (
     CircuitOpen,
     DownstreamError,
     Limited,
+    NoToken,
     TimedOut,
     Unreachable,
     Unusable,
 )
+from mcp_swarm.downstream.exchange.caller_tokens import CallerTokens
 from mcp_swarm.downstream.hosts import Hosts
 from mcp_swarm.settings.downstream import DownstreamSettings
 
@@ -41,6 +46,7 @@ __all__ = [
     "Downstream",
     "DownstreamError",
     "Limited",
+    "NoToken",
     "TimedOut",
     "Unreachable",
     "Unusable",
@@ -54,22 +60,36 @@ __all__ = [
 ]
 
 HOSTS = Hosts(DownstreamSettings.model_construct())
-_DEFAULT = Downstream(HOSTS)
-_CLIENTS = weakref.WeakSet([_DEFAULT])
+_TOKEN_ENDPOINTS = Downstream(HOSTS)
+TOKENS = CallerTokens(_TOKEN_ENDPOINTS.post)
+_DEFAULT = Downstream(HOSTS, tokens=TOKENS)
+_CLIENTS = weakref.WeakSet([_DEFAULT, _TOKEN_ENDPOINTS])
 
 get, post, request = _DEFAULT.get, _DEFAULT.post, _DEFAULT.request
-configure = HOSTS.configure
+
+
+def configure(settings: DownstreamSettings, caller_token: Callable[[], str | None] | None = None) -> None:
+    """Drop the state of all hosts and all exchanged tokens, and use these settings.
+
+    `caller_token` returns the token of the current caller, which is exchanged for tokens of APIs.
+
+    Raises:
+        StartupError: `DOWNSTREAM_TOKENS_FILE` is not valid.
+    """
+    TOKENS.configure(settings.downstream_tokens_file, caller_token)
+    HOSTS.configure(settings)
 
 
 def client(transport: Callable[[], httpx2.AsyncBaseTransport]) -> Downstream:
     """Return a client with its own transport, which `transport` makes. All clients share the state of the hosts."""
-    made = Downstream(HOSTS, transport)
+    made = Downstream(HOSTS, transport, TOKENS)
     _CLIENTS.add(made)
     return made
 
 
 async def close() -> None:
     """Close all connections. The next call opens new ones."""
+    TOKENS.cache.stop()
     for each in list(_CLIENTS):
         await each.close()
 

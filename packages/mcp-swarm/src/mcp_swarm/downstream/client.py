@@ -9,6 +9,8 @@ import httpx2
 from mcp_swarm.downstream import deadline
 from mcp_swarm.downstream.call import ApiCall
 from mcp_swarm.downstream.errors import Unusable
+from mcp_swarm.downstream.exchange.caller_tokens import CallerTokens
+from mcp_swarm.downstream.exchange.exchanged_call import exchanged_call
 from mcp_swarm.downstream.hosts import Hosts
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -31,6 +33,9 @@ class ApiCallOptions(TypedDict, total=False):
         idempotent: whether the client may retry the call. Default: depends on the method.
         timeout: time limit for the call with its retries, in seconds. The remaining time of the tool limits it, too.
         max_bytes: maximum size of the response, in bytes.
+        exchange: whether the call carries a token that was exchanged for the caller's token. True: it must. False: it
+            must not. Default: it does if the operator configured the host in `DOWNSTREAM_TOKENS_FILE` and the tool
+            passes no credentials itself.
     """
 
     params: Mapping[str, str | int | float | bool]
@@ -41,16 +46,24 @@ class ApiCallOptions(TypedDict, total=False):
     idempotent: bool
     timeout: float
     max_bytes: int
+    exchange: bool
 
 
 class Downstream:
     """A client with one pool of connections, which its first call opens and all its calls share.
 
-    `transport` makes the transport of httpx2. Default: httpx2's own transport.
+    `transport` makes the transport of httpx2. Default: httpx2's own transport. Without `tokens`, no call carries an
+    exchanged token.
     """
 
-    def __init__(self, hosts: Hosts, transport: Callable[[], httpx2.AsyncBaseTransport] | None = None) -> None:
+    def __init__(
+        self,
+        hosts: Hosts,
+        transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
+        tokens: CallerTokens | None = None,
+    ) -> None:
         self._hosts = hosts
+        self._tokens = tokens
         self._transport = transport
         self._opened: httpx2.AsyncClient | None = None
 
@@ -74,7 +87,8 @@ class Downstream:
             CircuitOpen: earlier calls to the host failed, and the circuit is open.
             Limited: the limit of calls to the host is reached.
             BadStatus: the response has another status.
-            Unusable: the response is too large or compressed, or `url` is not valid.
+            NoToken: the host needs an exchanged token, and there is none for the caller.
+            Unusable: the response is too large or compressed, or the client cannot make this call.
         """
         settings = self._hosts.settings
         request = self._request(method, url, options)
@@ -90,7 +104,12 @@ class Downstream:
         )
         seconds = options.get("timeout", settings.downstream_timeout_seconds)
         left = deadline.remaining()
-        return await call.run(seconds if left is None else min(seconds, left - _MARGIN))
+        limit = seconds if left is None else min(seconds, left - _MARGIN)
+        exchanged = None
+        if self._tokens is not None:
+            exchange = self._tokens.exchange_for(host.name)
+            exchanged = exchanged_call(self._tokens, call, exchange, options.get("exchange"))
+        return await (exchanged or call).run(limit)
 
     async def close(self) -> None:
         """Close the connections. The next call opens new ones."""

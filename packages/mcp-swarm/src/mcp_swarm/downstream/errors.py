@@ -1,6 +1,7 @@
 """The errors of a call to an API. Their texts are for the caller of the tool.
 
-A text names the host. It never contains the path or query of the URL, or any content from the host.
+A text names the host. It never contains the path or query of the URL, or any content from the host. The text of
+`NoToken` may contain an error code of OAuth.
 """
 
 import logging
@@ -47,6 +48,10 @@ class Limited(DownstreamError):
 
 class Unusable(DownstreamError):
     """The response is too large or compressed, or the URL is not valid."""
+
+
+class NoToken(DownstreamError):
+    """There is no token for the host: the caller has none that can be exchanged, or the exchange failed."""
 
 
 class BadStatus(DownstreamError):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mcp_swarm.downstream import HOSTS
+from mcp_swarm.downstream import HOSTS, TOKENS
 
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 _BY_HOST = ("host",)
@@ -33,4 +33,13 @@ class DownstreamMetrics(Collector):
             retries.add_metric((name,), host.retries)
             running.add_metric((name,), host.running)
             breaker.add_metric((name,), _BREAKER[host.breaker.state])
-        yield from (calls, retries, running, breaker)
+        exchanges = CounterMetricFamily(
+            "mcp_downstream_exchanges",
+            "Number of exchanges of callers' tokens, by host of the API and outcome.",
+            None,
+            ("host", "outcome"),
+        )
+        for (name, result), count in TOKENS.outcomes.items():
+            exchanges.add_metric((name, result), count)
+        tokens = GaugeMetricFamily("mcp_downstream_tokens", "Number of exchanged tokens in memory.", len(TOKENS.cache))
+        yield from (calls, retries, running, breaker, exchanges, tokens)

@@ -140,6 +140,8 @@ def doubts(settings: Settings, replicas: int) -> list[str]:
     found = []
     if settings.asks_who and not settings.auth_enabled:
         found.append(f"{settings.asks_who}: set but not used, because AUTH_ENABLED is false; callers need no key.")
+    if settings.downstream_tokens_file is not None and not settings.auth_enabled:
+        found.append("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange.")
     if not settings.stateless_http and replicas > 1:
         found.append("STATELESS_HTTP=false with several replicas: each session exists in one replica only.")
     return found

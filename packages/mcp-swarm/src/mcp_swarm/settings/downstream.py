@@ -1,5 +1,7 @@
 """Settings of the calls that tools make to APIs."""
 
+from pathlib import Path
+
 from pydantic import Field
 
 from mcp_swarm.settings.words import Seconds, SettingsGroup
@@ -29,3 +31,6 @@ class DownstreamSettings(SettingsGroup):
     """Time for which the circuit stays open, in seconds. Then one call tests the host."""
     downstream_max_bytes: int = Field(10 * 1024 * 1024, ge=1)
     """Maximum size of a response of an API, in bytes. A call with a larger response fails."""
+    downstream_tokens_file: Path | None = None
+    """Path of a TOML file with one table for each host that gets tokens in the name of the callers. The table says
+    which authorization server exchanges a caller's token for a token of this host. Empty: no token exchange."""

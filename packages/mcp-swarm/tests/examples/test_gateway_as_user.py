@@ -1,0 +1,84 @@
+"""Tests of the gateway tool that reads an API in the name of the user."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from conftest import Server
+from tests.auth.issuer import AUDIENCE, NAME
+from tests.calls import legacy
+from tests.downstream.exchange.authorization_server import ISSUER, Api, AuthorizationServer, own
+from tests.downstream.exchange.conftest import Exchanging
+from tests.downstream.exchange.served import Reply, served
+from tests.examples.upstream import Gateway
+
+KEY = "a-key-that-is-no-token-of-the-issuer"
+
+
+@pytest.fixture(scope="module")
+def exchanging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Exchanging]]:
+    """A replica with the pack, and an API with token exchange."""
+    folder = tmp_path_factory.mktemp("gateway")
+    tokens = AuthorizationServer()
+    api = Api(tokens)
+    (folder / "jwks").write_text(json.dumps(ISSUER.public))
+    with served(tokens) as tokens.host, served(api) as api.host:
+        found = Exchanging(folder, tokens, api)
+        server = Server(
+            folder / "log",
+            MCP_COMPONENTS="tests.sample,examples.gateway",
+            GATEWAY_APIS=f"http://{api.host}",
+            DOWNSTREAM_TOKENS_FILE=str(found.file()),
+            AUTH_ENABLED="true",
+            AUTH_TOKEN=KEY,
+            AUTH_JWT_ISSUER=NAME,
+            AUTH_JWT_AUDIENCE=AUDIENCE,
+            AUTH_JWT_JWKS=str(folder / "jwks"),
+            PUBLIC_URL="https://mcp.example.com",
+        )
+        server.wait_ready()
+        yield server, found
+        server.stop()
+
+
+def ask(server: Server, token: str, tool: str, url: str) -> str:
+    """Return the text of the result or error."""
+    params = {"name": tool, "arguments": {"url": url}}
+    reply = legacy(server.url, "tools/call", params, Authorization=f"Bearer {token}")
+    return str(reply.json()["result"]["content"][0]["text"])
+
+
+def test_the_api_sees_the_user(exchanging: tuple[Server, Exchanging]) -> None:
+    """Each user reads what the API shows to this user. A caller with a key reads nothing."""
+    server, found = exchanging
+    for user in ("ada", "bob", "ada"):
+        for tool in ("call_external_api_as_user", "call_external_api"):
+            assert json.loads(ask(server, own(user), tool, found.api.url)) == {"user": user}
+    before = len(found.api.seen)
+    assert "has no token that can be exchanged" in ask(server, KEY, "call_external_api_as_user", found.api.url)
+    assert "url must begin with one of" in ask(server, own("ada"), "call_external_api_as_user", "http://127.0.0.1:1/")
+    assert len(found.api.seen) == before
+
+
+def test_a_reply_with_the_token(exchanging: tuple[Server, Exchanging]) -> None:
+    """If the API returns the token, the caller does not get it."""
+    server, found = exchanging
+
+    def echo() -> Reply:
+        return Reply(200, json.dumps({"headers": {"authorization": found.api.authorizations[-1]}}).encode())
+
+    found.api.instead = echo
+    try:
+        assert "a secret of this server" in ask(server, own("ada"), "call_external_api_as_user", found.api.url)
+    finally:
+        found.api.instead = None
+
+
+def test_an_api_without_exchange(gateway: Gateway) -> None:
+    """The tool never reads an API without token exchange, because this call would be anonymous."""
+    gateway.upstream.asked.clear()
+    with pytest.raises(Exception, match="has no token exchange"):
+        gateway.runner.run(asyncio.wait_for(gateway.module.call_external_api_as_user(f"{gateway.base}/me"), 5))
+    assert gateway.upstream.asked == []
