@@ -24,7 +24,7 @@ from mcp_swarm.http.access_log import PATH_TAKEN
 from mcp_swarm.mcp._sdk import Binding, selected_version
 from mcp_swarm.mcp.around import call_around, reply_to, wait_for
 from mcp_swarm.mcp.call import Call
-from mcp_swarm.mcp.fastmcp_path import HANDSHAKE, STATELESS, FastMcpPath
+from mcp_swarm.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
 from mcp_swarm.mcp.plan import DirectPlan
 from mcp_swarm.process import eager_task
 
@@ -39,7 +39,7 @@ class DirectPath:
 
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
-        call.scope[PATH_TAKEN] = STATELESS if call.modern else HANDSHAKE
+        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
         if not call.asking.is_open:
             return self._open_and_answer(call, plan)
         task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())

@@ -27,7 +27,7 @@ from mcp_swarm.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
-HANDSHAKE, STATELESS = ("handshake", "fastmcp"), ("stateless", "fastmcp")
+HANDSHAKE_FULL, STATELESS_FULL = ("handshake", "fastmcp"), ("stateless", "fastmcp")
 """Protocol family and path for the access log."""
 
 
@@ -58,7 +58,7 @@ class FastMcpPath:
         """
         if not call.asking.is_open:
             await call.asking.open(call)
-        call.scope[PATH_TAKEN] = STATELESS if call.modern else HANDSHAKE
+        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
         task = task_exits.start(self._serve(call, handed))
         await call.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task

@@ -1,4 +1,4 @@
-"""The two servers that receive each request."""
+"""The servers that receive each request: one for each path."""
 
 import asyncio
 import contextvars
@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fastmcp import FastMCP
@@ -25,10 +25,15 @@ from tests.mcp.paths.wire import Answer, Sent, canonical, drive, events
 
 
 class Side:
-    """One of the two servers."""
+    """One of the servers.
 
-    def __init__(self, *middleware: Looks, full: bool) -> None:
-        self.full = full
+    Args:
+        path: `fast`: it uses all paths. `direct`: no tool has a call plan. `full`: each request takes the FastMCP path.
+    """
+
+    def __init__(self, *middleware: Looks, path: Literal["fast", "direct", "full"]) -> None:
+        self.path = path
+        self.full = path == "full"
         self.middleware = middleware
         self.runs: Counter[str] = Counter()
         self.full_answers = 0
@@ -78,9 +83,11 @@ class Side:
             return answer(*args)
 
         vars(paths.full)["answer"] = answer_counting
-        if self.full:
+        if self.path != "fast":
             paths.plans.fastmcp |= paths.plans.paths
             paths.plans.tools.clear()
+        if self.full:
+            paths.plans.direct.clear()
             paths.plans.cacheable = False
 
     async def close(self) -> None:
@@ -140,24 +147,26 @@ class Side:
 
 
 class Pair:
-    """Both servers, on one event loop."""
+    """The fast and the full server on one event loop, with the direct server between them."""
 
     def __init__(self, *middleware: type[Looks]) -> None:
-        self.fast, self.full = (Side(*(each() for each in middleware), full=full) for full in (False, True))
+        self.fast, self.direct, self.full = (
+            Side(*(each() for each in middleware), path=path) for path in ("fast", "direct", "full")
+        )
         self.runner = asyncio.Runner()
         self.runner.run(self._open())
 
     async def _open(self) -> None:
         task_exits.install(asyncio.get_running_loop())
-        await self.fast.open()
-        await self.full.open()
+        for each in (self.fast, self.direct, self.full):
+            await each.open()
 
     async def _close(self) -> None:
-        await self.fast.close()
-        await self.full.close()
+        for each in (self.fast, self.direct, self.full):
+            await each.close()
 
     def close(self) -> None:
-        """Close both servers."""
+        """Close all servers."""
         self.runner.run(self._close())
         self.runner.close()
 
@@ -172,7 +181,7 @@ class Pair:
         return self.runner.run(self.full.answer(sent))
 
     def check(self, sent: Sent) -> Answer:
-        """Check that both servers give the same answer to a request.
+        """Check that all servers give the same answer to a request.
 
         The first server answers with all caches, with empty caches, and with only this request cached. A request that
         fails only because of earlier requests passes when Hypothesis repeats it. Hypothesis then reports the test as
@@ -184,6 +193,7 @@ class Pair:
             first, _ = self.fast_answer(sent)
             again, _ = self.fast_answer(sent)
         assert first == expected
+        assert self.runner.run(self.direct.answer(sent)) == expected, "the direct answer differs"
         assert again == expected, "the second, cached answer differs"
         assert late == expected, "the answer depends on earlier requests"
         return expected
