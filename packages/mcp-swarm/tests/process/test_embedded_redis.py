@@ -140,6 +140,23 @@ def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> 
     run(tmp_path, wait)
 
 
+def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
+    """A subscriber that has left is no longer a client and gets no messages."""
+
+    async def leave(one: Any, _: Any) -> None:
+        async with client_of(tmp_path) as gone, gone.pubsub() as channel:
+            await channel.subscribe("news")
+            await channel.get_message(timeout=5)
+            await gone.client_setname("gone")
+            assert await one.publish("news", "hello") == 1
+            assert "gone" in [client["name"] for client in await one.client_list()]
+        await asyncio.sleep(0.1)
+        assert "gone" not in [client["name"] for client in await one.client_list()]
+        assert await one.publish("news", "hello") == 0
+
+    run(tmp_path, leave)
+
+
 def test_errors_keep_their_code() -> None:
     """A client reads the code of an error from its first word."""
     assert encoded(ResponseError("wrong number")) == b"-ERR wrong number\r\n"

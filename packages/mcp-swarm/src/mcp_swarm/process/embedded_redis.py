@@ -41,23 +41,24 @@ class EmbeddedRedis:
         self._thread.join()
 
     def _run(self) -> None:
-        # A client that ends during a blocking command leaves a task of fakeredis that fails. Nobody waits for it.
+        # A client that leaves in the middle of a command may make a task fail. That concerns nobody else.
         self._loop.set_exception_handler(lambda _, context: logger.debug("%s", context))
         with contextlib.closing(self._loop):
             self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        from fakeredis import FakeServer  # noqa: PLC0415  # only this thread needs fakeredis, and its import is slow
+        from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415  # only this thread needs the slow import
 
         data, connections = FakeServer(version=(7,)), set[asyncio.Task[None]]()
+        admin = FakeAsyncRedis(server=data)
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = self._loop.create_task(_answer(data, reader, writer))
+            task = self._loop.create_task(_answer(data, admin, reader, writer))
             connections.add(task)
             task.add_done_callback(connections.discard)
 
         server = await asyncio.start_unix_server(accept, sock=self._listener, limit=_CHUNK)
-        sweeper = self._loop.create_task(_sweep(data))
+        sweeper = self._loop.create_task(_sweep(admin))
         await self._stop.wait()
         server.close()
         for task in (sweeper, *connections):
@@ -65,12 +66,15 @@ class EmbeddedRedis:
         await asyncio.gather(sweeper, *connections, return_exceptions=True)
 
 
-async def _answer(data: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _answer(data: Any, admin: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one connection: pass its commands to fakeredis, and write the replies and published messages."""
     from fakeredis import FakeAsyncRedisConnection  # noqa: PLC0415
     from redis.exceptions import RedisError  # noqa: PLC0415
 
     client = FakeAsyncRedisConnection(server=data, protocol=2)
+    await client.connect()  # type: ignore[no-untyped-call]
+    await client.send_command("CLIENT", "ID")
+    identity = await client.read_response()
 
     async def reply() -> None:
         while True:
@@ -81,28 +85,26 @@ async def _answer(data: Any, reader: asyncio.StreamReader, writer: asyncio.Strea
             writer.write(encoded(value))
             await writer.drain()
 
-    with contextlib.suppress(OSError, RedisError):
-        await client.connect()  # type: ignore[no-untyped-call]
-        replies = asyncio.create_task(reply())
-        try:
+    replies = asyncio.create_task(reply())
+    try:
+        with contextlib.suppress(OSError, RedisError):
             while commands := await reader.read(_CHUNK):
                 await client.send_packed_command(commands, check_health=False)
-        finally:
-            replies.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await replies
-            await client.disconnect()
-            writer.close()
+    finally:
+        # fakeredis keeps what a closed connection has subscribed to, and its blocked read would take the next message.
+        await admin.client_unblock(identity)
+        await admin.client_kill_filter(_id=identity)
+        replies.cancel()
+        await asyncio.gather(replies, return_exceptions=True)
+        await client.disconnect()
+        writer.close()
 
 
-async def _sweep(data: Any) -> None:
+async def _sweep(admin: Any) -> None:
     """Delete expired keys again and again."""
-    from fakeredis import FakeAsyncRedis  # noqa: PLC0415
-
-    client = FakeAsyncRedis(server=data)
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
-        await client.dbsize()  # to count the keys, fakeredis deletes those that have expired
+        await admin.dbsize()  # to count the keys, fakeredis deletes those that have expired
 
 
 def encoded(value: Any) -> bytes:
