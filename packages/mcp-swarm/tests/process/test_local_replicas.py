@@ -136,6 +136,15 @@ def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
     start_server("--replicas", "1", "--no-redis", MCP_PORT=str(server.port))
 
 
+def test_ctrl_c_during_the_start_prints_no_traceback(start_server: StartServer) -> None:
+    """A Ctrl-C while the replicas import their modules ends them without a traceback."""
+    server = start_server("--replicas", "2", "--no-redis", ready=False)
+    until(lambda: len(pids(server)) == 2, "the replicas have begun to start")
+    os.killpg(server.process.pid, signal.SIGINT)
+    assert server.process.wait(40) == 0
+    assert "Traceback" not in server.output
+
+
 def test_replicas_end_with_their_supervisor(start_server: StartServer) -> None:
     """Replicas end when their supervisor is killed. Otherwise they would hold the port forever."""
     server = start_server("--replicas", "2", "--no-redis")

@@ -115,12 +115,12 @@ exit codes:
         metavar="N",
         help=f"run N replicas (1 to {_MAX_REPLICAS}) on one port of this machine",
     )
+    how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
     parser.add_argument(
         "--no-redis",
         action="store_true",
         help="with --replicas: start no Redis and no worker, even if REDIS_URL or JOBS_URL is not set",
     )
-    how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
     return parser
 
 

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from multiprocessing import resource_tracker
 from typing import Any
 
 import uvicorn
@@ -117,6 +118,7 @@ class Replicas(Multiprocess):
 @contextmanager
 def _later() -> Iterator[None]:
     """Block SIGINT (Ctrl-C) while replicas start. In each replica, `process_lifespan` unblocks the signal."""
+    resource_tracker.ensure_running()  # Python starts it with the first replica, and its start unblocks SIGINT
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
