@@ -167,7 +167,7 @@ def test_a_signal_ends_everything(start_server: StartServer, tmp_path: Path, kin
     until(lambda: not any(map(alive, processes)), "all processes have ended", 5)
     assert mark.read_text().split() == ["begun", "ended"]
     assert list((tmp_path / "tmp").iterdir()) == []
-    assert "Traceback" not in server.output
+    assert not re.search("Traceback|WARNING|ERROR", server.output)  # Redis ends after the processes that use it
 
 
 @pytest.mark.parametrize("kind", KINDS)

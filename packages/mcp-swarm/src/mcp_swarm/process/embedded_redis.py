@@ -15,6 +15,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 _CHUNK = 64 * 1024
+_CLOSE_SECONDS = 2.0
 _SWEEP_SECONDS = 30.0
 """fakeredis deletes an expired key when somebody reads the key. Nobody reads most of our keys again."""
 
@@ -37,7 +38,8 @@ class EmbeddedRedis:
 
     def close(self) -> None:
         """Close all connections and end the thread."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with contextlib.suppress(RuntimeError):  # the thread has failed and closed its loop
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
     def _run(self) -> None:
@@ -49,21 +51,22 @@ class EmbeddedRedis:
     async def _serve(self) -> None:
         from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415  # only this thread needs the slow import
 
-        data, connections = FakeServer(version=(7,)), set[asyncio.Task[None]]()
+        data, connections = FakeServer(version=(7,)), dict[asyncio.Task[None], asyncio.StreamWriter]()
         admin = FakeAsyncRedis(server=data)
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = self._loop.create_task(_answer(data, admin, reader, writer))
-            connections.add(task)
-            task.add_done_callback(connections.discard)
+            connections[task] = writer
+            task.add_done_callback(connections.pop)
 
         server = await asyncio.start_unix_server(accept, sock=self._listener, limit=_CHUNK)
         sweeper = self._loop.create_task(_sweep(admin))
         await self._stop.wait()
         server.close()
-        for task in (sweeper, *connections):
-            task.cancel()
-        await asyncio.gather(sweeper, *connections, return_exceptions=True)
+        sweeper.cancel()
+        for writer in connections.values():
+            writer.close()  # its task then reads the end of the connection, and ends
+        await asyncio.wait({sweeper, *connections}, timeout=_CLOSE_SECONDS)
 
 
 async def _answer(data: Any, admin: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -98,6 +101,8 @@ async def _answer(data: Any, admin: Any, reader: asyncio.StreamReader, writer: a
         await asyncio.gather(replies, return_exceptions=True)
         await client.disconnect()
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 async def _sweep(admin: Any) -> None:
