@@ -303,8 +303,8 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
 @pytest.fixture(scope="session")
 def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Three local replicas with the sample's components. Only tests that do not change the replicas' state use them."""
-    server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3")
+    """Three local replicas with the sample's components and without Redis, for tests that do not change their state."""
+    server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3", "--no-redis")
     server.wait_ready()
     until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
     yield server

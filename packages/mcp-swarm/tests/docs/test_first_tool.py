@@ -66,9 +66,10 @@ def test_the_first_test_passes(pack: Path) -> None:
 
 
 def test_the_first_job_works(tmp_path: Path, start_server: StartServer) -> None:
-    """A single replica runs README's job, as a tool and with README's commands."""
+    """Local replicas run README's job, as a tool and with README's commands."""
     (tmp_path / "first_job.py").write_text(source("python", "def count_words"))
-    server = start_server(MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
+    server = start_server("--replicas", "2", MCP_COMPONENTS="first_job", PYTHONPATH=str(tmp_path))
+    until(lambda: server.output.count(" - Ready") == 3, "the replicas and their worker are ready")
     result = call(server.url, "count_words", {"texts": ["one two", "three"]})
     assert result["content"][0]["text"] == "3", result
     assert result["structuredContent"] == {"result": 3}

@@ -1,4 +1,4 @@
-"""Tests of local replicas: processes that share a port."""
+"""Tests of local replicas: processes that share a port. They run without Redis; `test_local_redis.py` tests theirs."""
 
 import os
 import re
@@ -81,16 +81,9 @@ def test_the_supervisor_prints_how_to_connect(local_replicas: Server) -> None:
     assert re.search(r"tools      .*echo.*server_info", output)
 
 
-def test_the_supervisor_says_that_jobs_are_not_offered(local_replicas: Server) -> None:
-    """Several replicas without Redis offer no jobs, so the supervisor lists none and names the setting."""
-    output = local_replicas.output
-    assert "jobs       not offered: 3 replicas need a shared queue; set JOBS_URL=redis://…" in output
-    assert not re.search(r"^ *jobs .*export_data", output, re.MULTILINE)
-
-
 def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
     """When one of three replicas is killed under load, only its calls in flight fail, and a new replica replaces it."""
-    server = start_server("--replicas", "3")
+    server = start_server("--replicas", "3", "--no-redis")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     stop = threading.Event()
     failures: Counter[str] = Counter()
@@ -132,7 +125,7 @@ def test_a_killed_replica_is_replaced(start_server: StartServer) -> None:
 
 def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
     """After Ctrl-C every process ends and the port is free."""
-    server = start_server("--replicas", "3")
+    server = start_server("--replicas", "3", "--no-redis")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     replicas = pids(server)
     assert len(replicas) == 3
@@ -140,12 +133,21 @@ def test_ctrl_c_leaves_nothing_behind(start_server: StartServer) -> None:
     assert server.process.wait(15) == 0
     until(lambda: not any(map(alive, replicas)), "all processes of the replicas have ended", 5)
     assert "Traceback" not in server.output
-    start_server("--replicas", "1", MCP_PORT=str(server.port))
+    start_server("--replicas", "1", "--no-redis", MCP_PORT=str(server.port))
+
+
+def test_ctrl_c_during_the_start_prints_no_traceback(start_server: StartServer) -> None:
+    """A Ctrl-C while the replicas import their modules ends them without a traceback."""
+    server = start_server("--replicas", "2", "--no-redis", ready=False)
+    until(lambda: len(pids(server)) == 2, "the replicas have begun to start")
+    os.killpg(server.process.pid, signal.SIGINT)
+    assert server.process.wait(40) == 0
+    assert "Traceback" not in server.output
 
 
 def test_replicas_end_with_their_supervisor(start_server: StartServer) -> None:
     """Replicas end when their supervisor is killed. Otherwise they would hold the port forever."""
-    server = start_server("--replicas", "2")
+    server = start_server("--replicas", "2", "--no-redis")
     until(lambda: "Ctrl-C" in server.output, "all replicas are ready")
     replicas = pids(server)
     server.process.kill()
@@ -154,11 +156,11 @@ def test_replicas_end_with_their_supervisor(start_server: StartServer) -> None:
 
 def test_a_restart_does_not_wait_for_old_connections(start_server: StartServer) -> None:
     """A server can restart at once, although the kernel keeps its closed connections for a minute."""
-    server = start_server("--replicas", "1")
+    server = start_server("--replicas", "1", "--no-redis")
     with httpx.Client(base_url=server.url, verify=False) as client:
         assert client.get("/healthz").status_code == 200
         server.stop()
-    start_server("--replicas", "1", MCP_PORT=str(server.port))
+    start_server("--replicas", "1", "--no-redis", MCP_PORT=str(server.port))
 
 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:

@@ -8,18 +8,21 @@ import secrets
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from mcp_swarm.app import App
+from mcp_swarm.cli import local_worker
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.fastmcp_json import configured
 from mcp_swarm.cli.main import server_argument, split
 from mcp_swarm.cli.source import FACTORY, folder_of, for_children
 from mcp_swarm.mcp import _mounts
-from mcp_swarm.process import local_replicas
+from mcp_swarm.mcp.server_tasks import task_tools
+from mcp_swarm.process import local_redis, local_replicas
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import Server, refuse_taken
 from mcp_swarm.process.replica import uvicorn_options
@@ -52,7 +55,13 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     print(f"Starting {_count(options.replicas)} …", flush=True)
     if _mounts.are_lists_steady(app.mcp):  # otherwise a provider may ask other servers
         asyncio.run(app.catalogue.read(app.mcp))
-    return local_replicas.run(settings, FACTORY, options.replicas, lambda: _welcome(app, options.replicas))
+    jobs = bool(app.components.jobs or task_tools(app.mcp))
+    unset = [] if options.no_redis else local_redis.unset(settings, jobs=jobs)
+    redis = local_redis.running(unset) if unset else None
+    worker = partial(local_worker.create, FACTORY) if "JOBS_URL" in unset else None
+    shared = not settings.jobs_in_process or worker is not None
+    welcome = partial(_welcome, app, options.replicas, jobs_shared=shared)
+    return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)
 
 
 def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
@@ -113,6 +122,11 @@ exit codes:
         help=f"run N replicas (1 to {_MAX_REPLICAS}) on one port of this machine",
     )
     how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
+    parser.add_argument(
+        "--no-redis",
+        action="store_true",
+        help="with --replicas: start no Redis and no worker, even if REDIS_URL or JOBS_URL is not set",
+    )
     return parser
 
 
@@ -160,11 +174,11 @@ def _base(settings: Settings) -> str:
     return f"http://{host}:{settings.mcp_port}"
 
 
-def _welcome(app: App, replicas: int) -> None:
+def _welcome(app: App, replicas: int, *, jobs_shared: bool) -> None:
     settings, base = app.settings, _base(app.settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
     lines = str(app.catalogue).splitlines()
-    if app.components.jobs and settings.jobs_in_process and replicas > 1:
+    if app.components.jobs and not jobs_shared and replicas > 1:
         lines = [line for line in lines if not line.startswith("jobs ")]
         lines.append(f"jobs       not offered: {replicas} replicas need a shared queue; set JOBS_URL=redis://…")
     catalogue = "\n  ".join(lines)

@@ -4,14 +4,18 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from multiprocessing import resource_tracker
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.listening import refuse_taken
+from mcp_swarm.process.local_redis import LocalRedis
+from mcp_swarm.process.local_worker import LocalWorker
 from mcp_swarm.process.replica import uvicorn_options
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
@@ -45,11 +49,23 @@ def bind(host: str, port: int) -> OwnSocket:
 
 
 class Replicas(Multiprocess):
-    """A uvicorn process supervisor that calls `ready` when all its replicas are ready."""
+    """A uvicorn process supervisor that calls `ready` when all its replicas are ready.
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
+    It also supervises the Redis of the replicas and their worker, if there are any.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        sockets: list[socket.socket],
+        ready: Callable[[], None],
+        redis: LocalRedis | None,
+        worker: LocalWorker | None,
+    ) -> None:
         super().__init__(config, sockets)
         self.ready = ready
+        self.redis = redis
+        self.worker = worker
 
     def init_processes(self) -> None:
         with _later():
@@ -58,8 +74,20 @@ class Replicas(Multiprocess):
             self.ready()
         else:
             logger.warning("Not all replicas were ready after %d s; their log says why", _READY_SECONDS)
+        if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
+            with _later():
+                self.worker.start()
 
     def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
+        if self.redis is not None:
+            self.redis.check()
+        if self.worker is not None:
+            with _later():
+                self.worker.check()
+            if self.worker.refused:
+                self.should_exit.set()
         # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not
         # necessary: if a replica hangs, its own watchdog ends it.
         if all(replica.process.is_alive() for replica in self.processes):
@@ -72,6 +100,16 @@ class Replicas(Multiprocess):
                 number = old.process.name.rpartition("-")[2]
                 logger.warning("Replica %s ended with exit code %s; started a new replica", number, old.exitcode)
 
+    def terminate_all(self) -> None:
+        super().terminate_all()
+        if self.worker is not None:
+            self.worker.terminate()
+
+    def join_all(self) -> None:
+        super().join_all()
+        if self.worker is not None:
+            self.worker.join()
+
     def handle_hup(self) -> None:
         """Stop when the terminal closes, because nobody can press Ctrl-C then."""
         self.handle_term()
@@ -80,6 +118,7 @@ class Replicas(Multiprocess):
 @contextmanager
 def _later() -> Iterator[None]:
     """Block SIGINT (Ctrl-C) while replicas start. In each replica, `process_lifespan` unblocks the signal."""
+    resource_tracker.ensure_running()  # Python starts it with the first replica, and its start unblocks SIGINT
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -87,7 +126,14 @@ def _later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def run(settings: Settings, app: str, replicas: int, ready: Callable[[], None]) -> int:
+def run(
+    settings: Settings,
+    app: str,
+    replicas: int,
+    ready: Callable[[], None],
+    redis: AbstractContextManager[LocalRedis | None] | None = None,
+    create_worker: Callable[[], ASGIApp] | None = None,
+) -> int:
     """Run replicas until a signal stops them. Restart a replica that ends.
 
     Args:
@@ -95,6 +141,8 @@ def run(settings: Settings, app: str, replicas: int, ready: Callable[[], None]) 
         app: The app factory, as `module:factory`.
         replicas: Number of replicas.
         ready: A function that is called once, when all replicas are ready.
+        redis: The Redis of the replicas. It runs inside the block of this context manager.
+        create_worker: A function that creates the app of a worker for the replicas' jobs. None: no worker.
 
     Returns:
         The exit code: 0, or `EXIT_REFUSED` if a replica refused to start.
@@ -106,7 +154,10 @@ def run(settings: Settings, app: str, replicas: int, ready: Callable[[], None]) 
         raise StartupError(f"MCP_UDS={settings.mcp_uds}: only one replica can use it; unset it, or remove --replicas")
     refuse_taken(settings)
     options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": replicas}
-    supervisor = Replicas(uvicorn.Config(**options), [bind(settings.mcp_host, settings.mcp_port)], ready)
-    supervisor.run()
+    worker = LocalWorker(settings, create_worker) if create_worker is not None else None
+    with redis or nullcontext() as server:
+        sockets: list[socket.socket] = [bind(settings.mcp_host, settings.mcp_port)]
+        supervisor = Replicas(uvicorn.Config(**options), sockets, ready, server, worker)
+        supervisor.run()
     refused = any(process.exitcode == EXIT_REFUSED for process in supervisor.processes)
-    return EXIT_REFUSED if refused else 0
+    return EXIT_REFUSED if refused or (worker is not None and worker.refused) else 0

@@ -1,0 +1,56 @@
+"""The worker of local replicas: a process beside them that runs their jobs. It has no port."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.supervisors.multiprocess import Process
+
+from mcp_swarm.process.exit_codes import EXIT_REFUSED
+from mcp_swarm.process.replica import uvicorn_options
+from mcp_swarm.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class LocalWorker:
+    """A worker process that a new one replaces when it ends.
+
+    Args:
+        settings: The settings of the worker.
+        create: A function that creates the app of the worker. The worker process imports it by its name.
+    """
+
+    def __init__(self, settings: Settings, create: Callable[[], ASGIApp]) -> None:
+        options: dict[str, Any] = {**uvicorn_options(settings, ""), "factory": True, "app": create}
+        self._config = uvicorn.Config(**options)
+        self._process: Process | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the worker refused to start."""
+        return self._process is not None and self._process.exitcode == EXIT_REFUSED
+
+    def start(self) -> None:
+        """Start the process. The caller has blocked SIGINT, as for a replica."""
+        self._process = Process(self._config, [])  # without a socket nothing can connect to it
+        self._process.process.name = "SpawnProcess-worker"  # see replica_name
+        self._process.start()
+
+    def check(self) -> None:
+        """Start a new process if the present one has ended."""
+        if self._process is not None and not self.refused and self._process.exitcode is not None:
+            logger.warning("The worker ended with exit code %s; started a new worker", self._process.exitcode)
+            self.start()
+
+    def terminate(self) -> None:
+        """Ask the worker to drain and to end."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def join(self) -> None:
+        """Wait for the end of the worker."""
+        if self._process is not None:
+            self._process.join()

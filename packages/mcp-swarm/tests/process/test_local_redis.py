@@ -1,0 +1,252 @@
+"""Tests of the Redis that `run --replicas` starts: what replicas share in it, and what ends with the supervisor."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, until
+from tests.calls import call, get, legacy, text
+from tests.mcp.any_replica.listeners import listening
+from tests.sessions.client import EVERYTHING, said
+from tests.sessions.client import start as start_session
+
+pytestmark = pytest.mark.slow
+
+KINDS = [pytest.param("redis-server", marks=pytest.mark.needs("redis")), "embedded"]
+SAID = {
+    "redis-server": r"redis-server \d+\.\d+\S* from PATH",
+    "embedded": "an embedded stand-in, because redis-server is not on PATH",
+}
+PACKS = "tests.sample,tests.packs.state,tests.packs.working"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Three replicas with each kind of Redis. Each caller may make 30 calls."""
+    folder = tmp_path_factory.mktemp(request.param)
+    path = {} if request.param == "redis-server" else {"PATH": str(folder)}
+    limits = {"RATE_LIMIT": "1/h", "RATE_BURST": "30", "TRUSTED_PROXIES": "127.0.0.1"}
+    given = {"MCP_COMPONENTS": PACKS, "HANDSHAKE_SESSIONS": "full", "TMPDIR": str(folder), **limits, **path}
+    server = Server(folder / "log", "--replicas", "3", **given)
+    try:
+        until(lambda: server.output.count(" - Ready") == 4, "the replicas and their worker are ready", 60)
+        yield server
+    finally:
+        server.stop()
+    assert sorted(file.name for file in folder.iterdir()) == ["log"]  # the folder of the socket is deleted
+
+
+def by_another(ask: Callable[[], httpx.Response], than: str) -> httpx.Response:
+    """Repeat a request until another replica answers it."""
+    for _ in range(100):
+        reply = ask()
+        if reply.headers["X-Served-By"] != than:
+            return reply
+    raise AssertionError("one replica answered 100 requests")
+
+
+def submit(server: Server, name: str, **arguments: Any) -> httpx.Response:
+    """Submit a job."""
+    return httpx.post(f"{server.url}/jobs", json={"job": name, "params": arguments})
+
+
+def test_the_start_says_which_redis_it_is(replicas: Server, request: pytest.FixtureRequest) -> None:
+    """One line names the Redis, the welcome lists the jobs, and there are no warnings."""
+    output = replicas.output
+    (kind,) = [kind for kind in SAID if f"[{kind}]" in request.node.name]
+    assert len(re.findall(f"Redis for these replicas: {SAID[kind]}, in memory", output)) == 1
+    assert "gone when they stop. A stack needs its own Redis" in output
+    assert re.search(r"^  jobs +.*export_data, .*generate_report", output, re.MULTILINE)
+    assert "WARNING" not in output
+
+
+def test_another_replica_returns_the_result_of_a_job(replicas: Server) -> None:
+    """A job that one replica accepts runs, and another replica returns its result."""
+    accepted = submit(replicas, "export_data", rows=2)
+    assert accepted.status_code == 202, accepted.text
+    result = f"{replicas.url}/jobs/{accepted.json()['id']}/result"
+    until(lambda: get(result).status_code == 200, "the job has a result")
+    reply = by_another(lambda: get(result), accepted.headers["X-Served-By"])
+    assert reply.json()["result"].splitlines()[0] == "id,region,month,cents"
+
+
+def test_a_subscriber_gets_the_events_of_another_replica(replicas: Server) -> None:
+    """A change that one replica publishes reaches the subscribers of all replicas."""
+    uri = "orders://today"
+    with listening(replicas, {"resourceSubscriptions": [uri]}) as events:
+        told = [legacy(replicas.url, "tools/call", {"name": "touch", "arguments": {"uri": uri}}) for _ in range(12)]
+        assert len({reply.headers["X-Served-By"] for reply in told}) > 1
+        heard = [next(events)["params"]["uri"] for _ in told]
+    assert heard == [uri] * 12
+
+
+def test_replicas_share_a_rate(replicas: Server) -> None:
+    """The limit of a caller holds for all replicas together."""
+    echo = {"name": "echo", "arguments": {"message": "any"}}
+    replies = [legacy(replicas.url, "tools/call", echo, **{"X-Forwarded-For": "10.1.1.1"}) for _ in range(45)]
+    assert len({reply.headers["X-Served-By"] for reply in replies}) == 3
+    assert [reply.status_code for reply in replies].count(200) == 30
+
+
+def test_a_tool_keeps_state_for_a_session(replicas: Server) -> None:
+    """What a tool stores for a session on one replica, the session finds on the others."""
+    client = start_session(replicas.url, EVERYTHING, **{"X-Forwarded-For": "10.1.1.2"})
+    with client.calling(replicas.url, "remember", {"value": "tea"}) as messages:
+        assert said(next(messages)) == "tea"
+    served = set()
+    for _ in range(15):
+        asked = {"name": "recall", "arguments": {}}
+        headers = {**client.headed(), "Accept": "application/json, text/event-stream"}
+        reply = legacy(replicas.url, "tools/call", asked, **headers)
+        served.add(reply.headers["X-Served-By"])
+        assert '"tea"' in reply.text, reply.text
+    assert len(served) > 1
+
+
+def family(server: Server) -> list[int]:
+    """Return the process ids of the supervisor's children and their children."""
+    found, parents = list[int](), [server.process.pid]
+    for parent in parents:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += map(int, children.read_text().split())
+        parents += found[len(parents) - 1 :]
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs. A zombie process does not count."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def redis_of(server: Server) -> list[int]:
+    """Return the process ids of the Redis."""
+    return [pid for pid in family(server) if b"redis-server unix" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def started(start: StartServer, tmp_path: Path, kind: str, **settings: str) -> Server:
+    """Start two replicas and their worker, with a folder of their own for the socket."""
+    (tmp_path / "tmp").mkdir()
+    path = {} if kind == "redis-server" else {"PATH": str(tmp_path)}
+    given = {"MCP_COMPONENTS": PACKS, "TMPDIR": str(tmp_path / "tmp"), **path, **settings}
+    server = start("--replicas", "2", ready=False, **given)
+    until(lambda: server.output.count(" - Ready") == 3, "the replicas and their worker are ready", 60)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        pytest.param("redis-server", signal.SIGINT, marks=pytest.mark.needs("redis")),
+        pytest.param("redis-server", signal.SIGHUP, marks=pytest.mark.needs("redis")),
+        ("embedded", signal.SIGTERM),
+    ],
+)
+def test_a_signal_ends_everything(start_server: StartServer, tmp_path: Path, kind: str, number: int) -> None:
+    """After Ctrl-C or another signal, no process and no file is left. A job that runs may finish before."""
+    server = started(start_server, tmp_path, kind)
+    mark = tmp_path / "mark"
+    submit(server, "nap", seconds=1, mark=str(mark))
+    until(mark.exists, "the job runs")
+    processes = family(server)
+    assert len(processes) >= 4  # two replicas, the worker, Python's resource tracker, Redis and its guard
+    if number == signal.SIGINT:
+        os.killpg(server.process.pid, number)  # as the terminal does
+    else:
+        server.process.send_signal(number)
+    assert server.process.wait(15) == 0
+    until(lambda: not any(map(alive, processes)), "all processes have ended", 5)
+    assert mark.read_text().split() == ["begun", "ended"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert not re.search("Traceback|WARNING|ERROR", server.output)  # Redis ends after the processes that use it
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_ends_with_a_killed_supervisor(start_server: StartServer, tmp_path: Path, kind: str) -> None:
+    """After a SIGKILL of the supervisor, its Redis, its worker and its replicas end."""
+    server = started(start_server, tmp_path, kind)
+    processes = family(server)
+    server.process.kill()
+    until(lambda: not any(map(alive, processes)), "all processes have ended", 10)
+
+
+@pytest.mark.needs("redis")
+def test_a_killed_redis_is_replaced(start_server: StartServer, tmp_path: Path) -> None:
+    """If redis-server is killed, the log says so, a new one starts, and jobs run again."""
+    server = started(start_server, tmp_path, "redis-server")
+    assert submit(server, "export_data", rows=1).status_code == 202
+    (redis,) = redis_of(server)
+    os.kill(redis, signal.SIGKILL)
+    until(lambda: len(redis_of(server)) == 1 and redis_of(server) != [redis], "a new Redis runs")
+    assert "ended with exit code -9: its jobs, sessions and other data are lost" in server.output
+    done: list[str] = []
+
+    def runs() -> bool:
+        reply = submit(server, "export_data", rows=1)
+        if reply.status_code == 202:
+            time.sleep(0.5)
+            done.append(get(f"{server.url}/jobs/{reply.json()['id']}/status").json()["status"])
+        return "completed" in done
+
+    until(runs, "jobs run again")
+
+
+def test_a_killed_worker_is_replaced(start_server: StartServer, tmp_path: Path) -> None:
+    """If the worker is killed, the log says so, and a new worker runs the job again."""
+    server = started(start_server, tmp_path, "embedded", JOBS_REDELIVERY_SECONDS="1")
+    job = submit(server, "kills_its_worker", times=1, mark=str(tmp_path / "mark")).json()["id"]
+    until(lambda: get(f"{server.url}/jobs/{job}/status").json()["status"] == "completed", "the job has ended", 60)
+    assert server.output.count("The worker ended with exit code 137; started a new worker") == 1
+
+
+def broken(folder: Path, text: str) -> str:
+    """Make a `redis-server` that runs a shell script, and return the PATH of its folder."""
+    program = folder / "redis-server"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o700)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo 'cannot open the socket: Permission denied'; exit 1", "cannot open the socket: Permission denied"),
+        ("exit 7", "it ended with exit code 7"),
+    ],
+)
+def test_a_broken_redis_server(start_server: StartServer, tmp_path: Path, script: str, reason: str) -> None:
+    """If redis-server does not start, one line says why, and the stand-in takes its place."""
+    path = broken(tmp_path, script)
+    server = start_server("--replicas", "1", PATH=path)
+    assert f"WARNING - {path}/redis-server does not start: {reason}\n" in server.output
+    assert "Redis for these replicas: an embedded stand-in, in memory" in server.output
+    assert text(call(server.url, "echo", {"message": "any"})) == "any"
+
+
+def test_no_redis(start_server: StartServer) -> None:
+    """With --no-redis there is no Redis, and several replicas offer no jobs."""
+    server = start_server("--replicas", "2", "--no-redis")
+    until(lambda: "Ctrl-C stops" in server.output, "all replicas are ready")
+    assert "Redis for these replicas" not in server.output
+    assert "jobs       not offered: 2 replicas need a shared queue; set JOBS_URL=redis://…" in server.output
+    assert submit(server, "export_data", rows=1).status_code == 503
+
+
+def test_no_folder_for_the_socket(start_server: StartServer, tmp_path: Path) -> None:
+    """A TMPDIR whose path is too long for a socket stops the start with one line that names it."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    server = start_server("--replicas", "1", ready=False, TMPDIR=str(folder), PATH=str(tmp_path))
+    assert server.process.wait(30) == 3
+    assert "No socket for the Redis of these replicas: " in server.output
+    assert "set TMPDIR to another folder, or use --no-redis." in server.output
+    assert list(folder.iterdir()) == []
