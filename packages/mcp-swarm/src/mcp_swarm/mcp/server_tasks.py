@@ -1,5 +1,6 @@
 """Tools with `task=True`: FastMCP's tasks extension (`fastmcp[tasks]`), set up for several replicas."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -112,6 +113,7 @@ def _extension(tool: str) -> "TasksExtension":
 
 def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None:
     """Set the options of FastMCP's extension that its author has not set."""
+    logging.getLogger("docket").setLevel(logging.WARNING)  # as for jobs: the access log has each call
     options = extension.docket_settings
     wanted: Mapping[str, Any] = {
         "url": settings.jobs_url.get_secret_value(),
