@@ -5,6 +5,7 @@ import os
 import sys
 
 from mcp_swarm.app import App
+from mcp_swarm.auth.login.configured import check_login
 from mcp_swarm.process.start import refusing
 from mcp_swarm.settings import doubts, misspelt
 from mcp_swarm.settings.errors import StartupError
@@ -20,7 +21,8 @@ def app_of(factory: str, replicas: int = 1) -> App:
         replicas: Number of replicas that the command starts.
 
     Raises:
-        StartupError: The factory does not exist, fails, or does not return an app.
+        StartupError: The factory does not exist, fails, or does not return an app, or so many replicas cannot share the
+            login of the server.
     """
     module, _, name = factory.partition(":")
     with refusing():
@@ -38,6 +40,7 @@ def app_of(factory: str, replicas: int = 1) -> App:
             f"--app {factory}: the function must return an App from create_app, not {type(app).__name__}"
         )
     replicas = max(replicas, app.settings.mcp_replicas)
+    check_login(app.mcp.auth, app.settings, replicas)
     for sentence in (*misspelt(os.environ, app.settings), *doubts(app.settings, replicas)):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app

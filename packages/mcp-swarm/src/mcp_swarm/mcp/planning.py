@@ -90,11 +90,12 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: Mapping[str, float], *, k
             plans.fastmcp[tool.name] = reason
         else:
             plans.tools[tool.name] = Plan(tool, timeouts.get(tool.name, seconds), around, templates)
+    own = mcp.local_provider  # a list of the server would not contain a component that its `auth` hides
     components: list[Tool | Prompt | Resource | ResourceTemplate] = [
-        *tools,
-        *await mcp.list_prompts(run_middleware=False),
-        *await mcp.list_resources(run_middleware=False),
-        *await mcp.list_resource_templates(run_middleware=False),
+        *await own.list_tools(),
+        *await own.list_prompts(),
+        *await own.list_resources(),
+        *await own.list_resource_templates(),
     ]
     plans.cacheable = (
         not everywhere

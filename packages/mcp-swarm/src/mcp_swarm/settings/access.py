@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from mcp_swarm.settings.rate import NO_RATE, Rate, parse
+from mcp_swarm.settings.rate import Rate, parse
 from mcp_swarm.settings.words import Seconds, SettingsGroup, WordList
 
 # An Authorization header cannot carry other characters in one token (RFC 9110, section 5.6.2; RFC 6750, section 2.1).
@@ -46,7 +46,7 @@ class AccessSettings(SettingsGroup):
     login_rate_limit: str = "600/m"
     """Rate limit of requests to the routes of a login (`FastMCP(auth=…)`) from one address, such as `600/m`. A
     registration of a client counts as ten requests. A request beyond the limit gets HTTP 429. With `REDIS_URL`, the
-    limit holds for all replicas together. Empty: no limit."""
+    limit holds for all replicas together."""
     login_cache_seconds: Seconds = Field(30, ge=0, le=300)
     """Time for which a replica trusts a verified token of a login without another check, in seconds. A revoked token is
     accepted for at most this time."""
@@ -68,8 +68,7 @@ class AccessSettings(SettingsGroup):
     @field_validator("login_rate_limit")
     @classmethod
     def _rate_of_logins(cls, value: str) -> str:
-        if value:
-            parse(value)
+        parse(value)
         return value
 
     @field_validator("auth_jwt_algorithms")
@@ -102,7 +101,7 @@ class AccessSettings(SettingsGroup):
     @property
     def login_rate(self) -> Rate:
         """Rate limit of requests to the routes of a login from one address."""
-        return parse(self.login_rate_limit) if self.login_rate_limit else NO_RATE
+        return parse(self.login_rate_limit)
 
     @property
     def asks_who(self) -> str:

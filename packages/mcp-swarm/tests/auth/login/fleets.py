@@ -54,8 +54,10 @@ class LoginFleet(Fleet):
 
 
 @contextlib.contextmanager
-def logins(folder: Path, count: int = 3, access_seconds: int = 300, **settings: str) -> Iterator[LoginFleet]:
-    """Run replicas with a login."""
+def logins(
+    folder: Path, count: int = 3, access_seconds: int = 300, *, jobs: bool = False, **settings: str
+) -> Iterator[LoginFleet]:
+    """Run replicas with a login. With `jobs`, they share a queue that no worker serves."""
     proxy = RoundRobin([free_port() for _ in range(count)])
     replicas: list[Server] = []
     documents = folder / "documents"
@@ -72,10 +74,11 @@ def logins(folder: Path, count: int = 3, access_seconds: int = 300, **settings: 
             "PUBLIC_URL": proxy.url,
             "MCP_COMPONENTS": COMPONENTS,
             "LOGIN_CACHE_SECONDS": "0",
-            "LOGIN_RATE_LIMIT": "",
+            "LOGIN_RATE_LIMIT": "100000/s",
             "IDP": idp,
             "JWKS": issuer.url,
             "DOCUMENTS": stack.enter_context(_serving(documents)),
+            **({"JOBS_URL": redis.url} if jobs else {}),
             **settings,
         }
         fleet = LoginFleet(replicas, proxy, redis, issuer, documents, common, folder, list(proxy.ports))

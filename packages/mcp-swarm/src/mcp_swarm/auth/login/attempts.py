@@ -30,8 +30,6 @@ class Attempts:
             Refused: the address has sent too many requests (429).
             LoginUnavailable: Redis cannot be reached.
         """
-        if not self._rate.calls:
-            return
         period, elapsed = divmod(time.time(), self._rate.seconds)
         if self._shared is None:
             count = self._count_here(address, int(period), cost)

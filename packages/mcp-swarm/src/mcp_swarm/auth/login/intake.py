@@ -17,6 +17,8 @@ from mcp_swarm.http.refusal import ClientGone, Refused
 
 _MOST_BYTES = 64 * 1024
 """Maximum size of a body. The largest bodies are registrations and assertions."""
+_MOST_FIELDS = 200
+"""Maximum number of fields in a form. With more than 1000, the SDK's handler would answer with HTTP 500."""
 _REGISTRATION_COST = 10
 """A registration counts as ten requests, because Redis stores it for a day."""
 _WELL_KNOWN = "/.well-known/"
@@ -55,9 +57,13 @@ class LoginIntake:
         client = scope.get("client")
         address = self._addresses.of(scope) or (client[0] if client else "")
         await self._attempts.count(address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
+        if headers.get(b"content-type", b"").lower().lstrip().startswith(b"multipart/"):
+            raise Refused(415, "Wrong Content-Type; send a form as application/x-www-form-urlencoded.")
         body = await self._body.read(receive, headers.get(b"content-length"))
         if len(body) > _MOST_BYTES:
             raise _too_large()
+        if body.count(b"&") >= _MOST_FIELDS:
+            raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
         self._in_flight.enter(None)
         return replay(body, receive)
 
@@ -111,6 +117,6 @@ def _too_large() -> Refused:
 
 
 def _error(description: str, status: int, headers: dict[str, str]) -> JSONResponse:
-    error = "invalid_request" if status in (408, 413) else "temporarily_unavailable"
+    error = "invalid_request" if status in (408, 413, 415) else "temporarily_unavailable"
     body = {"error": error, "error_description": description}
     return JSONResponse(body, status, {"Cache-Control": "no-store", **headers})
