@@ -24,7 +24,6 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
         scope: "mcp reports:read",
         audience: resource,
         accessTokenFormat: "jwt",
-        accessTokenTTL: Number(process.env.IDP_ACCESS_SECONDS ?? 300),
         jwt: { sign: { alg: "RS256" } },
       }),
     },
@@ -33,7 +32,15 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   issueRefreshToken: async () => true,
   rotateRefreshToken: true,
   pkce: { required: () => true },
-  ttl: { AccessToken: 300, AuthorizationCode: 60, RefreshToken: 3600, Session: 3600, Grant: 3600, Interaction: 600, IdToken: 300 },
+  ttl: {
+    AccessToken: Number(process.env.IDP_ACCESS_SECONDS ?? 300),
+    AuthorizationCode: 60,
+    Grant: 3600,
+    IdToken: 300,
+    Interaction: 600,
+    RefreshToken: 3600,
+    Session: 3600,
+  },
   cookies: { keys: ["a-key-of-the-cookies-in-these-tests"] },
 });
 provider.listen(Number(port), "127.0.0.1", () => console.log(`listening on ${port}`));

@@ -14,6 +14,7 @@ from fastmcp.server.auth import AuthProvider, IdentityAssertion, JWTVerifier, OA
 from fastmcp.server.auth.oidc_proxy import OIDCProxy
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from fastmcp.server.auth.ssrf import SSRFFetchResponse
+from fastmcp.server.dependencies import get_access_token
 from pydantic import AnyHttpUrl
 
 from mcp_swarm import App, Settings, app_factory, main
@@ -71,13 +72,21 @@ def provider(kind: str, url: str) -> AuthProvider:
     return _verifier()
 
 
+def whoami() -> str:
+    """Return the name of the user."""
+    token = get_access_token()
+    return token.claims["sub"] if token else "nobody"
+
+
 @app_factory
 def create_app() -> App:
     """Create the app of one replica."""
     settings = Settings.load()
     cimd.ssrf_safe_fetch_response = _fetch  # type: ignore[attr-defined]  # FastMCP refuses loopback addresses
     auth = provider(os.environ.get("AUTH", "oidc"), settings.public_url)
-    return create(FastMCP(settings.mcp_name, auth=auth), settings)
+    mcp = FastMCP(settings.mcp_name, auth=auth)
+    mcp.tool(whoami)
+    return create(mcp, settings)
 
 
 if __name__ == "__main__":
