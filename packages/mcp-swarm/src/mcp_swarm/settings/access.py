@@ -6,7 +6,6 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from mcp_swarm.settings.rate import Rate, parse
 from mcp_swarm.settings.words import Seconds, SettingsGroup, WordList
 
 # An Authorization header cannot carry other characters in one token (RFC 9110, section 5.6.2; RFC 6750, section 2.1).
@@ -42,14 +41,7 @@ class AccessSettings(SettingsGroup):
     """Scopes that every token must have, comma-separated. A token without them gets HTTP 403."""
     public_url: str = ""
     """URL at which clients reach this server, such as `https://mcp.example.com`. Clients that log in get this URL and
-    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER`."""
-    login_rate_limit: str = "600/m"
-    """Rate limit of requests to the routes of a login (`FastMCP(auth=…)`) from one address, such as `600/m`. A
-    registration of a client counts as ten requests. A request beyond the limit gets HTTP 429. With `REDIS_URL`, the
-    limit holds for all replicas together."""
-    login_cache_seconds: Seconds = Field(30, ge=0, le=300)
-    """Time for which a replica trusts a verified token of a login without another check, in seconds. A revoked token is
-    accepted for at most this time."""
+    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER` and `LOGIN_PROVIDER`."""
     signing: Literal["off", "accept", "require"] = "off"
     """Signed requests (RFC 9421). The public keys of the signers are in `API_KEYS_FILE`. `off`: signatures are ignored.
     `accept`: a valid signature authenticates the caller, like a key or a token. `require`: every caller must sign."""
@@ -63,12 +55,6 @@ class AccessSettings(SettingsGroup):
     def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):
             raise ValueError("use one or more visible ASCII characters without spaces; a header carries nothing else")
-        return value
-
-    @field_validator("login_rate_limit")
-    @classmethod
-    def _rate_of_logins(cls, value: str) -> str:
-        parse(value)
         return value
 
     @field_validator("auth_jwt_algorithms")
@@ -97,11 +83,6 @@ class AccessSettings(SettingsGroup):
                 f"API_KEYS_FILE: required by SIGNING={self.signing}; set it to the file with the public keys"
             )
         return self
-
-    @property
-    def login_rate(self) -> Rate:
-        """Rate limit of requests to the routes of a login from one address."""
-        return parse(self.login_rate_limit)
 
     @property
     def asks_who(self) -> str:

@@ -79,7 +79,7 @@ def logins(
             "JWKS": issuer.url,
             "DOCUMENTS": stack.enter_context(_serving(documents)),
             **({"JOBS_URL": redis.url} if jobs else {}),
-            **settings,
+            **{name: idp if value == "IDP" else value for name, value in settings.items()},
         }
         fleet = LoginFleet(replicas, proxy, redis, issuer, documents, common, folder, list(proxy.ports))
         stack.callback(lambda: [replica.stop() for replica in replicas])

@@ -83,7 +83,8 @@ def create_app() -> App:
     """Create the app of one replica."""
     settings = Settings.load()
     cimd.ssrf_safe_fetch_response = _fetch  # type: ignore[attr-defined]  # FastMCP refuses loopback addresses
-    auth = provider(os.environ.get("AUTH", "oidc"), settings.public_url)
+    kind = os.environ.get("AUTH", "oidc")
+    auth = None if kind == "settings" else provider(kind, settings.public_url)
     mcp = FastMCP(settings.mcp_name, auth=auth)
     mcp.tool(whoami)
     return create(mcp, settings)

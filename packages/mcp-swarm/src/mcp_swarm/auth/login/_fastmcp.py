@@ -26,9 +26,14 @@ _LOCAL_STORES = frozenset(
 """The modules of key-value-aio's stores that only one process or one machine can read."""
 
 
+def storage_of(proxy: "OAuthProxy") -> "AsyncKeyValue":
+    """Return the storage of a provider."""
+    return proxy._client_storage
+
+
 def has_local_storage(proxy: "OAuthProxy") -> bool:
     """Return whether a provider stores its state where the other replicas cannot read it."""
-    store: Any = proxy._client_storage
+    store: Any = storage_of(proxy)
     while isinstance(store, BaseWrapper):
         store = store.key_value
     package, _, module = type(store).__module__.partition("key_value.aio.stores.")

@@ -44,11 +44,12 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings:
             f"REQUEST_STATE_KEYS: required by the login ({name}) with REDIS_URL, "
             "because Redis stores logins in encrypted form; set it (openssl rand -hex 32 makes a key)"
         )
-    storage: LoginStorage | None = None
+    found = _fastmcp.storage_of(proxy)
+    storage = found if isinstance(found, LoginStorage) else None
     if _fastmcp.has_local_storage(proxy):
         storage = LoginStorage(shared, ring)
         _fastmcp.use_storage(proxy, storage)
-    else:
+    elif storage is None:
         logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
     if not _fastmcp.sign_with(proxy, [_signing(key) for key in ring]):
         logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)

@@ -42,6 +42,22 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
     return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
 
 
+def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
+    """Prepare the provider that the settings name, and return the login.
+
+    Raises:
+        StartupError: the provider cannot be used.
+    """
+    from mcp_swarm.auth.login.named import named_provider  # noqa: PLC0415
+
+    storage = None
+    if redis is not None and settings.request_state_ring:
+        from mcp_swarm.auth.login.storage import LoginStorage  # noqa: PLC0415
+
+        storage = LoginStorage(SharedLogins(redis, settings.mcp_name), settings.request_state_ring)
+    return begin(named_provider(settings, storage), settings, redis, body)
+
+
 def _share(
     provider: AuthProvider, settings: Settings, shared: SharedLogins
 ) -> "tuple[list[BaseRoute], list[Revocation]]":
