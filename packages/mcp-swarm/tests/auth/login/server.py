@@ -44,6 +44,7 @@ def _oidc(url: str) -> OIDCProxy:
         base_url=url,
         required_scopes=["mcp"],
         valid_scopes=["mcp", "reports:read"],
+        fastmcp_access_token_expiry_seconds=int(os.environ.get("TOKEN_SECONDS", "0")) or None,
         identity_assertion=assertions if "JWKS" in os.environ else None,
     )
 

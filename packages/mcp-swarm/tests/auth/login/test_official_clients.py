@@ -24,7 +24,7 @@ from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import REDIRECT, SCOPES
 from tests.mcp.any_replica.callbacks import said
 
-pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 SECONDS = 3
 """Lifetime of an access token. The clients refresh it in the tests."""

@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fastmcp import FastMCP
 from fastmcp.server.auth import AccessToken, AuthProvider, MultiAuth, StaticTokenVerifier
+from mcp.server.auth.middleware.auth_context import get_access_token as sdk_access_token
 from starlette.authentication import AuthenticationBackend
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -93,6 +94,7 @@ def made(auth: AuthProvider, **values: Any) -> App:
     """Return the app of a server that has one tool."""
     mcp = FastMCP("login", auth=auth)
     mcp.tool(lambda: "hello", name="greet")
+    mcp.tool(lambda: str(sdk_access_token()), name="token")
     return create_app(mcp, settings(**values))
 
 
@@ -153,6 +155,19 @@ def test_added_middleware_runs() -> None:
     with replica(lambda: made(provider)) as client:
         assert client.with_token("a-token").call("greet") == "hello"
         assert client.http.post("/mcp", json={}).headers["x-stamp"] == "seen"
+
+
+@pytest.mark.parametrize("endpoint", ["auto", "false"])
+def test_the_sdks_function_returns_the_token(endpoint: Literal["auto", "false"]) -> None:
+    """A tool may also use the SDK's `get_access_token`, on the fast path and at the SDK's endpoint."""
+    with replica(lambda: made(verifier(mine={}), json_response=endpoint)) as client:
+        reply = client.http.post(
+            "/mcp",
+            json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "token", "arguments": {}}},
+            headers={"Authorization": "Bearer mine", "Accept": "application/json, text/event-stream"},
+        )
+        assert reply.status_code == 200
+        assert "client_id='a-client'" in reply.text
 
 
 def test_another_authentication_backend_is_refused() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from fastmcp.server.auth import AuthProvider
+from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.provider import AccessToken
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -72,6 +73,12 @@ class Login:
         Raises:
             Refused: Redis cannot be reached, or too many tokens are being verified (503).
         """
+        caller = await self._caller(token)
+        if caller is not None:
+            auth_context_var.set(caller)  # as FastMCP's AuthContextMiddleware does, for the SDK's get_access_token
+        return caller
+
+    async def _caller(self, token: bytes) -> Caller | None:
         known = self._verified.get(token)
         if known is not None or len(token) > _LONGEST:
             return known
