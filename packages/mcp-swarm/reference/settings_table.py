@@ -9,6 +9,7 @@ from mcp_swarm.settings import Settings
 from mcp_swarm.settings.access import AccessSettings
 from mcp_swarm.settings.downstream import DownstreamSettings
 from mcp_swarm.settings.jobs import JobSettings
+from mcp_swarm.settings.login import LoginSettings
 from mcp_swarm.settings.rate import RateSettings
 from mcp_swarm.settings.replica import ReplicaSettings
 from mcp_swarm.settings.sessions import SessionSettings
@@ -37,6 +38,7 @@ GROUPS: dict[str, type[SettingsGroup]] = {
     "Replica": ReplicaSettings,
     "Requests to clients": SessionSettings,
     "Authentication": AccessSettings,
+    "Login of users": LoginSettings,
     "Rate limits": RateSettings,
     "Audit log": AuditSettings,
     "Jobs": JobSettings,

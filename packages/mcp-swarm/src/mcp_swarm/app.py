@@ -20,6 +20,7 @@ from mcp_swarm.audit.log import AuditLog
 from mcp_swarm.audit.middleware import AuditMiddleware, audit_log, noting
 from mcp_swarm.auth.authentication import Authentication
 from mcp_swarm.auth.caller import caller_token
+from mcp_swarm.auth.login.configured import check_login, login_of
 from mcp_swarm.components.cache.metrics import CacheMetrics
 from mcp_swarm.components.cache.shared_results import SharedResults
 from mcp_swarm.components.discovery import Discovered
@@ -139,6 +140,7 @@ def create_app(
     allow_files(settings.max_connections)
     components, adoption = serve_components(mcp, settings)
     _sdk.serve_over_http(mcp)
+    check_login(mcp.auth, settings, settings.mcp_replicas)
     return App(mcp, settings, components, adoption, buffer, middleware, routes)
 
 
@@ -256,7 +258,8 @@ class App:
             endpoint = SdkEndpoint(mcp, settings, self.catalogue, intake)
             lifecycle.at_stop.append(endpoint.stop)
         paths = endpoint.tool_paths
-        authentication = Authentication(settings, share.redis, intake.body)
+        login = login_of(mcp.auth, settings, share.redis, intake.body)
+        authentication = Authentication(settings, share.redis, intake.body, login)
         audit = audit_log(settings, replica) if audited else None
         components.cache.shared = SharedResults(share.redis, settings.mcp_name) if share.redis is not None else None
         downstream.configure(settings, caller_token)
@@ -289,19 +292,20 @@ class App:
 
         min_bytes = settings.compress_min_bytes
         own = [
-            version_route(settings.mcp_name, replica, lifecycle, paths, guarded=settings.auth_enabled),
+            version_route(settings.mcp_name, replica, lifecycle, paths, guarded=authentication.required),
             *health_routes(lifecycle),
             DeepHealth([*needed(share.redis, service), *components.checks]).route(),
             *JobRoutes(service, intake).routes(),
             *authentication.routes(),
             metrics,
         ]
-        home = home_route(settings.mcp_name, replica, None if settings.auth_enabled else self.catalogue)
+        home = home_route(settings.mcp_name, replica, None if authentication.required else self.catalogue)
         inner = Starlette(
             routes=[*own, *custom_routes(mcp, own), *self._routes, home],
             lifespan=lifespan,
             middleware=[Middleware(GZipMiddleware, min_bytes, 1)] if min_bytes else [],
         )
+        inner.state.fastmcp_server = mcp  # FastMCP's consent page shows the name of the server
         inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
         at_mcp: ASGIApp = endpoint
         if min_bytes:

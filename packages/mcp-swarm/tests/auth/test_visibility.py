@@ -12,12 +12,13 @@ from conftest import Server
 from mcp_swarm.auth.key import hash_of
 from tests.calls import FULL, HEADERS, get, legacy, modern, post, request
 
-KEYS = {name: name[0] * 40 for name in ("reader", "seller", "all", "nothing", "jobs")}
+KEYS = {name: name[0] * 40 for name in ("reader", "seller", "all", "nothing", "jobs", "weak")}
 MAY: dict[str, dict[str, Any]] = {
     "reader": {"scopes": ["reports:read"], "tools": ["echo", "read_report"]},
     "seller": {"tools": ["sales_*"]},
     "all": {"scopes": ["reports:read", "other"]},
     "nothing": {"tools": []},
+    "weak": {"scopes": ["other"]},
     "jobs": {"tools": ["submit_job", "job_*", "export_data"], "owner": "acme"},
 }
 SEES: dict[str, set[str]] = {
@@ -65,6 +66,16 @@ def test_a_list_contains_only_permitted_tools(secured: Server, who: str, family:
     for _ in range(2):
         names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
         assert names == SEES[who]
+
+
+@pytest.mark.parametrize("family", ["legacy", "modern"])
+def test_a_list_depends_on_the_scopes_of_its_caller(secured: Server, family: str) -> None:
+    """Two callers that may use all tools, with different scopes, get different lists."""
+    for _ in range(2):
+        for who in ("all", "weak"):
+            names = {tool["name"] for tool in asked(secured, who, "tools/list", family)["result"]["tools"]}
+            assert ("read_report" in names) == (who == "all")
+            assert "sales_of_the_day" in names
 
 
 @pytest.mark.parametrize("family", ["legacy", "modern"])

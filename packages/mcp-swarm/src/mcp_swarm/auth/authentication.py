@@ -1,6 +1,6 @@
 """Authentication of requests with a key, a token or a signature."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from pydantic import AnyHttpUrl
 from starlette.responses import JSONResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_swarm.auth.caller import CALLER, Caller
@@ -24,6 +24,7 @@ from mcp_swarm.settings.errors import StartupError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
+    from mcp_swarm.auth.login.login import Login
     from mcp_swarm.auth.signed_requests import SignedRequests
 
 _METADATA = "/.well-known/oauth-protected-resource"
@@ -37,22 +38,33 @@ components."""
 class Authentication:
     """The authenticator. It refuses an unknown caller with HTTP 401, except on `OPEN_PATHS`.
 
-    It does nothing if the settings enable no authentication.
+    It does nothing if the settings enable no authentication and the server has no login. With both, it looks for a key
+    first, and lets the login verify all other tokens.
 
     Raises:
         StartupError: the file of API keys or the JWKS file is not valid.
+
+    Attributes:
+        required: whether callers must authenticate.
     """
 
-    def __init__(self, settings: Settings, redis: "Redis | None", body: Body) -> None:
+    def __init__(self, settings: Settings, redis: "Redis | None", body: Body, login: "Login | None" = None) -> None:
+        self.required = settings.auth_enabled or login is not None
         self._settings = settings
+        self._login = login
+        self._open = OPEN_PATHS if login is None else OPEN_PATHS | login.paths
+        self._ring: KeyRing | None = None
         self._tokens: Tokens | None = None
         self._signed: SignedRequests | None = None
+        self._scopes: Sequence[str] = () if login is None else login.challenge_scopes
+        self._metadata = "" if login is None else login.metadata
         if not settings.auth_enabled:
             return
         self._ring = _ring(settings)
         self._tokens = Tokens.of(settings)
-        self._scopes = settings.auth_jwt_scopes if self._tokens is not None else ()
-        self._metadata = str(build_resource_metadata_url(_resource(settings))) if self._tokens is not None else ""
+        if self._tokens is not None:
+            self._scopes = settings.auth_jwt_scopes
+            self._metadata = str(build_resource_metadata_url(_resource(settings)))
         if settings.signing != "off":
             from mcp_swarm.auth import signed_requests  # noqa: PLC0415  # its import takes 26 ms, and few need it
 
@@ -62,7 +74,7 @@ class Authentication:
     async def running(self) -> AsyncIterator[None]:
         """Reload keys when their file changes; on exit, close the connections to the issuer."""
         async with AsyncExitStack() as stack:
-            if self._settings.auth_enabled:
+            if self._ring is not None:
                 await stack.enter_async_context(self._ring.running())
             if self._tokens is not None:
                 stack.push_async_callback(self._tokens.close)
@@ -70,13 +82,17 @@ class Authentication:
 
     def guard(self, app: ASGIApp) -> ASGIApp:
         """Return the app with authentication in front of it, or the app itself if authentication is off."""
-        return partial(self._guarded, app) if self._settings.auth_enabled else app
+        if self._login is not None:
+            return self._login.surround(partial(self._guarded, app))
+        return partial(self._guarded, app) if self.required else app
 
-    def routes(self) -> list[Route]:
-        """Return the metadata routes (RFC 9728) that name the issuer of tokens, if there is one.
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes of the login, or the metadata routes (RFC 9728) that name the issuer of tokens.
 
-        Each document is also served at the two metadata paths in `OPEN_PATHS`, because some clients ask there.
+        Each metadata document is also served at the two metadata paths in `OPEN_PATHS`, because some clients ask there.
         """
+        if self._login is not None:
+            return self._login.routes
         if self._tokens is None:
             return []
         routes = create_protected_resource_routes(
@@ -93,15 +109,15 @@ class Authentication:
             await app(scope, receive, send)
             return
         key = _bearer(scope)
-        caller = self._ring.caller(key) if key else None
+        caller = self._ring.caller(key) if key and self._ring is not None else None
         try:
-            if caller is None and key and self._tokens is not None:
-                caller = await self._of_token(key, self._tokens)
+            if caller is None and key and (source := self._tokens or self._login) is not None:
+                caller = await self._of_token(key, source)
             if self._signed is not None:
                 caller, receive = await self._signed.check(scope, receive, caller)
             if caller is not None:
                 scope[CALLER] = scope["user"] = caller
-            elif scope["path"] not in OPEN_PATHS:
+            elif scope["path"] not in self._open:
                 raise self._unknown(key)
         except Refusal as refusal:
             await self._refuse(refusal, scope, receive, send)
@@ -112,10 +128,10 @@ class Authentication:
         else:
             await app(scope, receive, send)
 
-    async def _of_token(self, token: bytes, tokens: Tokens) -> Caller | None:
-        caller = await tokens.caller(token)
-        if caller is not None and not set(self._scopes) <= set(caller.scopes):
-            text = f"The token does not have all required scopes: {' '.join(self._scopes)}."
+    async def _of_token(self, token: bytes, source: "Tokens | Login") -> Caller | None:
+        caller = await source.caller(token)
+        if caller is not None and not set(source.required_scopes) <= set(caller.scopes):
+            text = f"The token does not have all required scopes: {' '.join(source.required_scopes)}."
             raise Refusal("insufficient_scope", text, 403)
         return caller
 

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,15 @@ class Tokens:
         StartupError: the JWKS file cannot be read or is not a JWKS.
     """
 
-    def __init__(self, issuer: str, audience: Iterable[str], jwks: str, algorithms: Iterable[str], rate: Rate) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        audience: Iterable[str],
+        jwks: str,
+        algorithms: Iterable[str],
+        rate: Rate,
+        required_scopes: Sequence[str] = (),
+    ) -> None:
         remote = jwks.startswith(("http://", "https://"))
         transport = None if remote else _File(_checked(jwks))
         self._client = httpx2.AsyncClient(transport=transport, timeout=_ANSWER_SECONDS)
@@ -62,6 +70,8 @@ class Tokens:
             )
             for algorithm in algorithms
         }
+        self.required_scopes = required_scopes
+        """The scopes that every token must have."""
         self._rate = rate
         self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
 
@@ -71,7 +81,7 @@ class Tokens:
         if not settings.auth_jwt_issuer:
             return None
         where = settings.auth_jwt_issuer, settings.auth_jwt_audience, settings.auth_jwt_jwks
-        return cls(*where, settings.auth_jwt_algorithms, settings.rate)
+        return cls(*where, settings.auth_jwt_algorithms, settings.rate, settings.auth_jwt_scopes)
 
     async def close(self) -> None:
         """Close the connections to the issuer."""

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from mcp_swarm.app import App
+from mcp_swarm.auth.login.configured import check_login
 from mcp_swarm.cli import local_worker
 from mcp_swarm.cli.app_of import app_of
 from mcp_swarm.cli.fastmcp_json import configured
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str], *, default: str) -> int:
         asyncio.run(app.catalogue.read(app.mcp))
     jobs = bool(app.components.jobs or task_tools(app.mcp))
     unset = [] if options.no_redis else local_redis.unset(settings, jobs=jobs)
+    if "REDIS_URL" not in unset:
+        check_login(app.mcp.auth, settings, options.replicas)
     redis = local_redis.running(unset) if unset else None
     worker = partial(local_worker.create, FACTORY) if "JOBS_URL" in unset else None
     shared = not settings.jobs_in_process or worker is not None

@@ -14,7 +14,7 @@ from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.plan import Templates
 
-Body = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
+CallTool = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
 
 
 class Surrounded(Protocol):
@@ -27,7 +27,9 @@ class Surrounded(Protocol):
     def templates(self) -> Templates: ...
 
 
-async def call_around(call: Call, plan: Surrounded, context: MiddlewareContext[Any], body: Body) -> bytes | Handover:
+async def call_around(
+    call: Call, plan: Surrounded, context: MiddlewareContext[Any], body: CallTool
+) -> bytes | Handover:
     """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
 
     Args:

@@ -33,12 +33,14 @@ class SdkEndpoint:
         self.stateless = settings.stateless_http
         if self.stateless:
             forget_sessions(mcp)
+        login, mcp.auth = mcp.auth, None  # the authenticator in front of this endpoint has checked the token already
         self.app = mcp.http_app(
             path="/mcp",
             stateless_http=self.stateless,
             json_response=settings.json_response != "false",
             host_origin_protection=False,  # the intake has already checked Host and Origin
         )
+        mcp.auth = login
         self.intake = intake
         self._catalogue = catalogue
         self._stopping = asyncio.Event()

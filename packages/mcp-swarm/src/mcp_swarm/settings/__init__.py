@@ -17,6 +17,7 @@ from mcp_swarm.settings.access import AccessSettings
 from mcp_swarm.settings.downstream import DownstreamSettings
 from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.settings.jobs import JobSettings
+from mcp_swarm.settings.login import LoginSettings
 from mcp_swarm.settings.rate import RateSettings
 from mcp_swarm.settings.replica import ReplicaSettings
 from mcp_swarm.settings.sessions import SessionSettings
@@ -29,6 +30,7 @@ class Settings(
     JobSettings,
     AuditSettings,
     RateSettings,
+    LoginSettings,
     AccessSettings,
     SessionSettings,
     ReplicaSettings,
@@ -60,6 +62,7 @@ class Settings(
             )
         if self.handshake_sessions != "off":
             self._check_sessions()
+        self.check_login(self.public_url)
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
                 "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "

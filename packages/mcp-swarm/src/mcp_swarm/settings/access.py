@@ -41,7 +41,7 @@ class AccessSettings(SettingsGroup):
     """Scopes that every token must have, comma-separated. A token without them gets HTTP 403."""
     public_url: str = ""
     """URL at which clients reach this server, such as `https://mcp.example.com`. Clients that log in get this URL and
-    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER`."""
+    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER` and `LOGIN_PROVIDER`."""
     signing: Literal["off", "accept", "require"] = "off"
     """Signed requests (RFC 9421). The public keys of the signers are in `API_KEYS_FILE`. `off`: signatures are ignored.
     `accept`: a valid signature authenticates the caller, like a key or a token. `require`: every caller must sign."""

@@ -1,0 +1,1 @@
+"""The login of users with FastMCP's auth providers, on any replica."""

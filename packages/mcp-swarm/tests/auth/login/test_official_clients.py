@@ -1,0 +1,183 @@
+"""The official clients log in, while each of their requests goes to the next replica."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+from fastmcp import Client as FastMCPClient
+from fastmcp.client.transports import StreamableHttpTransport
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
+
+from conftest import PACKAGE
+from tests.auth.login.assertions import CimdClient
+from tests.auth.login.browser import Browser
+from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.flow import REDIRECT, SCOPES
+from tests.mcp.any_replica.callbacks import said
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+
+SECONDS = 3
+"""Lifetime of an access token. The clients refresh it in the tests."""
+CONFORMANCE = PACKAGE / "tests" / "conformance"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginFleet]:
+    """Three replicas with an identity provider whose access tokens expire soon."""
+    with logins(tmp_path_factory.mktemp("clients"), access_seconds=SECONDS) as fleet:
+        yield fleet
+
+
+class Storage:
+    """The tokens and the registration of a client, in memory."""
+
+    def __init__(self) -> None:
+        self.tokens: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+        self.stored = 0
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens."""
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Store the tokens."""
+        self.tokens = tokens
+        self.stored += 1
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the registration."""
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Store the registration."""
+        self.client = client_info
+
+
+class Login:
+    """The OAuth flow of the SDK's client, with a browser that logs the user in."""
+
+    def __init__(self, url: str, browser: Browser, document: str | None = None) -> None:
+        self.storage = Storage()
+        self.logins = 0
+        self._browser = browser
+        self._answer: dict[str, str] = {}
+        metadata = OAuthClientMetadata(
+            client_name="python",
+            redirect_uris=[AnyUrl(REDIRECT)],
+            scope=SCOPES,
+            token_endpoint_auth_method="none",
+        )
+        self.auth = OAuthClientProvider(
+            f"{url}/mcp", metadata, self.storage, self._redirect, self._callback, client_metadata_url=document
+        )
+
+    async def _redirect(self, url: str) -> None:
+        self.logins += 1
+        self._answer = await asyncio.to_thread(self._browser.log_in, url, REDIRECT)
+
+    async def _callback(self) -> AuthorizationCodeResult:
+        return AuthorizationCodeResult(**{name: self._answer[name] for name in ("code", "state", "iss")})
+
+
+def test_the_sdks_client_logs_in(fleet: LoginFleet, browser: Browser) -> None:
+    """The SDK's client finds the login, registers, logs in, calls, refreshes and calls again."""
+    login = Login(fleet.url, browser)
+    served: set[str] = set()
+
+    async def note(response: httpx2.Response) -> None:
+        served.add(response.headers.get("x-served-by", ""))
+
+    async def converse() -> None:
+        async with (
+            httpx2.AsyncClient(auth=login.auth, timeout=30, event_hooks={"response": [note]}) as http,
+            Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
+        ):
+            for _ in range(3):
+                assert said(await client.call_tool("whoami", {})) == "ada"
+                await asyncio.sleep(SECONDS + 1)
+
+    asyncio.run(converse())
+    assert login.logins == 1
+    assert login.storage.stored >= 3, "the client has refreshed its token"
+    assert served == {"replica-1", "replica-2", "replica-3"}
+
+
+def test_the_sdks_client_logs_in_with_its_document(fleet: LoginFleet, browser: Browser) -> None:
+    """The SDK's client uses the URL of its metadata as its id, and does not register."""
+    document = CimdClient(fleet).id
+    login = Login(fleet.url, browser, document)
+
+    async def converse() -> None:
+        async with (
+            httpx2.AsyncClient(auth=login.auth, timeout=30) as http,
+            Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
+        ):
+            assert said(await client.call_tool("whoami", {})) == "ada"
+
+    asyncio.run(converse())
+    assert login.storage.client is not None
+    assert login.storage.client.client_id == document
+
+
+def test_fastmcps_client_logs_in(fleet: LoginFleet, browser: Browser) -> None:
+    """FastMCP's client works with the same flow."""
+    login = Login(fleet.url, browser)
+
+    async def converse() -> None:
+        async with FastMCPClient(StreamableHttpTransport(f"{fleet.url}/mcp", auth=login.auth)) as client:
+            assert "whoami" in {tool.name for tool in await client.list_tools()}
+            assert (await client.call_tool("whoami", {})).data == "ada"
+
+    asyncio.run(converse())
+
+
+def test_a_replica_is_killed_while_a_client_is_logged_in(tmp_path: Path, browser: Browser) -> None:
+    """The client goes on with the other replicas, and its user does not log in again."""
+    with logins(tmp_path, access_seconds=SECONDS) as fleet:
+        login = Login(fleet.url, browser)
+
+        async def converse() -> None:
+            async with (
+                httpx2.AsyncClient(auth=login.auth, timeout=30) as http,
+                Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
+            ):
+                for number in (1, 2):
+                    assert said(await client.call_tool("whoami", {})) == "ada"
+                    await asyncio.to_thread(fleet.kill, number)
+                    await asyncio.sleep(SECONDS + 1)
+                assert said(await client.call_tool("whoami", {})) == "ada"
+
+        asyncio.run(converse())
+        assert login.logins == 1
+
+
+@pytest.mark.parametrize("registers", [True, False], ids=["DCR", "CIMD"])
+def test_the_typescript_client_logs_in(fleet: LoginFleet, browser: Browser, registers: bool) -> None:
+    """The TypeScript client logs in, with a registration or with its document, and refreshes its token."""
+    document = CimdClient(fleet).id
+    node = CONFORMANCE / "node_modules" / "node" / "bin" / "node"
+    command = [str(node), "--import", str(CONFORMANCE / "fresh.mjs"), str(CONFORMANCE / "clients" / "login.mjs")]
+    arguments = [f"{fleet.url}/mcp", REDIRECT, *([] if registers else [document])]
+    process = subprocess.Popen([*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked = json.loads(process.stdout.readline())
+        answer = browser.log_in(asked["authorize"], REDIRECT)
+        process.stdin.write(urlencode(answer) + "\n")
+        process.stdin.flush()
+        done = json.loads(process.stdout.readline())
+    assert done["texts"] == ["ada", "ada"]
+    assert done["renewed"]
+    assert (done["client"] == document) != registers
