@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -237,14 +237,18 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def running(folder: Path, count: int = 3, **settings: str) -> Iterator[Fleet]:
-    """Run replicas behind a round-robin proxy. By default they serve the sample and the conformance pack."""
+def running(folder: Path, count: int = 3, *, command: Sequence[str] = (), **settings: str) -> Iterator[Fleet]:
+    """Run replicas behind a round-robin proxy. By default they serve the sample and the conformance pack.
+
+    Args:
+        command: arguments of Python that run one replica of another server.
+    """
     common = {"MCP_REPLICAS": str(count), "REQUEST_STATE_KEYS": KEYS, "MCP_COMPONENTS": COMPONENTS, **settings}
     replicas: list[Server] = []
     try:
         for number in range(1, count + 1):
             named = {"REPLICA_NAME": f"replica-{number}", **common}
-            replicas.append(Server(folder / f"replica-{number}.log", **named))
+            replicas.append(Server(folder / f"replica-{number}.log", command=command, **named))
         for replica in replicas:
             replica.wait_ready()
         proxy = RoundRobin([replica.port for replica in replicas])

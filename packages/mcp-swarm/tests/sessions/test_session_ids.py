@@ -107,12 +107,16 @@ def test_an_id_has_a_limited_length(experimental: dict[str, Any]) -> None:
 
 @pytest.mark.needs("redis")
 def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
-    """After DELETE at one replica, all replicas refuse calls that may ask, answers and another DELETE with this id."""
+    """After DELETE at one replica, all replicas refuse this id.
+
+    They refuse lists, calls that may ask, answers and another DELETE.
+    """
     client = start(asking_fleet.url)
     assert client.ended(asking_fleet.urls[0]).status_code == 204
     for url in asking_fleet.urls:
         reply = legacy(url, "tools/call", {"name": "greet"}, **client.headed())
         assert reply.status_code == 404
+        assert legacy(url, "tools/list", **client.headed()).status_code == 404
         assert client.answer(url, "anything", ADA).status_code == 404
         assert client.ended(url).status_code == 404
 

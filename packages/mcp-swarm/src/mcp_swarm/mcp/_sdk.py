@@ -96,10 +96,11 @@ def runner_of(mcp: FastMCP, state: Any, version: str) -> ServerRunner[Any]:
 
 def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> ServerRunner[Any]:
     """Return the SDK's runner for one call."""
+    outbound = CallOutbound(dispatch)
     if call.modern:
-        connection = Connection.from_envelope(call.version, *call.client)
+        connection = Connection.from_envelope(call.version, *call.client, outbound=outbound)
     else:
-        connection = call.asking.connection(call, CallOutbound(dispatch))
+        connection = call.asking.connection(call, outbound)
     return ServerRunner(low_level(mcp), connection, state)
 
 

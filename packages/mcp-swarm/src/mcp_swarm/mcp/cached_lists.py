@@ -34,13 +34,22 @@ class CachedLists:
         self._known = {}
 
     def answer(self, call: Call) -> Awaitable[None]:
-        """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests."""
+        """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests.
+
+        Awaiting the reply raises `Refused` if the call's session id is invalid or its session has ended.
+        """
+        if not call.asking.is_open:
+            return self._open_and_answer(call)
         if not self._asks_for_all(call):
             return self.full.answer(call)
         result = self._known.get(_asked(call))
         if result is None:
             return self._ask(call)
         return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
+
+    async def _open_and_answer(self, call: Call) -> None:
+        await call.asking.open(call)
+        await self.answer(call)
 
     async def _ask(self, call: Call) -> None:
         known = self._known

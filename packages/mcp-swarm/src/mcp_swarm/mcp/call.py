@@ -278,8 +278,12 @@ class Call:
     async def _begin(self) -> None:
         """Begin the event stream. If the client can resume it, the first event is empty and only has an id."""
         self.streaming = True
-        self.events = await self.asking.begin_events(self)
-        await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+        try:
+            self.events = await self.asking.begin_events(self)
+            await self.send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+        except asyncio.CancelledError:  # only the task that sends this event is cancelled, and the reply is still due
+            self.streaming = False
+            raise
         if self.events is not None and self.version >= FIRST_WITH_EMPTY:
             await self._send(empty_event(self.events.first_id))
 

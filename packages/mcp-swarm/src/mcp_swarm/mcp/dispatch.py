@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.subscriptions import event_from_wire
+from mcp.shared.subscriptions import ResourceUpdated, event_from_wire
 from mcp.shared.transport_context import TransportContext
 from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
@@ -75,7 +75,13 @@ class Dispatch:
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> None:
-        """Send a notification before the result, if the client accepts an event stream."""
+        """Send a notification before the result, if the client accepts an event stream.
+
+        An update of a resource also reaches all clients that listen, on any replica. A change of a list does not,
+        because FastMCP sends one when only the session of this call sees other components.
+        """
+        if isinstance(change := event_from_wire(method, params), ResourceUpdated):
+            await publish(change)
         if self.call is not None and self.call.may_stream:
             if method == "notifications/message" and not await self.call.asking.wants((params or {}).get("level", "")):
                 return
@@ -95,10 +101,10 @@ class Dispatch:
 
 
 class CallOutbound:
-    """The SDK's `Outbound` of a session, for messages that belong to no call.
+    """The SDK's `Outbound` of a connection, for messages that belong to no call.
 
-    Requests go to the event stream of the call. Notifications of changes go to all event streams of sessions. Other
-    notifications are dropped.
+    Requests go to the event stream of the call. Notifications of changes go to all clients that listen, on any replica.
+    Other notifications are dropped.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:
@@ -116,7 +122,7 @@ class CallOutbound:
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,  # noqa: ARG002
     ) -> None:
-        """Publish a change of a list or a resource, if the call has a session. Drop any other notification."""
+        """Publish a change of a list or a resource. Drop any other notification."""
         change = event_from_wire(method, params)
-        if change is not None and self._dispatch.can_send_request:
+        if change is not None:
             await publish(change)

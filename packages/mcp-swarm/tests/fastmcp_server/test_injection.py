@@ -1,0 +1,42 @@
+"""Tests of lifespans, dependencies and custom routes, on any replica."""
+
+import httpx
+import pytest
+
+from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, prompted, read, said
+from tests.replicas import Family, Fleet
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+families = pytest.mark.parametrize("family", FAMILIES)
+
+
+@families
+def test_lifespans(brought: Fleet, family: Family) -> None:
+    """A tool gets what the lifespan of its own server has opened: of the server itself, and of a mounted one."""
+
+    async def steps(client: AnyClient) -> None:
+        assert await said(client, "opened") == {"settings": "read", "database": "open"}
+        assert await said(client, "opened_printing") == {"printer": "open for printing"}
+
+    converse(brought, family, steps)
+
+
+@families
+def test_dependencies(brought: Fleet, family: Family) -> None:
+    """Tools, resources and prompts get their dependencies, which are open during the call."""
+
+    async def steps(client: AnyClient) -> None:
+        assert await said(client, "injected_depends", number=7) == "7: connection of acme, closed []"
+        assert await said(client, "injected_with_context") == f"dependencies, dependencies, {family}"
+        assert await read(client, "tenant://injected/acme") == "acme: True"
+        assert await prompted(client, "injected_introduce") == "We are acme."
+
+    converse(brought, family, steps)
+
+
+def test_custom_routes(brought: Fleet) -> None:
+    """A custom route of a mounted server answers on every replica. It has nothing to do with the protocol."""
+    for replica in brought.replicas:
+        reply = httpx.post(f"{replica.url}/webhook/order", json={"id": 1})
+        assert (reply.status_code, reply.json()) == (200, {"name": "order", "body": {"id": 1}})
+        assert httpx.get(f"{replica.url}/webhook/order").status_code == 405

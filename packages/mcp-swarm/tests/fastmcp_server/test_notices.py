@@ -1,0 +1,97 @@
+"""Tests of notifications that belong to no call: they reach the listeners of all replicas."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp_types import (
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
+    ToolListChangedNotification,
+)
+
+from tests.fastmcp_server.clients import FAMILIES, client
+from tests.replicas import Family, Fleet
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+families = pytest.mark.parametrize("family", FAMILIES)
+
+TEA = "stock://told/tea"
+
+
+@asynccontextmanager
+async def listening(fleet: Fleet) -> AsyncIterator[list[Any]]:
+    """Listen at each replica with the stateless protocol."""
+    async with (
+        Client(f"{fleet.urls[0]}/mcp", cache=None) as first,
+        Client(f"{fleet.urls[1]}/mcp", cache=None) as second,
+        Client(f"{fleet.urls[2]}/mcp", cache=None) as third,
+    ):
+        wanted: dict[str, Any] = {
+            "tools_list_changed": True,
+            "prompts_list_changed": True,
+            "resources_list_changed": True,
+            "resource_subscriptions": [TEA],
+        }
+        async with first.listen(**wanted) as one, second.listen(**wanted) as two, third.listen(**wanted) as three:
+            yield [one, two, three]
+
+
+@families
+def test_changed_lists(brought: Fleet, family: Family) -> None:
+    """A tool that announces changed lists through its session reaches the listeners of all replicas."""
+
+    async def listen() -> None:
+        async with listening(brought) as listeners, client(brought, family) as caller:
+            await caller.call_tool("told_lists_changed")
+            for each in listeners:
+                heard = {await anext(each) for _ in range(3)}
+                assert heard == {ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()}
+
+    asyncio.run(asyncio.wait_for(listen(), 60))
+
+
+@families
+@pytest.mark.parametrize("tool", ["told_updated", "told_updated_in_session"])
+def test_updated_resource(brought: Fleet, family: Family, tool: str) -> None:
+    """A tool that announces the update of a resource reaches the listeners of all replicas."""
+
+    async def listen() -> None:
+        async with listening(brought) as listeners, client(brought, family) as caller:
+            await caller.call_tool(tool, {"uri": "stock://told/coffee"})
+            await caller.call_tool(tool, {"uri": TEA})
+            for each in listeners:
+                assert await anext(each) == ResourceUpdated(uri=TEA)
+
+    asyncio.run(asyncio.wait_for(listen(), 60))
+
+
+@families
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+def test_a_session_hears_changes(brought: Fleet, family: Family) -> None:
+    """A client of the handshake protocol hears changes on the event stream of its session, whoever announces them."""
+    heard: asyncio.Queue[type[Any]] = asyncio.Queue()
+
+    async def hear(message: Any) -> None:
+        heard.put_nowait(type(message))
+
+    async def listen() -> None:
+        async with client(brought, "handshake", message_handler=hear) as listener, client(brought, family) as caller:
+            await listener.session.subscribe_resource(TEA)
+            wanted = {
+                ToolListChangedNotification,
+                PromptListChangedNotification,
+                ResourceListChangedNotification,
+                ResourceUpdatedNotification,
+            }
+            while wanted:  # the first changes may come before the client has opened its event stream
+                await caller.call_tool("told_lists_changed")
+                await caller.call_tool("told_updated_in_session", {"uri": TEA})
+                wanted.discard(await heard.get())
+
+    asyncio.run(asyncio.wait_for(listen(), 60))

@@ -1,0 +1,111 @@
+"""Tests of tools that run as tasks: any replica submits, runs, reports and cancels a task.
+
+Only protocol version 2026-07-28 has tasks. A client of the handshake protocol waits for the tool's result.
+"""
+
+from typing import Any
+
+import pytest
+from fastmcp.client.elicitation import ElicitResult
+from fastmcp.exceptions import ToolError
+from fastmcp_tasks import call_tool_task
+from mcp import MCPError
+
+from tests.fastmcp_server.clients import REPLICAS, AnyClient, converse, said
+from tests.replicas import Fleet
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+
+
+def test_a_tool_runs_as_a_task(brought: Fleet) -> None:
+    """A task runs with its dependencies, its Context and the headers of its call; any replica has its result."""
+
+    async def steps(client: AnyClient) -> None:
+        tasks = [await call_tool_task(client, "later_print_book", {"pages": pages}) for pages in (1, 2, 3)]
+        for pages, task in enumerate(tasks, 1):
+            result = await task.result()
+            assert result.data == f"{pages} pages, later, by tasks, for stateless"
+            assert (await task.status()).status == "completed"
+
+    converse(brought, "stateless", steps)
+
+
+def test_a_client_without_tasks_waits_for_the_result(brought: Fleet) -> None:
+    """A client of the handshake protocol gets the result of the tool at once."""
+
+    async def steps(client: AnyClient) -> None:
+        assert await said(client, "later_print_book", pages=2) == "2 pages, now, by tasks, for handshake"
+
+    converse(brought, "handshake", steps)
+
+
+def test_a_tool_that_needs_a_task(brought: Fleet) -> None:
+    """A tool with FastMCP's option `mode="required"` is refused for a client without tasks, and runs for others."""
+
+    async def with_tasks(client: AnyClient) -> None:
+        task = await call_tool_task(client, "later_only_later", {})
+        assert task.create_result.poll_interval_ms == 50
+        assert (await task.result()).data == {"done": 1}
+
+    async def without(client: AnyClient) -> None:
+        for _ in range(REPLICAS):
+            with pytest.raises(MCPError, match="requires the tasks extension"):
+                await client.call_tool("later_only_later")
+
+    converse(brought, "stateless", with_tasks)
+    converse(brought, "handshake", without)
+
+
+def test_a_task_that_fails(brought: Fleet) -> None:
+    """The error of a failed task reaches the client."""
+
+    async def steps(client: AnyClient) -> None:
+        task = await call_tool_task(client, "later_fails_later", {})
+        with pytest.raises(ToolError, match="no paper"):
+            await task.result()
+
+    converse(brought, "stateless", steps)
+
+
+def test_a_task_that_asks(brought: Fleet) -> None:
+    """A task asks its client; the answer reaches the task through any replica."""
+    asked: list[str] = []
+
+    async def answer(message: str, response_type: Any, params: Any, context: Any) -> Any:
+        asked.append(message)
+        return ElicitResult(action="accept", content={"size": "A4"})
+
+    async def steps(client: AnyClient) -> None:
+        result = await (await call_tool_task(client, "later_waits", {})).result()
+        assert result.data == "printed on A4"
+
+    converse(brought, "stateless", steps, elicitation_handler=answer)
+    assert asked == ["Which paper?"]
+
+
+def test_a_task_is_cancelled(brought: Fleet) -> None:
+    """Any replica cancels a task, and all replicas see that it is cancelled."""
+
+    async def steps(client: AnyClient) -> None:
+        task = await call_tool_task(client, "later_never_ends", {})
+        assert (await task.status()).status == "working"
+        await task.cancel()
+        while (await task.status()).status == "working":
+            pass
+        assert [(await task.status()).status for _ in range(REPLICAS)] == ["cancelled"] * REPLICAS
+
+    converse(brought, "stateless", steps)
+
+
+def test_an_unknown_task(brought: Fleet) -> None:
+    """A task id that nobody has is an error on every replica."""
+
+    async def steps(client: AnyClient) -> None:
+        task = await call_tool_task(client, "later_print_book", {"pages": 1})
+        await task.result()
+        vars(task.create_result)["task_id"] = "made-up"
+        for _ in range(REPLICAS):
+            with pytest.raises(MCPError):
+                await task.status()
+
+    converse(brought, "stateless", steps)
