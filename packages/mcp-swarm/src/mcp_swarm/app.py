@@ -279,7 +279,8 @@ class App:
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
-                await self.catalogue.read(mcp)
+                with untraced():
+                    await self.catalogue.read(mcp)
                 logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica, self.catalogue.counts)
                 if settings.stateless_http:  # otherwise each request of the warm-up would open a session
                     with untraced():

@@ -130,7 +130,7 @@ def test_stuck_threads_do_not_affect_other_tools(hostile: Server) -> None:
     """If the threads of a synchronous tool never end, other tools still run, because each tool has its own threads."""
     for _ in range(3):  # more than TOOL_THREADS
         call(hostile.url, "never_ends_in_thread")
-    assert text(call(hostile.url, "names_its_thread")) == "AnyIO worker thread 1"
+    assert text(call(hostile.url, "names_its_thread")) == "mcp-swarm worker thread 1"
     assert text(call(hostile.url, "stays_on_the_loop")) == "MainThread"
 
 

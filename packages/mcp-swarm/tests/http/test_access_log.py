@@ -64,7 +64,7 @@ def test_json_lines(start_server: StartServer) -> None:
     server = start_server(LOG_FORMAT="json", MCP_COMPONENTS="tests.packs.hostile", REPLICA_NAME="r1")
     legacy(server.url, "tools/call", {"name": "raises", "arguments": {}}, **{"X-Request-ID": "json-1"})
     until(lambda: "mcp_swarm.access" in server.output, "the access log contains the call")
-    (starts, *paths, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
+    (*paths, starts, ready, error, access) = [json.loads(line) for line in server.output.splitlines()]
     assert starts["message"].startswith("template-mcp 0.2.0, replica r1: ")
     assert all(line["message"].startswith("Path of ") for line in paths)
     assert ready["message"] == "Ready"

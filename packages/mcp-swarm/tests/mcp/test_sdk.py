@@ -39,6 +39,7 @@ NAMES = {
     "uncalled_for.resolution": {"_Depends": "the open dependencies of the running call"},
     "fastmcp.tools.base": {"_serialize_to_jsonable": "a tool's value as plain data"},
     "fastmcp.tools.function_tool": {"_ToolBodyError": "marks pydantic's errors that a tool's body raised"},
+    "fastmcp.tools.base.ToolResult": {"_raw_mcp_result": "the result of the protocol that a tool result stands for"},
     "mcp.server.runner": {"_extract_meta": "the typed _meta of a request"},
     "mcp.server.runner.ServerRunner": {
         "_serialize": "a handler's result as it is sent in a protocol version",
@@ -55,6 +56,7 @@ ATTRIBUTES = {
     "_state_store": "the store of session state, created at its first use",
     "_mask_error_details": "whether callers see only a general text when a component fails",
     "_on_duplicate": "what happens to a second component with the same name",
+    "_additional_http_routes": "the routes that the author has added",
     "_request_state_security": "how request states are sealed",
 }
 

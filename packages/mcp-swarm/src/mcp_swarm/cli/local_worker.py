@@ -1,21 +1,13 @@
 """The app of the worker that `mcp-swarm run --replicas` starts beside its replicas."""
 
 from starlette.types import ASGIApp
-from uvicorn.importer import import_from_string
 
-from mcp_swarm.app import App, app_factory
+from mcp_swarm.app import app_factory
+from mcp_swarm.cli import source
 
 
-def create(factory: str) -> ASGIApp:
-    """Create the app of the worker.
-
-    Args:
-        factory: The factory of the replicas' app, as `module:function`.
-    """
-
-    @app_factory
-    def worker() -> ASGIApp:
-        app: App = import_from_string(factory)()
-        return app.worker()
-
-    return worker()
+@app_factory
+def create() -> ASGIApp:
+    """Create the app of the worker, from the server that the command line names."""
+    app = source.create.__wrapped__()  # type: ignore[attr-defined]  # its errors are reported here
+    return app.worker()  # type: ignore[no-any-return]

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     if "REDIS_URL" not in unset:
         check_login(app.mcp.auth, settings, options.replicas)
     redis = local_redis.running(unset) if unset else None
-    worker = partial(local_worker.create, FACTORY) if "JOBS_URL" in unset else None
+    worker = local_worker.create if "JOBS_URL" in unset else None
     shared = not settings.jobs_in_process or worker is not None
     welcome = partial(_welcome, app, options.replicas, jobs_shared=shared)
     return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)

@@ -103,11 +103,11 @@ def local_components(mcp: FastMCP) -> list[FastMCPComponent]:
     return [component for components in found for component in components]
 
 
-def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
-    """Return a function that returns a new value after each change that affects a call plan or a cached list.
+def changing(mcp: FastMCP) -> tuple[list[Components], list[Sized]]:
+    """Return the registries of components, and the other collections, that decide call plans and lists.
 
     Components may be added and removed while the server runs. FastMCP's `enable`, `disable` and `add_…` methods append
-    to the counted lists. The function counts the servers that are mounted now: call this again after each change.
+    to the other collections. The servers are those that are mounted now: call this again after each change.
     """
     counted: list[Sized] = []
     registries: list[Components] = []
@@ -117,7 +117,7 @@ def count_changes(mcp: FastMCP) -> Callable[[], tuple[int, ...]]:
         for provider, transforms in _providers(server):
             counted += (provider._transforms, *transforms)
         registries += [cast("Components", provider._components) for provider in _registries(server)]
-    return lambda: (*[each.changes for each in registries], *map(len, counted))
+    return registries, counted
 
 
 def parts_of(mcp: FastMCP) -> list[object]:
@@ -203,7 +203,7 @@ def open_names(server: FastMCP) -> list[tuple[str, str]]:
 
 
 def are_lists_steady(mcp: FastMCP) -> bool:
-    """Return whether the lists of a server's components change only when `count_changes` counts a change."""
+    """Return whether the lists of a server's components change only when one of `changing` changes."""
     for server in servers_of(mcp):
         if any(type(transform) not in _STEADY_TRANSFORMS for transform in _transforms(server)):
             return False

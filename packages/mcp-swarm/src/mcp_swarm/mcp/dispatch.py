@@ -80,7 +80,8 @@ class Dispatch:
         An update of a resource also reaches all clients that listen, on any replica. A change of a list does not,
         because FastMCP sends one when only the session of this call sees other components.
         """
-        if isinstance(change := event_from_wire(method, params), ResourceUpdated):
+        listens = self.message.method == "subscriptions/listen"  # its notifications are what was published
+        if not listens and isinstance(change := event_from_wire(method, params), ResourceUpdated):
             await publish(change)
         if self.call is not None and self.call.may_stream:
             if method == "notifications/message" and not await self.call.asking.wants((params or {}).get("level", "")):

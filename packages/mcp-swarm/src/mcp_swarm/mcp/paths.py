@@ -48,7 +48,7 @@ class CallPaths:
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
         self.keeps_state = sessions is not None and sessions.records is not None
-        self._stamp = _mounts.count_changes(mcp)
+        self._changing = _mounts.changing(mcp)
         self._planned: object = None
         self._planning = asyncio.Lock()
 
@@ -58,14 +58,19 @@ class CallPaths:
             if self._stamp() == self._planned:  # another request has made the plans while this one waited for the lock
                 return
             self.adoption.adopt()  # a server may have been mounted since
-            counted = _mounts.count_changes(self.mcp)
-            stamp = counted()
+            self._changing = _mounts.changing(self.mcp)
+            stamp = self._stamp()
             self.plans = await plan(self.mcp, self.seconds, self.adoption.timeouts, keeps_state=self.keeps_state)
-            self._stamp, self._planned = counted, stamp
+            self._planned = stamp
             self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):
             logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Return a value that differs after each change of the components or of what decides the paths."""
+        registries, counted = self._changing
+        return (*[each.changes for each in registries], *map(len, counted))
 
     def answer(self, call: Call) -> Awaitable[None]:
         """Answer a request. Awaiting the reply raises `ClientGone` if the client closes the connection."""

@@ -18,6 +18,7 @@ from mcp_swarm.components.call_limits import CallLimits
 from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.mcp import _mounts, _sdk
 from mcp_swarm.mcp._mounts import Origin
+from mcp_swarm.mcp.job_tools import JobTool
 from mcp_swarm.mcp.plan import DirectPlan, Plan, Templates
 from mcp_swarm.mcp.rounds import Rounds
 
@@ -147,7 +148,7 @@ def _may_be_direct(tool: Tool, origin: Origin) -> bool:
 
     These steps run the protocol extensions. FastMCP also changes the results of apps' tools after them.
     """
-    if _mounts.intercepting(origin.servers[0]) or tool.task_config.supports_tasks():
+    if _mounts.intercepting(origin.servers[0]) or tool.task_config.supports_tasks() or isinstance(tool, JobTool):
         return False
     return all("ui" not in (each.meta or {}) for each in (tool, origin.tool) if each is not None)
 

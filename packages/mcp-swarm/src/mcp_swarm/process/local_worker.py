@@ -1,12 +1,14 @@
 """The worker of local replicas: a process beside them that runs their jobs. It has no port."""
 
 import logging
+import multiprocessing
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.context import SpawnProcess
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.supervisors.multiprocess import Process
 
 from mcp_swarm.process.exit_codes import EXIT_REFUSED
 from mcp_swarm.process.replica import uvicorn_options
@@ -26,7 +28,7 @@ class LocalWorker:
     def __init__(self, settings: Settings, create: Callable[[], ASGIApp]) -> None:
         options: dict[str, Any] = {**uvicorn_options(settings, ""), "factory": True, "app": create}
         self._config = uvicorn.Config(**options)
-        self._process: Process | None = None
+        self._process: SpawnProcess | None = None
 
     @property
     def refused(self) -> bool:
@@ -35,8 +37,8 @@ class LocalWorker:
 
     def start(self) -> None:
         """Start the process. The caller has blocked SIGINT, as for a replica."""
-        self._process = Process(self._config, [])  # without a socket nothing can connect to it
-        self._process.process.name = "SpawnProcess-worker"  # see replica_name
+        start = multiprocessing.get_context("spawn").Process
+        self._process = start(target=_serve, args=(self._config,), name="SpawnProcess-worker")  # see replica_name
         self._process.start()
 
     def check(self) -> None:
@@ -54,3 +56,9 @@ class LocalWorker:
         """Wait for the end of the worker."""
         if self._process is not None:
             self._process.join()
+
+
+def _serve(config: uvicorn.Config) -> None:
+    """Run the worker in its process. Without a socket nothing can connect to it."""
+    with suppress(KeyboardInterrupt):  # the worker has drained; uvicorn raises the signal again
+        uvicorn.Server(config).run(sockets=[])

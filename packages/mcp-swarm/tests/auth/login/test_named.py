@@ -106,7 +106,7 @@ NEEDS_REDIS = (
 GITHUB = {name.upper(): value for name, value in needed("github").items()}
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["--replicas", "3"]])
+@pytest.mark.parametrize("arguments", [["check"], ["--replicas", "3", "--no-redis"]])
 def test_several_replicas_need_redis(tmp_path: Path, arguments: list[str]) -> None:
     """A named provider with state needs Redis for several replicas."""
     replicas = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS} if arguments == ["check"] else {}

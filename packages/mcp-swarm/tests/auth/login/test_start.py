@@ -46,10 +46,10 @@ def test_several_replicas_need_redis(tmp_path: Path, arguments: list[str]) -> No
 
 def test_the_replicas_of_the_command_line_need_redis(tmp_path: Path) -> None:
     """`--replicas 3` gets the same line, once."""
-    assert serve(tmp_path, "proxy", "--replicas", "3") == (3, NEEDS_REDIS)
+    assert serve(tmp_path, "proxy", "--replicas", "3", "--no-redis") == (3, NEEDS_REDIS)
 
 
-@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "3"]])
+@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "3", "--no-redis"]])
 def test_several_replicas_cannot_share_memory(tmp_path: Path, arguments: list[str]) -> None:
     """A provider that stores everything in memory is refused, with Redis, too."""
     replicas = {} if "--replicas" in arguments else SEVERAL
