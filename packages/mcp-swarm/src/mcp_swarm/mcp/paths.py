@@ -94,5 +94,12 @@ class CallPaths:
         return self.full.answer(call)
 
     async def _plan_and_answer(self, call: Call) -> None:
-        await self.plan()
+        try:
+            await self.plan()
+        except Exception:
+            logger.exception(
+                "The tools cannot be listed after a change; until the next one FastMCP answers all requests"
+            )
+            self.plans, self._planned = Plans(), self._stamp()
+            self.lists.forget()
         await self.answer(call)
