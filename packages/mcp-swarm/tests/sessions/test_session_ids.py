@@ -116,7 +116,7 @@ def test_an_ended_session_is_unknown_everywhere(asking_fleet: Fleet) -> None:
     for url in asking_fleet.urls:
         reply = legacy(url, "tools/call", {"name": "greet"}, **client.headed())
         assert reply.status_code == 404
-        assert legacy(url, "tools/list", **client.headed()).status_code == 404
+        assert legacy(url, "tools/list", {}, **client.headed()).status_code == 404
         assert client.answer(url, "anything", ADA).status_code == 404
         assert client.ended(url).status_code == 404
 

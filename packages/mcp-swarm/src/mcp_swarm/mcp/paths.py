@@ -83,5 +83,10 @@ class CallPaths:
         return self.full.answer(call)
 
     async def _plan_and_answer(self, call: Call) -> None:
-        await self.plan()
+        try:
+            await self.plan()
+        except Exception:
+            logger.exception("After a change, the tools cannot be listed; FastMCP answers all requests")
+            self.plans, self._planned = Plans(), self._stamp()
+            self.lists.forget()
         await self.answer(call)

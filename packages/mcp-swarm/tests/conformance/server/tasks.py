@@ -84,10 +84,10 @@ def add_to(mcp: FastMCP[Any]) -> None:
     mcp.add_extension(AsksFirst())
     mcp.tool(greet)
     required = TaskConfig(mode="required")
-    for tool in (slow_compute, protocol_error_job, confirm_delete, multi_input):
-        mcp.tool(tool, task=True)
-    for tool in (failing_job, test_tool_with_task):
-        mcp.tool(tool, task=required)
+    for optional in (slow_compute, protocol_error_job, confirm_delete, multi_input):
+        mcp.tool(optional, task=True)
+    for always in (failing_job, test_tool_with_task):
+        mcp.tool(always, task=required)
 
 
 def _form(message: str, **types: str) -> ElicitRequest:
