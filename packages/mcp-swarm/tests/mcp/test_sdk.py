@@ -17,7 +17,8 @@ from fastmcp import Context, FastMCP
 from fastmcp.server.dependencies import FastMCPRequestContext
 from fastmcp.server.providers import FileSystemProvider, Provider
 from fastmcp.server.providers.local_provider import LocalProvider
-from fastmcp.server.transforms import Namespace
+from fastmcp.server.transforms import Namespace, ToolTransform
+from fastmcp.tools.tool_transform import ToolTransformConfig
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
@@ -118,7 +119,11 @@ def test_the_origin_of_a_mounted_tool_is_found() -> None:
     assert origin.tool is not None
     assert origin.tool.name == "one"
     grandchild.add_provider(Anything(), namespace="any")
-    assert _mounts.open_names(root) == [("r_c_g_any_", "Anything")]
+    reason = "the provider Anything may offer a tool of this name at any time"
+    assert _mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason)]
+    root.add_transform(ToolTransform({"r_c_g_any_old": ToolTransformConfig(name="new")}))
+    assert _mounts.open_names(root, lambda _: "") == [("r_c_g_any_", reason), ("new", reason)]
+    assert ("r_c_g_", "hides tools") in _mounts.open_names(root, lambda each: "hides tools" * (each is grandchild))
 
 
 class Anything(Provider):

@@ -183,23 +183,38 @@ def intercepting(server: FastMCP) -> str:
     return ""
 
 
-def open_names(server: FastMCP) -> list[tuple[str, str]]:
-    """Return the prefix of the names of all tools that a provider may offer at any time, and the provider's class."""
+def open_names(server: FastMCP, why_open: Callable[[FastMCP], str]) -> list[tuple[str, str]]:
+    """Return prefixes of names under which a tool may be called that the server does not list, each with the reason.
+
+    Args:
+        why_open: returns why a mounted server may have tools that it does not list; empty if it lists all.
+    """
     found = []
     for provider, transforms in _providers(server):
         prefixes: list[tuple[str, str]] = []
         if isinstance(provider, FastMCPProvider):
-            prefixes = open_names(provider.server)
+            prefixes = open_names(provider.server, why_open)
+            if reason := why_open(provider.server):
+                prefixes.append(("", reason))
         elif not _is_steady(provider) and not type(provider).__module__.startswith(_WITHOUT_TOOLS):
-            prefixes = [("", type(provider).__name__)]
+            prefixes = [("", f"the provider {type(provider).__name__} may offer a tool of this name at any time")]
         for transform in (*provider._transforms, *(each for some in transforms for each in some)):
-            if isinstance(transform, Namespace):
-                prefixes = [(f"{transform._prefix}_{prefix}", name) for prefix, name in prefixes]
+            prefixes = _renamed(prefixes, transform)
         found += prefixes
     for transform in server._transforms:
-        if isinstance(transform, Namespace):
-            found = [(f"{transform._prefix}_{prefix}", name) for prefix, name in found]
+        found = _renamed(found, transform)
     return found
+
+
+def _renamed(prefixes: list[tuple[str, str]], transform: Transform) -> list[tuple[str, str]]:
+    """Return the prefixes that names with these prefixes have after a transform."""
+    if isinstance(transform, Namespace):
+        return [(f"{transform._prefix}_{prefix}", reason) for prefix, reason in prefixes]
+    if isinstance(transform, ToolTransform):
+        names = [(old, changed.name) for old, changed in transform._transforms.items() if changed.name]
+        new = [(name, reason) for prefix, reason in prefixes for old, name in names if old.startswith(prefix)]
+        return [*prefixes, *new]
+    return prefixes
 
 
 def are_lists_steady(mcp: FastMCP) -> bool:

@@ -97,9 +97,7 @@ class CallPaths:
         try:
             await self.plan()
         except Exception:
-            logger.exception(
-                "The tools cannot be listed after a change; until the next one FastMCP answers all requests"
-            )
+            logger.exception("After a change, the tools cannot be listed; FastMCP answers all requests")
             self.plans, self._planned = Plans(), self._stamp()
             self.lists.forget()
         await self.answer(call)

@@ -83,7 +83,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         everywhere = "a tool shows or hides components for its session"
     elif telemetry_mode() == "propagation_only":
         everywhere = "trace contexts are propagated without spans"  # only the FastMCP path does this
-    open_names = _mounts.open_names(mcp)
+    open_names = _mounts.open_names(mcp, _why_open)
     plans, templates = Plans(), Templates(mcp)
     limits: dict[str, float] = {}
     for tool, origin in tools:
@@ -118,6 +118,14 @@ def _own(server: FastMCP) -> list[Middleware]:
     return [each for each in server.middleware if not isinstance(each, _EVERYWHERE)]
 
 
+def _why_open(server: FastMCP) -> str:
+    """Return why a mounted server may have tools that it does not list; empty if it lists all."""
+    for each in _own(server):
+        if _overrides(each, (*_HOOKS, "on_list_tools")):
+            return f"the middleware {type(each).__name__} may hide a tool of this name from lists, but not from calls"
+    return ""
+
+
 def _overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
     return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
 
@@ -127,14 +135,14 @@ def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_name
 
     Args:
         names: number of tools with each name.
-        open_names: prefix of the names of tools that a provider may offer at any time, and the provider's class.
+        open_names: prefixes of names under which a tool may be called that is not listed, each with the reason.
     """
     for server in origin.servers:
         if reason := _mounts.why_unplannable(server):
             return reason
-    for prefix, provider in open_names:
+    for prefix, why_open in open_names:
         if tool.name.startswith(prefix):
-            return f"the provider {provider} may offer a tool of this name at any time"
+            return why_open
     if names[tool.name] > 1:
         return "has several versions"
     mounted = [each for server in origin.servers[1:] for each in _own(server) if _overrides(each, _CALL_HOOKS)]

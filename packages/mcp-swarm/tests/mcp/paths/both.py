@@ -14,13 +14,13 @@ from fastmcp import FastMCP
 from mcp_swarm.components import containment, prepare
 from mcp_swarm.http.intake import Intake
 from mcp_swarm.http.responses import WHOLE
-from mcp_swarm.mcp import _sdk, protocol_version
+from mcp_swarm.mcp import _mounts, _sdk, protocol_version
 from mcp_swarm.mcp.components import serve_components
 from mcp_swarm.mcp.endpoint import McpEndpoint
 from mcp_swarm.mcp.paths import CallPaths
 from mcp_swarm.process import task_exits
 from mcp_swarm.settings import Settings
-from tests.mcp.paths.looks import Looks
+from tests.mcp.paths.looks import Counting, Looks
 from tests.mcp.paths.wire import Answer, Sent, canonical, drive, events
 
 
@@ -29,21 +29,27 @@ class Side:
 
     Args:
         path: `fast`: it uses all paths. `direct`: no tool has a call plan. `full`: each request takes the FastMCP path.
+        make: makes the FastMCP object. None: the server has the components of the packs.
     """
 
-    def __init__(self, *middleware: Looks, path: Literal["fast", "direct", "full"]) -> None:
+    def __init__(
+        self, *middleware: Looks, path: Literal["fast", "direct", "full"], make: Callable[[], FastMCP] | None = None
+    ) -> None:
         self.path = path
         self.full = path == "full"
-        self.middleware = middleware
+        self.middleware: list[Counting] = list(middleware)
         self.runs: Counter[str] = Counter()
         self.full_answers = 0
-        given = Settings(mcp_components=("tests.sample", "tests.packs.results"))
+        given = Settings(mcp_components=("tests.sample", "tests.packs.results") if make is None else ())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
-            mcp = FastMCP(given.mcp_name)
+            mcp = FastMCP(given.mcp_name) if make is None else make()
             _, adoption = serve_components(mcp, given)
         for each in middleware:
             mcp.add_middleware(each)
+        if make is not None:
+            found = [each for server in _mounts.servers_of(mcp) for each in server.middleware]
+            self.middleware += [each for each in found if isinstance(each, Counting)]
         self.context = contextvars.copy_context()
         self.context.run(_sdk.serve_over_http, mcp)
         self.exchange = McpEndpoint(adoption, given, Intake(given, None))
@@ -75,7 +81,10 @@ class Side:
                 await self._closing.wait()
 
         self._serving = asyncio.get_running_loop().create_task(serve(), context=self.context)
-        await opened.wait()
+        waiting = asyncio.ensure_future(opened.wait())
+        await asyncio.wait((self._serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()  # it raises the error of the start
         paths, answer = self.paths, self.paths.full.answer
 
         def answer_counting(*args: Any) -> Awaitable[None]:
@@ -84,11 +93,22 @@ class Side:
 
         vars(paths.full)["answer"] = answer_counting
         if self.path != "fast":
-            paths.plans.fastmcp |= paths.plans.paths
-            paths.plans.tools.clear()
+            self._forget_plans()
+            plan = paths.plan
+
+            async def plan_less() -> None:
+                await plan()
+                self._forget_plans()
+
+            vars(paths)["plan"] = plan_less
+
+    def _forget_plans(self) -> None:
+        plans = self.paths.plans
+        plans.fastmcp |= plans.paths
+        plans.tools.clear()
         if self.full:
-            paths.plans.direct.clear()
-            paths.plans.cacheable = False
+            plans.direct.clear()
+            plans.cacheable = False
 
     async def close(self) -> None:
         """End the lifespan."""
@@ -142,16 +162,20 @@ class Side:
             tuple(sorted(headers.items())),
             tuple(canonical(document) for document in documents),
             failed,
-            {**self.runs, **{f"middleware {type(each).__name__}": each.runs for each in self.middleware}},
+            {**self.runs, **{each.label: each.runs for each in self.middleware}},
         )
 
 
 class Pair:
-    """The fast and the full server on one event loop, with the direct server between them."""
+    """The fast and the full server on one event loop, with the direct server between them.
 
-    def __init__(self, *middleware: type[Looks]) -> None:
+    Args:
+        make: makes the FastMCP object of each server. None: the servers have the components of the packs.
+    """
+
+    def __init__(self, *middleware: type[Looks], make: Callable[[], FastMCP] | None = None) -> None:
         self.fast, self.direct, self.full = (
-            Side(*(each() for each in middleware), path=path) for path in ("fast", "direct", "full")
+            Side(*(each() for each in middleware), path=path, make=make) for path in ("fast", "direct", "full")
         )
         self.runner = asyncio.Runner()
         self.runner.run(self._open())

@@ -8,11 +8,19 @@ from mcp_types import CallToolRequestParams
 WISHES = ["own answer", "another tool", "another name", "more", "again", "instead"]
 
 
-class Looks(Middleware):
+class Counting(Middleware):
+    """Middleware that counts its runs."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.runs = 0
+
+
+class Looks(Counting):
     """Middleware that takes part in all calls and changes a call that has the argument `wish`."""
 
     def __init__(self) -> None:
-        self.runs = 0
+        super().__init__("middleware Looks")
 
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
