@@ -165,12 +165,16 @@ async def origins(mcp: FastMCP) -> list[tuple[Tool, Origin]]:
 
 def why_unplannable(server: FastMCP) -> str:
     """Return why no tool of a server can have a call plan; empty if tools can have plans."""
-    for transform in _transforms(server):
-        if type(transform) not in _STEADY_TRANSFORMS:
-            return f"the transform {type(transform).__name__} takes part in calls"
+    if found := unsteady_transform(server):
+        return f"the transform {found} takes part in calls"
     if found := intercepting(server):
         return f"the protocol extension {found} takes part in calls"
     return "the server has strict input validation" if server.strict_input_validation else ""
+
+
+def unsteady_transform(server: FastMCP) -> str:
+    """Return the class of a transform that may treat requests differently; empty if there is none."""
+    return next((type(each).__name__ for each in _transforms(server) if type(each) not in _STEADY_TRANSFORMS), "")
 
 
 def intercepting(server: FastMCP) -> str:
@@ -220,7 +224,7 @@ def _renamed(prefixes: list[tuple[str, str]], transform: Transform) -> list[tupl
 def are_lists_steady(mcp: FastMCP) -> bool:
     """Return whether the lists of a server's components change only when one of `changing` changes."""
     for server in servers_of(mcp):
-        if any(type(transform) not in _STEADY_TRANSFORMS for transform in _transforms(server)):
+        if unsteady_transform(server):
             return False
         for provider, _ in _providers(server):
             if type(provider) is not FastMCPProvider and not _is_steady(provider):

@@ -120,6 +120,8 @@ def _own(server: FastMCP) -> list[Middleware]:
 
 def _why_open(server: FastMCP) -> str:
     """Return why a mounted server may have tools that it does not list; empty if it lists all."""
+    if transform := _mounts.unsteady_transform(server):
+        return f"the transform {transform} may hide a tool of this name from lists, but not from calls"
     for each in _own(server):
         if _overrides(each, (*_HOOKS, "on_list_tools")):
             return f"the middleware {type(each).__name__} may hide a tool of this name from lists, but not from calls"

@@ -177,16 +177,17 @@ class Pair:
         self.fast, self.direct, self.full = (
             Side(*(each() for each in middleware), path=path, make=make) for path in ("fast", "direct", "full")
         )
+        self.sides = self.fast, self.direct, self.full
         self.runner = asyncio.Runner()
         self.runner.run(self._open())
 
     async def _open(self) -> None:
         task_exits.install(asyncio.get_running_loop())
-        for each in (self.fast, self.direct, self.full):
+        for each in self.sides:
             await each.open()
 
     async def _close(self) -> None:
-        for each in (self.fast, self.direct, self.full):
+        for each in self.sides:
             await each.close()
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from tests.mcp.paths.wire import Sent
 
 pytestmark = [pytest.mark.slow, *WARNINGS]
 
-EXAMPLES = int(os.environ.get("PATHS_EXAMPLES", "500")) // 20
+EXAMPLES = int(os.environ.get("PATHS_EXAMPLES", "500")) // 50  # each example starts three servers
 """Number of servers that each test generates. Each server gets about 50 requests."""
 
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {HANDSHAKE: [{"x": 2}, {"unknown": 1}], VERSION: [{}, {"x": "no"}]}
@@ -147,7 +147,7 @@ def test_a_server_that_cannot_list_its_tools_any_more() -> None:
 
     pair = Pair(make=make)
     try:
-        for side in (pair.fast, pair.full):
+        for side in pair.sides:
             side.exchange.mcp.add_transform(Broken())
         for version in (HANDSHAKE, VERSION):
             assert pair.check(asked("plain", {}, version)).message["result"]["structuredContent"] == {"result": 2}
@@ -166,11 +166,11 @@ def test_any_server_gives_one_answer_after_a_change(server: OneServer, happening
         pair.check(asked("plain", {}, HANDSHAKE))
         pair.check(sent(request("tools/list"), HANDSHAKE))
         for change in happening:
-            for side in (pair.fast, pair.full):
+            for side in pair.sides:
                 apply(side.exchange.mcp, change)
             # The first request after a change makes new plans, for which the mounted servers list their tools.
-            pair.fast_answer(sent(request("ping"), HANDSHAKE))
-            pair.full_answer(sent(request("ping"), HANDSHAKE))
+            for side in pair.sides:
+                pair.runner.run(side.answer(sent(request("ping"), HANDSHAKE)))
             note(f"paths: {pair.fast.paths.plans.paths}")
             compare(pair)
     finally:
