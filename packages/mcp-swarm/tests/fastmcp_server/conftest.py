@@ -39,4 +39,5 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             yield found
     finally:
         del os.environ["UPSTREAM_URL"]
+        del os.environ["UPSTREAM_URL"]
         upstream.stop()

@@ -116,7 +116,7 @@ def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error:
     asyncio.run(StartReport(Starlette(lifespan=lifespan))({"type": "lifespan"}, receive, send))
     logging.getLogger("uvicorn.error").disabled = False
     assert answers == [{"type": "lifespan.startup.failed", "message": ""}]
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Start failed: ")]
     assert line.startswith(f"Start failed: {told} ({__file__}:")
 
 

@@ -18,7 +18,7 @@ from fastmcp import FastMCP
 
 from mcp_swarm.app import App, app_factory, create_app
 from mcp_swarm.cli.fastmcp_json import configured
-from mcp_swarm.components.importing import import_file, import_module, short
+from mcp_swarm.components.importing import DiscoveryError, import_file, import_module, short
 from mcp_swarm.components.marks import MARK
 from mcp_swarm.mcp import _sdk
 from mcp_swarm.process.start import refusing
@@ -94,7 +94,12 @@ def _load(text: str, arguments: Sequence[str]) -> FastMCP | App:
     if _has_name(text):
         place, _, name = text.rpartition(":")
     with _argv(place, arguments):
-        module = import_file(Path(place)) if place.endswith(".py") else import_module(place, blame=text)
+        try:
+            module = import_file(Path(place)) if place.endswith(".py") else import_module(place, blame=text)
+        except DiscoveryError as error:
+            if isinstance(error.__cause__, StartupError):  # such as an invalid setting, which has a line of its own
+                raise error.__cause__ from None
+            raise
         return _server_in(module, name, text)
 
 

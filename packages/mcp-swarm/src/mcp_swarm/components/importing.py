@@ -61,9 +61,7 @@ def short(path: str | Path) -> str:
     return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
 
 
-def _failed(error: BaseException, blame: str) -> StartupError:
-    if isinstance(error, StartupError):
-        return error
+def _failed(error: BaseException, blame: str) -> DiscoveryError:
     if isinstance(error, SyntaxError):
         return DiscoveryError(f"{short(error.filename or blame)}:{error.lineno}: {error.msg}")
     return DiscoveryError(f"{_origin(error, blame)}: {type(error).__name__}: {error}")
