@@ -1,6 +1,5 @@
 """Three replicas of the FastMCP server in `served`, and its clients."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,6 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas with full sessions that share a Redis, and an upstream server for the proxy."""
     folder = tmp_path_factory.mktemp("fastmcp-server")
     upstream = Server(folder / "upstream.log", command=command("upstream.py"))
-    os.environ["UPSTREAM_URL"] = f"{upstream.url}/mcp"
     try:
         upstream.wait_ready()
         with (
@@ -34,10 +32,9 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
                 REDIS_URL=redis.url,
                 JOBS_URL=redis.url,
                 HANDSHAKE_SESSIONS="full",
+                UPSTREAM_URL=f"{upstream.url}/mcp",
             ) as found,
         ):
             yield found
     finally:
-        del os.environ["UPSTREAM_URL"]
-        del os.environ["UPSTREAM_URL"]
         upstream.stop()
