@@ -33,7 +33,7 @@ class FastPath:
         self.mcp = mcp
         self.full = full
         self.state = state
-        self.bindings = {mcp: Binding(mcp, state)}
+        self.bindings = {mcp: Binding(mcp, state, mcp)}
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | None:
@@ -121,7 +121,7 @@ class FastPath:
             method="tools/call",
             fastmcp_context=self._binding(self.mcp).bind(call),
         )
-        step: Callable[[MiddlewareContext[Any]], Awaitable[Any]] = partial(self._body, call, plan)
+        step: Callable[[MiddlewareContext[Any]], Awaitable[Any]] = partial(self._body, plan)
         for middleware in reversed(plan.middleware):
             step = partial(middleware, call_next=step)
         try:
@@ -138,12 +138,12 @@ class FastPath:
     def _binding(self, server: FastMCP) -> Binding:
         """Return the source of request contexts of a server."""
         found = self.bindings.get(server)
-        return self.bindings.setdefault(server, Binding(server, self.state)) if found is None else found
+        return self.bindings.setdefault(server, Binding(server, self.state, self.mcp)) if found is None else found
 
-    async def _body(self, call: Call, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+    async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
         if plan.server is not self.mcp:
-            with self._binding(plan.server).within(call):
+            with self._binding(plan.server).within():
                 return await self._own_body(plan, context)
         return await self._own_body(plan, context)
 
