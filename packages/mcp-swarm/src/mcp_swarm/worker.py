@@ -1,7 +1,7 @@
 """The ASGI app of a worker process: the worker runs jobs and answers the same probes as a replica."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,6 +20,8 @@ from mcp_swarm.process.start import StartReport
 from mcp_swarm.routes.health import health_routes
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.shared import publish
+from mcp_swarm.shared.events import RedisBus
 from mcp_swarm.shared.redis import connect
 from mcp_swarm.tracing.tracing import tracing
 
@@ -44,6 +46,9 @@ def worker_app(
     check(jobs, tasks, settings)
     lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
     downstream.configure(settings)
+    redis = connect(settings)
+    if redis is not None:
+        publish.use(RedisBus.of(redis, settings.mcp_name))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -52,8 +57,9 @@ def worker_app(
 
         connections = Connections(settings)
         around, flushed = process_lifespan(settings, lifecycle), traced.running() if traced else nullcontext()
+        closed = nullcontext() if redis is None else aclosing(redis)
         with lifecycle.ending():
-            async with around, flushed, downstream.closing(), opened(), backend.opened(settings) as queue:
+            async with around, flushed, closed, downstream.closing(), opened(), backend.opened(settings) as queue:
                 if not jobs:
                     yield {KEY: connections}
                     return

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastmcp.exceptions import ToolError
 
-from mcp_swarm import Progress, job
+from mcp_swarm import Progress, ResourceUpdated, job, publish
 
 
 def _note(mark: str, word: str) -> int:
@@ -120,3 +120,9 @@ async def infinity() -> float:
 async def typed(count: int, names: list[str], factor: float = 2.0) -> dict[str, float]:
     """Return the product of a number and a factor for each name."""
     return dict.fromkeys(names, count * factor)
+
+
+@job
+async def announces(uri: str) -> None:
+    """Announce the update of a resource."""
+    await publish(ResourceUpdated(uri=uri))

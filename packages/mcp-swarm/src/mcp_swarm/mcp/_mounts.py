@@ -156,9 +156,9 @@ async def origins(mcp: FastMCP) -> list[tuple[Tool, Origin]]:
         servers = [mcp]
         while isinstance(inner, FastMCPProviderTool):
             servers.append(inner._server)
-            wanted = inner._original_name, inner.version
-            same = [each for each in await tools_of(servers[-1]) if (each.name, each.version) == wanted]
-            inner = same[0] if len(same) == 1 else None
+            same = [each for each in await tools_of(servers[-1]) if each.name == inner._original_name]
+            # With several versions, FastMCP calls the newest one, even if a rule outside the mounted server hides it.
+            inner = same[0] if len(same) == 1 and same[0].version == inner.version else None
         found.append((tool, Origin(inner, tuple(servers))))
     return found
 

@@ -306,12 +306,17 @@ class Binding:
     """The source of FastMCP's request contexts. The parts of a context are made only when a tool reads them.
 
     Most tools never use their Context. Making all parts of a Context takes longer than calling the tool.
+
+    Args:
+        mcp: the server that has the tool.
+        root: the server that got the request.
     """
 
-    __slots__ = ("_same", "mcp", "state")
+    __slots__ = ("_same", "mcp", "root", "state")
 
-    def __init__(self, mcp: FastMCP, state: Any) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
         self.mcp = mcp
+        self.root = root
         self.state = state
         # `serve_over_http` has set some variables for the whole process. Calls do not set these again.
         constant = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
@@ -319,19 +324,22 @@ class Binding:
 
     def bind(self, call: Call) -> Context:
         """Set the context variables of the running task for a call, and return the call's Context."""
+        fastmcp_request_ctx.set(LazyRequestContext(self, call))
+        return self._context()
+
+    def _context(self) -> "CallContext":
         for bind, value in self._same:
             bind(value)
-        fastmcp_request_ctx.set(LazyRequestContext(self, call))
         context = CallContext(self.mcp)
         _context._current_context.set(context)
         return context
 
     @contextmanager
-    def within(self, call: Call) -> Iterator[None]:
-        """Inside the `with` block, the call's Context is one of this server, with the state of the Context around."""
+    def within(self) -> Iterator[None]:
+        """Inside the `with` block, the Context is one of this server, with the request and state of the one around."""
         around = _context._current_context.get()
-        before = [(variable, variable.get(None)) for variable in (*_process_wide(self.mcp), fastmcp_request_ctx)]
-        context = self.bind(call)
+        before = [(variable, variable.get(None)) for variable in _process_wide(self.mcp)]
+        context = self._context()
         if around is not None:
             context._request_state = around._request_state
         try:
@@ -380,7 +388,7 @@ class LazyRequestContext(FastMCPRequestContext):
     def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
         call, request = self._call, self._call.request
         dispatch, meta = Dispatch(request, call.scope, call), _extract_meta(request.params)
-        runner = runner_of_call(self._binding.mcp, self._binding.state, call, dispatch)
+        runner = runner_of_call(self._binding.root, self._binding.state, call, dispatch)
         return runner._make_context(dispatch, request.method, request.params, meta, call.version)
 
     @property

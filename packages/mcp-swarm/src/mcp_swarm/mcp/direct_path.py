@@ -35,7 +35,7 @@ class DirectPath:
     def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath) -> None:
         self.mcp = mcp
         self.full = full
-        self.binding = Binding(mcp, state)
+        self.binding = Binding(mcp, state, mcp)
 
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""

@@ -33,7 +33,7 @@ class FastPath:
         self.mcp = mcp
         self.full = full
         self.state = state
-        self.bindings = {mcp: Binding(mcp, state)}
+        self.bindings = {mcp: Binding(mcp, state, mcp)}
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | DirectPlan | None:
@@ -114,17 +114,17 @@ class FastPath:
             method="tools/call",
             fastmcp_context=self._binding(self.mcp).bind(call),
         )
-        return await call_around(call, plan, context, partial(self._body, call, plan))
+        return await call_around(call, plan, context, partial(self._body, plan))
 
     def _binding(self, server: FastMCP) -> Binding:
         """Return the source of request contexts of a server."""
         found = self.bindings.get(server)
-        return self.bindings.setdefault(server, Binding(server, self.state)) if found is None else found
+        return self.bindings.setdefault(server, Binding(server, self.state, self.mcp)) if found is None else found
 
-    async def _body(self, call: Call, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+    async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
         if plan.server is not self.mcp:
-            with self._binding(plan.server).within(call):
+            with self._binding(plan.server).within():
                 return await self._own_body(plan, context)
         return await self._own_body(plan, context)
 

@@ -150,6 +150,8 @@ def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_name
     mounted = [each for server in origin.servers[1:] for each in _own(server) if _overrides(each, _CALL_HOOKS)]
     if mounted:
         return f"its mounted server has the middleware {type(mounted[0]).__name__}"
+    if origin.tool is None:
+        return "its mounted server lists no single tool of this name"
     return _why_special(origin.tool)
 
 

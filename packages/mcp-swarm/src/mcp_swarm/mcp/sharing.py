@@ -83,7 +83,7 @@ class Sharing:
             middleware = _sdk.low_level(mcp).middleware
             middleware.insert(0, note_state)
             middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
-            self._bus = RedisBus(self.redis, f"{settings.mcp_name}:events")
+            self._bus = RedisBus.of(self.redis, settings.mcp_name)
         elif settings.mcp_replicas > 1:
             logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
             return

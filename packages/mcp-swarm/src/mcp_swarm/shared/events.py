@@ -44,6 +44,11 @@ class RedisBus(InMemorySubscriptionBus):
         super().__init__()
         self._channel = Channel(redis, channel, "this replica gets no change events of other replicas")
 
+    @classmethod
+    def of(cls, redis: "Redis", server: str) -> "RedisBus":
+        """Return the bus of a server, by its name."""
+        return cls(redis, f"{server}:events")
+
     async def publish(self, event: ServerEvent) -> None:
         """Deliver an event to the listeners on all replicas; without Redis, only to those of this replica."""
         from redis.exceptions import RedisError  # noqa: PLC0415  # as in mcp_swarm.shared.redis

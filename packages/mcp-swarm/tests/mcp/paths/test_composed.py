@@ -10,6 +10,7 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.server.transforms import Transform
 from fastmcp.tools import Tool
+from fastmcp.utilities.versions import VersionSpec
 from hypothesis import HealthCheck, given, note, settings
 
 from tests.calls import ENVELOPE, VERSION, request
@@ -101,6 +102,39 @@ def test_a_mounted_tool_that_is_not_listed_is_called() -> None:
         return root
 
     assert "Hides may hide" in compared(make)["one"]
+
+
+def test_a_version_that_is_hidden_outside_its_server() -> None:
+    """Both paths call the same version if the server around hides the newest version of a mounted server."""
+
+    def make() -> FastMCP:
+        root, child = FastMCP("root"), FastMCP("child")
+        child.tool(composed_tools.plain, name="one", version="1.0")
+        child.tool(composed_tools.point, name="one", version="2.0")
+        root.mount(child, namespace="a")
+        root.disable(version=VersionSpec(eq="2.0"))
+        return root
+
+    assert compared(make)["a_one"] == "fastmcp: its mounted server lists no single tool of this name"
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+def test_state_between_middleware_and_a_mounted_tool(version: str) -> None:
+    """What the middleware of the root puts into the state of the request, a mounted tool finds, and the reverse."""
+
+    def make() -> FastMCP:
+        root, child = FastMCP("root", middleware=[composed_middleware.Traces("traces")]), FastMCP("child")
+        child.tool(composed_tools.state)
+        root.mount(child, namespace="child")
+        return root
+
+    pair = Pair(make=make)
+    try:
+        assert pair.fast.paths.plans.paths["child_state"] == "fast, with middleware Traces"
+        content = pair.check(asked("child_state", {}, version)).message["result"]["content"]
+        assert [each["text"] for each in content] == ["None traces root then tool 1", "traces saw tool 1"]
+    finally:
+        pair.close()
 
 
 def test_time_limits_of_mounted_tools() -> None:
