@@ -131,3 +131,8 @@ def wait_for_death(server: Server) -> None:
 def lines(path: Path) -> list[str]:
     """Return the words that jobs have written to a file."""
     return path.read_text().split() if path.exists() else []
+
+
+def wait_for_begin(mark: Path) -> None:
+    """Wait until a job's code has written its first word. The status "running" comes a little earlier."""
+    until(lambda: lines(mark) == ["begun"], "the job's code has begun")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conftest import until
-from tests.jobs.queue import Jobs, Queue, lines
+from tests.jobs.queue import Jobs, Queue, lines, wait_for_begin
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
 
@@ -27,7 +27,7 @@ def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path)
     mark = tmp_path / "mark"
     jobs, other = replicas
     identity = jobs.submit("nap", seconds=60, mark=str(mark))
-    jobs.wait(identity, "running")
+    wait_for_begin(mark)
     assert other.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"
     until(lambda: lines(mark) == ["begun", "cancelled"], "the job's code has been cancelled")
     assert jobs.client.delete(f"/jobs/{identity}").json()["status"] == "cancelled"

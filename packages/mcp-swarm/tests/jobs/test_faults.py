@@ -10,7 +10,7 @@ import pytest
 
 from conftest import until
 from tests.calls import call, text
-from tests.jobs.queue import Queue, lines, wait_for_death
+from tests.jobs.queue import Queue, lines, wait_for_begin, wait_for_death
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
@@ -20,7 +20,7 @@ def test_another_worker_takes_over_from_a_killed_worker(jobs_queue: Queue, tmp_p
     mark = tmp_path / "mark"
     jobs, first = jobs_queue.replica(), jobs_queue.worker()
     identity = jobs.submit("nap", seconds=3, mark=str(mark))
-    jobs.wait(identity, "running")
+    wait_for_begin(mark)
     os.killpg(first.process.pid, signal.SIGKILL)
     jobs_queue.worker()
     status = jobs.wait(identity)
@@ -34,7 +34,7 @@ def test_a_worker_that_resumes_after_redelivery_reports_nothing(jobs_queue: Queu
     mark = tmp_path / "mark"
     jobs, first = jobs_queue.replica(), jobs_queue.worker()
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
-    jobs.wait(identity, "running")
+    wait_for_begin(mark)
     first.process.send_signal(signal.SIGSTOP)
     jobs_queue.worker()
     done = jobs.wait(identity)
@@ -107,7 +107,7 @@ def test_a_job_beyond_the_grace_period_moves_to_another_worker(jobs_queue: Queue
     mark = tmp_path / "mark"
     jobs, worker = jobs_queue.replica(), jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
     identity = jobs.submit("nap", seconds=4, mark=str(mark))
-    jobs.wait(identity, "running")
+    wait_for_begin(mark)
     assert worker.stop() == 0, worker.output
     assert jobs.status(identity)["status"] == "pending"
     jobs_queue.worker(JOBS_REDELIVERY_SECONDS="60")
@@ -173,7 +173,7 @@ def test_a_worker_notices_a_cancellation_without_a_message(jobs_queue: Queue, tm
     jobs = jobs_queue.replica()
     jobs_queue.worker()
     identity = jobs.submit("silent_nap", mark=str(mark))
-    jobs.wait(identity, "running")
+    wait_for_begin(mark)
     jobs_queue.redis.ask("hset", f"template-mcp:jobs:job:{identity}", "state", "cancelled")
     until(lambda: lines(mark) == ["begun", "cancelled"], "the job's code has been cancelled")
 
