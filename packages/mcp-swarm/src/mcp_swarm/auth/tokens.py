@@ -1,10 +1,8 @@
 """Authentication with tokens (JWT, RFC 7519) of an authorization server. FastMCP's verifiers check the tokens."""
 
-import hashlib
 import json
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,13 @@ from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.utilities.auth import decode_jwt_header
 
 from mcp_swarm.auth.caller import Caller
+from mcp_swarm.auth.verified import VerifiedTokens
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
 from mcp_swarm.settings.rate import Rate
 
 logger = logging.getLogger(__name__)
 
-_REMEMBERED = 4096
-"""Maximum number of tokens in the cache of verified tokens."""
 _TRUSTED_SECONDS = 30.0
 """Time for which the cache keeps a verified token. The verifier caches the issuer's keys, too. If the issuer withdraws
 a key, a replica may accept the tokens of that key for the sum of both times."""
@@ -73,7 +70,7 @@ class Tokens:
         self.required_scopes = required_scopes
         """The scopes that every token must have."""
         self._rate = rate
-        self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._verified = VerifiedTokens(_TRUSTED_SECONDS)
 
     @classmethod
     def of(cls, settings: Settings) -> "Tokens | None":
@@ -91,20 +88,17 @@ class Tokens:
         """Return the caller that a token identifies, or None if the token is invalid, whatever the reason."""
         if len(token) > _LONGEST:
             return None
-        digest = hashlib.sha256(token).digest()
-        known = self._known.get(digest)
-        if known is not None and time.time() < known[1]:
-            return known[0]
+        known = self._verified.get(token)
+        if known is not None:
+            return known
         found = await self._check(token)
         if found is None:
             return None
-        while len(self._known) >= _REMEMBERED:
-            self._known.popitem(last=False)
-        self._known[digest] = found
+        self._verified.put(token, *found)
         return found[0]
 
     async def _check(self, token: bytes) -> tuple[Caller, float] | None:
-        """Verify a token. Return its caller and the expiry time of the cache entry, in seconds since the epoch."""
+        """Verify a token. Return its caller and its expiry time, in seconds since the epoch."""
         try:
             text = token.decode("ascii")
             verifier = self._verifiers.get(decode_jwt_header(text).get("alg", ""))
@@ -113,21 +107,19 @@ class Tokens:
         except Exception as error:  # noqa: BLE001  # bytes of a caller cause many kinds of errors in libraries
             logger.debug("Token refused: %s", type(error).__name__)
             return None
-        now = time.time()
-        if found is None or not _is_current(found.claims, now) or (name := _caller_name(found.claims)) is None:
+        if found is None or not _is_current(found.claims) or (name := _caller_name(found.claims)) is None:
             return None
-        ends = min(found.claims["exp"], now + _TRUSTED_SECONDS)
-        return Caller(name, name, rate=self._rate, token=found), ends
+        return Caller(name, name, rate=self._rate, token=found), found.claims["exp"]
 
 
-def _is_current(claims: dict[str, Any], now: float) -> bool:
+def _is_current(claims: dict[str, Any]) -> bool:
     """Return whether a token has an `exp` claim and is valid now.
 
     FastMCP's verifier ignores `nbf` and `iat`, and accepts a token without `exp`.
     """
     if not all(_is_date(claims[name]) for name in _DATES if name in claims):
         return False
-    return bool(claims.get("nbf", 0) <= now < claims.get("exp", 0))
+    return bool(claims.get("nbf", 0) <= time.time() < claims.get("exp", 0))
 
 
 def _is_date(value: object) -> bool:

@@ -4,15 +4,12 @@ The server sends the state to the client in sealed form, that is, encrypted and 
 state with the next round. Any replica with the same keys can continue the call.
 """
 
-import base64
 import hashlib
 import logging
 import secrets
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.request_state import RequestStateSecurity
@@ -37,16 +34,6 @@ def security(settings: Settings) -> RequestStateSecurity:
     """
     keys = settings.request_state_ring or [secrets.token_hex(32)]
     return RequestStateSecurity(keys=keys, ttl=settings.request_state_seconds, bind_principal=_principal)
-
-
-def derived_keys(settings: Settings, purpose: str) -> list[bytes]:
-    """Return a Fernet key for each key of REQUEST_STATE_KEYS, newest first, for one purpose only (HKDF, RFC 5869)."""
-    return [
-        base64.urlsafe_b64encode(
-            HKDF(hashes.SHA256(), length=32, salt=None, info=f"mcp-swarm {purpose}".encode()).derive(key.encode())
-        )
-        for key in settings.request_state_ring
-    ]
 
 
 def _principal(context: ServerRequestContext[Any, Any]) -> str | None:

@@ -1,6 +1,7 @@
 """Tools with `task=True`: FastMCP's tasks extension (`fastmcp[tasks]`), set up for several replicas."""
 
 import logging
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -17,10 +18,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_swarm.jobs.service import JobService
 from mcp_swarm.mcp import _mounts, _sdk
-from mcp_swarm.mcp.request_state import derived_keys
 from mcp_swarm.mcp.tasks import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.settings.keys import derived
 
 if TYPE_CHECKING:
     from fastmcp_tasks import TasksExtension
@@ -139,7 +140,8 @@ def _encrypt(settings: Settings) -> None:
 
     if tasks_settings.encryption_key is not None or not settings.request_state_ring:
         return
-    ring = MultiFernet([Fernet(key) for key in derived_keys(settings, "task snapshots")])
+    keys = derived(settings.request_state_ring, "task snapshots")
+    ring = MultiFernet([Fernet(urlsafe_b64encode(key)) for key in keys])
 
     class RingCodec(encryption.SnapshotCodec):
         """Encrypts with the first of REQUEST_STATE_KEYS, and decrypts with all of them."""

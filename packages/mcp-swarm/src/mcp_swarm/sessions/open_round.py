@@ -3,7 +3,6 @@
 A round is in Redis while the call waits. If the replica of the call is lost, another replica continues with the round.
 """
 
-import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestStat
 from pydantic_core import from_json
 
 from mcp_swarm.http.responses import encode
+from mcp_swarm.settings.keys import derived
 
 _FORMAT = 1
 MOST_CHARACTERS = 256 * 1024
@@ -56,7 +56,7 @@ class RoundSeal:
     """
 
     def __init__(self, keys: Sequence[str], audience: str) -> None:
-        self._codec = AESGCMRequestStateCodec([_derived(key) for key in keys])
+        self._codec = AESGCMRequestStateCodec(derived(keys, "open round"))
         self._audience = audience
 
     def seal(self, stream: str, found: OpenRound) -> str:
@@ -82,7 +82,3 @@ class RoundSeal:
 def new_identity() -> str:
     """Return a random id for a request to a client. It is unique on all replicas, and no other client can guess it."""
     return secrets.token_urlsafe(16)
-
-
-def _derived(key: str) -> bytes:
-    return hmac.digest(key.encode(), b"mcp-swarm open round", "sha256")

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.http.responses import encode
+from mcp_swarm.settings.keys import derived
 
 _FORMAT = 1
 _LONGEST_ID = 4096
@@ -70,7 +71,7 @@ class SessionIds:
 
     def __init__(self, keys: Sequence[str], audience: str, seconds: float) -> None:
         # Request states have other keys. So a session id is not valid as a request state, nor the other way round.
-        self._codec = AESGCMRequestStateCodec([_derived(key) for key in keys])
+        self._codec = AESGCMRequestStateCodec(derived(keys, "session id"))
         self._audience = audience
         self._seconds = seconds
         self._opened: dict[str, Session] = {}
@@ -118,10 +119,6 @@ class SessionIds:
 def unknown_session() -> Refused:
     """Return the refusal after which a client starts a new session (HTTP 404)."""
     return Refused(404, "Unknown or expired session; send initialize to start a new session.")
-
-
-def _derived(key: str) -> bytes:
-    return hmac.digest(key.encode(), b"mcp-swarm session id", "sha256")
 
 
 def _hash(owner: str) -> str:

@@ -17,7 +17,7 @@ from mcp_swarm.auth.login.intake import LOGIN_UNAVAILABLE
 from mcp_swarm.auth.login.outage import LoginUnavailable, noting_outages
 from mcp_swarm.auth.login.providers import added_middleware
 from mcp_swarm.auth.login.revocation import Revocation
-from mcp_swarm.auth.login.verified import VerifiedTokens
+from mcp_swarm.auth.verified import VerifiedTokens
 from mcp_swarm.http.in_flight import InFlight
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.settings import Settings

@@ -1,6 +1,5 @@
 """What the auth providers of several replicas share: storage, keys, locks and used codes."""
 
-import hmac
 import logging
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from mcp_swarm.auth.login.shared import SharedLogins
 from mcp_swarm.auth.login.storage import LoginStorage
 from mcp_swarm.settings import Settings
 from mcp_swarm.settings.errors import StartupError
+from mcp_swarm.settings.keys import derived
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
@@ -51,7 +51,7 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings:
         _fastmcp.use_storage(proxy, storage)
     elif storage is None:
         logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
-    if not _fastmcp.sign_with(proxy, [_signing(key) for key in ring]):
+    if not _fastmcp.sign_with(proxy, derived(ring, "login token")):
         logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)
     _fastmcp.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
     if (manager := _fastmcp.assertions_of(proxy)) is not None:
@@ -78,7 +78,3 @@ def _keeping(collection: str, storage: LoginStorage | None) -> Used:
             await storage.keep(client.client_id, collection, _CLIENT_SECONDS)
 
     return keep
-
-
-def _signing(key: str) -> bytes:
-    return hmac.digest(key.encode(), b"mcp-swarm login token", "sha256")

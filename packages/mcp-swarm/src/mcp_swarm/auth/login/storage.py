@@ -1,6 +1,5 @@
 """The storage of FastMCP's auth providers, in the Redis that all replicas share."""
 
-import hmac
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pydantic_core import from_json
 
 from mcp_swarm.auth.login.shared import SharedLogins
 from mcp_swarm.http.responses import encode
+from mcp_swarm.settings.keys import derived
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class LoginStorage:
 
     def __init__(self, shared: SharedLogins, keys: Sequence[str]) -> None:
         self._shared = shared
-        self._codec = AESGCMRequestStateCodec([_derived(key) for key in keys])
+        self._codec = AESGCMRequestStateCodec(derived(keys, "login storage"))
 
     async def get(self, key: str, *, collection: str | None = None) -> Value | None:
         """Return a value, or None. Raise `LoginUnavailable` if Redis cannot be reached."""
@@ -106,7 +106,3 @@ class LoginStorage:
             logger.warning("A value of a login in Redis is not readable with REQUEST_STATE_KEYS; it counts as missing")
             return None
         return value if written == name and isinstance(value, dict) else None
-
-
-def _derived(key: str) -> bytes:
-    return hmac.digest(key.encode(), b"mcp-swarm login storage", "sha256")

@@ -11,7 +11,11 @@ _REMEMBERED = 4096
 
 
 class VerifiedTokens:
-    """A cache of the callers of verified tokens, by the hash of the token. `seconds` is the time of an entry."""
+    """A cache of the callers of verified tokens, by the hash of the token.
+
+    Args:
+        seconds: maximum lifetime of an entry. 0: nothing is cached.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -23,7 +27,7 @@ class VerifiedTokens:
         return known[0] if known is not None and time.time() < known[1] else None
 
     def put(self, token: bytes, caller: Caller, expires: float | None) -> None:
-        """Remember a token. It expires at a time in seconds since the epoch; None: it does not."""
+        """Remember a token until `expires`, in seconds since the epoch. None: the token does not expire."""
         if not self._seconds:
             return
         while len(self._known) >= _REMEMBERED:
