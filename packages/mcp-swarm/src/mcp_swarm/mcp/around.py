@@ -3,32 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from fastmcp.server.middleware import Middleware, MiddlewareContext
+from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import ToolResult
 
 from mcp_swarm.components.call_limits import out_of_time
 from mcp_swarm.components.outcome import Handover, Outcome
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
-from mcp_swarm.mcp.plan import Templates
+from mcp_swarm.mcp.plan import DirectPlan, Plan
 
 CallTool = Callable[[MiddlewareContext[Any]], Awaitable[Any]]
 
 
-class Surrounded(Protocol):
-    """A plan of a call with middleware around it."""
-
-    @property
-    def middleware(self) -> tuple[Middleware, ...]: ...
-
-    @property
-    def templates(self) -> Templates: ...
-
-
 async def call_around(
-    call: Call, plan: Surrounded, context: MiddlewareContext[Any], body: CallTool
+    call: Call, plan: Plan | DirectPlan, context: MiddlewareContext[Any], body: CallTool
 ) -> bytes | Handover:
     """Call a tool through the registered middleware, and return the response; or hand an unusual outcome over.
 

@@ -26,14 +26,27 @@ from mcp_swarm.process import eager_task
 _PARAMS = frozenset({"name", "arguments", "_meta"})
 
 
+class Bindings(dict[FastMCP, Binding]):
+    """The sources of request contexts. That of a mounted server is made in the first call of one of its tools."""
+
+    def __init__(self, root: FastMCP, state: Any) -> None:
+        super().__init__({root: Binding(root, state, root)})
+        self._root = root
+        self._state = state
+
+    def __missing__(self, server: FastMCP) -> Binding:
+        """Make the source of a server's request contexts."""
+        self[server] = made = Binding(server, self._state, self._root)
+        return made
+
+
 class FastPath:
     """The path for tools with a call plan. `full` is the FastMCP path, which takes over unusual calls."""
 
     def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
         self.mcp = mcp
         self.full = full
-        self.state = state
-        self.bindings = {mcp: Binding(mcp, state, mcp)}
+        self.bindings = Bindings(mcp, state)
         self.envelopes = envelopes
 
     def plan_for(self, call: Call, plans: Plans) -> Plan | DirectPlan | None:
@@ -84,7 +97,7 @@ class FastPath:
         arguments = _arguments(call)
         if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
             return Handover()
-        self._binding(plan.server).bind(call)
+        self.bindings[plan.server].bind(call)
         END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
         try:
             running = plan.call(arguments)
@@ -112,19 +125,14 @@ class FastPath:
             source="client",
             type="request",
             method="tools/call",
-            fastmcp_context=self._binding(self.mcp).bind(call),
+            fastmcp_context=self.bindings[self.mcp].bind(call),
         )
         return await call_around(call, plan, context, partial(self._body, plan))
-
-    def _binding(self, server: FastMCP) -> Binding:
-        """Return the source of request contexts of a server."""
-        found = self.bindings.get(server)
-        return self.bindings.setdefault(server, Binding(server, self.state, self.mcp)) if found is None else found
 
     async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
         if plan.server is not self.mcp:
-            with self._binding(plan.server).within():
+            with self.bindings[plan.server].within():
                 return await self._own_body(plan, context)
         return await self._own_body(plan, context)
 
