@@ -1,4 +1,4 @@
-"""Tests of the private names of FastMCP and the SDK that `mcp/_sdk.py` and `mcp/_mounts.py` use.
+"""Tests of the private names of FastMCP and the SDK that the modules `mcp/_*.py` use.
 
 If an upgrade moves a name, the test of that name fails. The failure says where the name was and why the package needs
 it.
@@ -24,7 +24,7 @@ from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
 
 from conftest import SOURCE
-from mcp_swarm.mcp import _mounts, _sdk
+from mcp_swarm.mcp import _mounts, _sdk, _state_store
 
 NAMES = {
     "fastmcp.server.context": {
@@ -40,7 +40,7 @@ NAMES = {
     "uncalled_for.resolution": {"_Depends": "the open dependencies of the running call"},
     "fastmcp.tools.base": {"_serialize_to_jsonable": "a tool's value as plain data"},
     "fastmcp.tools.function_tool": {"_ToolBodyError": "marks pydantic's errors that a tool's body raised"},
-    "fastmcp.tools.base.ToolResult": {"_raw_mcp_result": "the result of the protocol that a tool result stands for"},
+    "fastmcp.tools.base.ToolResult": {"_raw_mcp_result": "the `CallToolResult` of the SDK that a tool result contains"},
     "mcp.server.runner": {"_extract_meta": "the typed _meta of a request"},
     "mcp.server.runner.ServerRunner": {
         "_serialize": "a handler's result as it is sent in a protocol version",
@@ -57,7 +57,7 @@ ATTRIBUTES = {
     "_state_store": "the store of session state, created at its first use",
     "_mask_error_details": "whether callers see only a general text when a component fails",
     "_on_duplicate": "what happens to a second component with the same name",
-    "_additional_http_routes": "the routes that the author has added",
+    "_additional_http_routes": "the custom routes of the server's author",
     "_request_state_security": "how request states are sealed",
 }
 
@@ -169,10 +169,10 @@ def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
 
 
 def test_no_other_module_touches_a_private_name() -> None:
-    """Only `mcp/_sdk.py` and `mcp/_mounts.py` use private names of FastMCP and the SDK."""
+    """Only modules whose names begin with one underscore use private names of FastMCP and the SDK."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        if path in (Path(_sdk.__file__), Path(_mounts.__file__)):
+        if path.match("_[!_]*.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             library = isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0]
@@ -187,7 +187,7 @@ def test_no_other_module_touches_a_private_name() -> None:
 
 
 def test_every_private_name_in_use_is_tested_here() -> None:
-    """Each private name that `mcp/_sdk.py` uses has a test here, so that a failure after an upgrade shows the name."""
+    """Each private name that these modules use has a test here, so that a failure after an upgrade shows the name."""
     tested = {name for names in NAMES.values() for name in names} | set(ATTRIBUTES)
     tested |= {
         "_request_outbound",
@@ -201,7 +201,8 @@ def test_every_private_name_in_use_is_tested_here() -> None:
     }
     used = {
         node.attr
-        for node in ast.walk(ast.parse(Path(_sdk.__file__).read_text()))
+        for module in (_sdk, _state_store)
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Attribute)
         and node.attr.startswith("_")
         and not node.attr.startswith("__")

@@ -1,6 +1,6 @@
 """The servers behind a FastMCP server (itself, and the servers that are mounted in it), and where its tools come from.
 
-Like `_sdk`, this module uses private names of FastMCP. `tests/mcp/test_sdk.py` lists them.
+This module uses private names of FastMCP, which `tests/mcp/test_sdk.py` lists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized

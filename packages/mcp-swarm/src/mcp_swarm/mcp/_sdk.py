@@ -1,6 +1,7 @@
-"""The only module that uses private names of FastMCP and the MCP SDK.
+"""The private names of FastMCP and the MCP SDK that serving a request needs.
 
-`tests/mcp/test_sdk.py` lists these names. When an upgrade moves one of them, the test fails and says which one.
+Only modules whose names begin with one underscore use private names. `tests/mcp/test_sdk.py` lists the names. When an
+upgrade moves one of them, the test fails and says which one.
 """
 
 import re
@@ -27,7 +28,6 @@ from fastmcp.server.dependencies import (
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware import MiddlewareContext
-from fastmcp.server.server import StateValue
 from fastmcp.tools import FunctionTool, ToolResult
 from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
@@ -43,7 +43,6 @@ from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
 
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.dispatch import CallOutbound, Dispatch
-from mcp_swarm.sessions.state import SESSION_KEYS, SharedState
 
 
 def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
@@ -226,61 +225,8 @@ def replace_extension(mcp: FastMCP, extension: ServerExtension) -> None:
     mcp.add_extension(extension)
 
 
-class StateStore:
-    """A placeholder for FastMCP's store of session state, which makes the real store when a state is first stored.
-
-    In every handshake-protocol call, FastMCP reads from the store which components a session has hidden. In this server
-    FastMCP gets no session ids, so no session has hidden anything. The real store and its libraries take 6 MB of memory
-    and 0.125 seconds.
-
-    `shared` stores the sessions of FastMCP's session tools (`SessionProvider`, `UserSession`), which outlive a request.
-    None: the real store has them, too.
-    """
-
-    def __init__(self, mcp: FastMCP, shared: SharedState | None) -> None:
-        self._mcp = weakref.ref(mcp)
-        self._shared = shared
-        self._real: Any = None
-
-    async def get(self, *, key: str) -> StateValue | None:
-        """Return a value, or None."""
-        store = self._store(key, self._real)
-        return None if store is None else await store.get(key=key)
-
-    async def put(self, *, key: str, value: StateValue, **options: Any) -> None:
-        """Store a value."""
-        if self._real is None:
-            mcp = cast("Any", self._mcp())
-            mcp._FastMCP__state_store = None
-            self._real = mcp._state_store
-            mcp._FastMCP__state_store = self
-        await self._store(key, self._real).put(key=key, value=value, **options)
-
-    async def delete(self, *, key: str) -> None:
-        """Remove a value."""
-        store = self._store(key, self._real)
-        if store is not None:
-            await store.delete(key=key)
-
-    def _store(self, key: str, real: Any) -> Any:
-        return self._shared if self._shared is not None and key.startswith(SESSION_KEYS) else real
-
-
-def store_state(mcp: FastMCP, state: SharedState | None, *, whole: bool) -> None:
-    """Choose the store for session state (`ctx.set_state`) and for FastMCP's session tools.
-
-    The choice of the server's author comes first (`session_state_store`).
-
-    Args:
-        state: the store that replicas share. None: the server's memory.
-        whole: whether `state` has the state of `ctx.set_state`, too. Otherwise this state lasts for one request.
-    """
-    if mcp._state_storage is None and not isinstance(cast("Any", mcp)._FastMCP__state_store, StateStore | SharedState):
-        cast("Any", mcp)._FastMCP__state_store = state if whole and state is not None else StateStore(mcp, state)
-
-
 def has_raw_result(result: ToolResult) -> bool:
-    """Return whether a tool result stands for a result of the protocol, which FastMCP sends unchanged."""
+    """Return whether a tool result contains a `CallToolResult` of the SDK, which FastMCP sends unchanged."""
     return result._raw_mcp_result is not None
 
 

@@ -2,7 +2,7 @@
 
 from fastmcp import FastMCP
 
-from mcp_swarm.mcp import _mounts, _sdk
+from mcp_swarm.mcp import _mounts, _sdk, _state_store
 from mcp_swarm.mcp._mounts import Prepare
 from mcp_swarm.sessions.state import SharedState
 
@@ -36,9 +36,9 @@ class Adoption:
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state
-                _sdk.store_state(server, state, whole=self._whole_state)
+                _state_store.store_state(server, state, whole=self._whole_state)
 
     def store_state(self, state: SharedState | None, *, whole: bool) -> None:
-        """Choose the store for session state, see `_sdk.store_state`."""
+        """Choose the store for session state, see `_state_store.store_state`."""
         self._state, self._whole_state, self._stores_state = state, whole, True
         self.adopt()
