@@ -114,7 +114,7 @@ def test_settings_apply_to_any_server(folder: Path) -> None:
         ("list.json", "list.json: must be a JSON object at the top level"),
         ("text.json", "text.json: not valid JSON: "),
         ("invalid.json", "invalid.json: source.entrypoint: Input should be a valid string"),
-        ("sse.json", "sse.json: deployment.transport: sse is not offered"),
+        ("sse.json", "sse.json: deployment.transport: sse is not supported"),
         ("path.json", "path.json: deployment.path: mcp-swarm serves /mcp, not /other; remove it"),
         ("sdk.py", "sdk.py:mcp: this is a mcp.MCPServer; it must be a FastMCP server or a function"),
     ],
@@ -149,7 +149,7 @@ def test_fastmcp_json_is_served_on_several_replicas(folder: Path, start_server: 
     server = start_server(command=command, COIN="CHF")
     server.wait_ready()
     assert call(server.url, "price", {"item": "tea"})["structuredContent"] == {"result": "tea: CHF --today 1"}
-    assert "environment is not used; the packages of this Python are." in server.output
+    assert "environment is ignored; the server uses the packages of this Python." in server.output
     reply = modern(server.url, "tools/call", {"name": "price", "arguments": {"item": "x"}}, **{"Mcp-Name": "price"})
     assert reply.json()["result"]["structuredContent"] == {"result": "x: CHF --today 1"}
 

@@ -26,13 +26,13 @@ class Configured:
 def configured(file: Path) -> FastMCP | Configured:
     """Read a file and apply its deployment (environment variables, working directory, address and log level).
 
-    The variables of the environment come first: MCP_HOST, MCP_PORT and LOG_LEVEL win over the file.
+    The environment variables MCP_HOST, MCP_PORT and LOG_LEVEL override the file.
 
     Returns:
         A proxy of the servers in `mcpServers`, or the server that a `fastmcp.json` names.
 
     Raises:
-        StartupError: the file cannot be read, is not valid, or asks for something that this server does not offer.
+        StartupError: the file cannot be read, is not valid, or asks for something that mcp-swarm does not support.
     """
     try:
         content = json.loads(file.read_bytes())
@@ -59,11 +59,11 @@ def _server(file: Path, content: dict[str, object]) -> Configured:
         raise StartupError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     deployment = config.deployment
     if deployment.transport == "sse":
-        raise StartupError(f"{file}: deployment.transport: sse is not offered; remove it, so that clients use HTTP")
+        raise StartupError(f"{file}: deployment.transport: sse is not supported; remove it, so that clients use HTTP")
     if deployment.path not in _OUR_PATHS:
         raise StartupError(f"{file}: deployment.path: mcp-swarm serves /mcp, not {deployment.path}; remove it")
     if content.get("environment") and multiprocessing.parent_process() is None:  # the replicas need not say it again
-        print(f"Warning: {file}: environment is not used; the packages of this Python are.", file=sys.stderr)
+        print(f"Warning: {file}: environment is ignored; the server uses the packages of this Python.", file=sys.stderr)
     deployment.apply_runtime_settings(file)
     place = Path(config.source.path).expanduser().resolve()  # in the working directory that the file may have chosen
     if not place.exists():

@@ -83,7 +83,7 @@ class PlannedTool(FunctionTool):
     def of(cls, tool: FunctionTool, fn: Callable[..., Any]) -> "PlannedTool":
         """Return a planned tool like `tool` with another function.
 
-        FastMCP does not apply the tool's time limit then: `CallLimits` does, so that the error is the same everywhere.
+        `CallLimits` applies the tool's time limit instead of FastMCP, so that every path has the same error for it.
         """
         planned = cls(**{**dict(tool), "fn": fn, "timeout": None})
         planned._seconds = tool.timeout

@@ -1,4 +1,4 @@
-"""The preparation of a component: its function gets the wrappers that every function in this server has.
+"""The preparation of components: wrappers around their functions check results, limit threads and cache results.
 
 Components come from two places: discovery makes them from the functions of packs, and the author of a FastMCP server
 adds them to the server, possibly while it runs. Both get the same preparation.
@@ -25,11 +25,9 @@ from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.settings import Settings
 
 _PREPARED = "__mcp_swarm_prepared__"
-"""Name of the attribute of a function that is prepared, so that nothing wraps it twice."""
-
-
+"""Name of an attribute. A function that has it is already prepared, and must not be wrapped again."""
 _INJECTING = f"{without_injected_parameters.__name__}.<locals>.wrapper"
-"""The function that FastMCP puts around a function with parameters for Context or dependencies."""
+"""Qualified name of FastMCP's wrapper around a function with parameters for Context or dependencies."""
 
 
 class Preparation:

@@ -30,23 +30,23 @@ class LoginSettings(SettingsGroup):
     """Identity provider with which users log in. `oidc` is any provider of OpenID Connect. Empty: the provider that the
     server's code chooses (`FastMCP(auth=…)`), or no login."""
     login_client_id: str = ""
-    """Id of this server's application at the identity provider."""
+    """OAuth client ID (`client_id`) of this server at the identity provider."""
     login_client_secret: SecretStr | None = None
-    """Secret of this server's application at the identity provider."""
+    """OAuth client secret (`client_secret`) of this server at the identity provider."""
     login_issuer: str = ""
     """URL of the issuer: of OpenID Connect (`oidc`), of the Auth0 tenant, of the AuthKit domain (`workos`), or of the
     Keycloak realm."""
     login_tenant: str = ""
-    """Id of the Azure tenant."""
+    """ID of the Azure tenant (`tenant_id`)."""
     login_audience: str = ""
     """Audience that a token of the identity provider must have. Required with `auth0`, possible with `keycloak` and
     `oidc`."""
     login_scopes: WordList = ()
     """Scopes that every token must have, comma-separated. Required with `azure`. Empty: the default of the provider."""
     login_rate_limit: str = "600/m"
-    """Rate limit of requests to the routes of a login from one address, such as `600/m`. A registration of a client
-    counts as ten requests. A request beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas
-    together. Without `TRUSTED_PROXIES`, all clients behind a proxy or a mesh have one address."""
+    """Rate limit for login requests from one IP address, such as `600/m`. A client registration counts as ten requests.
+    A request beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas
+    together. Without `TRUSTED_PROXIES`, all clients behind a proxy or a routing mesh have the same address."""
     login_cache_seconds: Seconds = Field(30, ge=0, le=300)
     """Time for which a replica trusts a verified token of a login without another check, in seconds. A replica may
     accept a revoked token for this time. 0: check every request."""
@@ -66,7 +66,7 @@ class LoginSettings(SettingsGroup):
 
     @property
     def login_rate(self) -> Rate:
-        """Rate limit of requests to the routes of a login from one address."""
+        """Rate limit for login requests from one IP address."""
         return parse(self.login_rate_limit)
 
     def check_login(self, public_url: str) -> None:

@@ -61,7 +61,7 @@ class OneServer:
     mounts: tuple[tuple["OneServer", str | None, bool], ...]
 
     def make(self) -> FastMCP:
-        """Make the FastMCP object, the same one each time."""
+        """Make the FastMCP server. Two calls make two servers that behave in the same way."""
         kinds = composed_middleware.KINDS
         middleware = [kinds[kind](f"{kind} {number} of {self.name}") for number, kind in enumerate(self.middleware)]
         mcp: FastMCP[Any] = FastMCP(
