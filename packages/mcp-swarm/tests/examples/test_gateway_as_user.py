@@ -7,40 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import Server
-from tests.auth.issuer import AUDIENCE, NAME
 from tests.calls import legacy
-from tests.downstream.exchange.authorization_server import ISSUER, Api, AuthorizationServer, own
+from tests.downstream.exchange.authorization_server import own
 from tests.downstream.exchange.conftest import Exchanging
-from tests.downstream.exchange.served import Reply, served
+from tests.downstream.exchange.replica import KEY, exchanging_replica
+from tests.downstream.exchange.served import Reply
 from tests.examples.upstream import Gateway
-
-KEY = "a-key-that-is-no-token-of-the-issuer"
 
 
 @pytest.fixture(scope="module")
 def exchanging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Exchanging]]:
     """A replica with the pack, and an API with token exchange."""
-    folder = tmp_path_factory.mktemp("gateway")
-    tokens = AuthorizationServer()
-    api = Api(tokens)
-    (folder / "jwks").write_text(json.dumps(ISSUER.public))
-    with served(tokens) as tokens.host, served(api) as api.host:
-        found = Exchanging(folder, tokens, api)
-        server = Server(
-            folder / "log",
-            MCP_COMPONENTS="tests.sample,examples.gateway",
-            GATEWAY_APIS=f"http://{api.host}",
-            DOWNSTREAM_TOKENS_FILE=str(found.file()),
-            AUTH_ENABLED="true",
-            AUTH_TOKEN=KEY,
-            AUTH_JWT_ISSUER=NAME,
-            AUTH_JWT_AUDIENCE=AUDIENCE,
-            AUTH_JWT_JWKS=str(folder / "jwks"),
-            PUBLIC_URL="https://mcp.example.com",
-        )
-        server.wait_ready()
-        yield server, found
-        server.stop()
+    with exchanging_replica(tmp_path_factory.mktemp("gateway")) as found:
+        yield found
 
 
 def ask(server: Server, token: str, tool: str, url: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from mcp_swarm.auth.key import hash_of
 from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, tools
-from tests.fastmcp_server.conftest import command
-from tests.replicas import Family, Fleet, RedisServer, running
+from tests.fastmcp_server.conftest import replicas
+from tests.replicas import Family, Fleet
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
 families = pytest.mark.parametrize("family", FAMILIES)
@@ -87,19 +87,7 @@ def with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas that know two users."""
     folder = tmp_path_factory.mktemp("with-keys")
     (folder / "keys").write_text("".join(json.dumps({"id": n, "hash": hash_of(k)}) + "\n" for n, k in KEYS.items()))
-    with (
-        RedisServer(folder / "redis.log") as redis,
-        running(
-            folder,
-            command=command("hiding.py:mcp"),
-            MCP_COMPONENTS="",
-            REDIS_URL=redis.url,
-            JOBS_URL=redis.url,
-            HANDSHAKE_SESSIONS="full",
-            AUTH_ENABLED="true",
-            API_KEYS_FILE=str(folder / "keys"),
-        ) as found,
-    ):
+    with replicas(folder, "hiding.py:mcp", AUTH_ENABLED="true", API_KEYS_FILE=str(folder / "keys")) as found:
         yield found
 
 

@@ -122,6 +122,15 @@ def test_a_message_reaches_another_connection(tmp_path: Path) -> None:
     run(tmp_path, talk)
 
 
+async def reading(consumer: str, client: Any) -> None:
+    """Wait until a consumer has begun to read."""
+    async with asyncio.timeout(10):
+        while consumer.encode() not in [  # noqa: ASYNC110  # another connection reads
+            each["name"] for each in await client.xinfo_consumers("queue", "workers")
+        ]:
+            await asyncio.sleep(0.01)
+
+
 def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> None:
     """A read that waits gets the next message. A client that has left gets none."""
 
@@ -129,11 +138,11 @@ def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> 
         await other.xgroup_create("queue", "workers", mkstream=True)
         async with client_of(tmp_path) as gone:
             left = asyncio.create_task(gone.xreadgroup("workers", "gone", {"queue": ">"}, block=10_000))
-            await asyncio.sleep(0.1)
+            await reading("gone", other)
             left.cancel()
             await asyncio.gather(left, return_exceptions=True)
         waiting = asyncio.create_task(one.xreadgroup("workers", "here", {"queue": ">"}, block=10_000))
-        await asyncio.sleep(0.1)
+        await reading("here", other)
         identity = await other.xadd("queue", {"job": "1"})
         assert await waiting == [[b"queue", [(identity, {b"job": b"1"})]]]
 
@@ -150,8 +159,9 @@ def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
             await gone.client_setname("gone")
             assert await one.publish("news", "hello") == 1
             assert "gone" in [client["name"] for client in await one.client_list()]
-        await asyncio.sleep(0.1)
-        assert "gone" not in [client["name"] for client in await one.client_list()]
+        async with asyncio.timeout(10):
+            while "gone" in [client["name"] for client in await one.client_list()]:  # noqa: ASYNC110  # see above
+                await asyncio.sleep(0.01)
         assert await one.publish("news", "hello") == 0
 
     run(tmp_path, leave)

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -188,16 +187,15 @@ def test_a_killed_redis_is_replaced(start_server: StartServer, tmp_path: Path) -
     os.kill(redis, signal.SIGKILL)
     until(lambda: len(redis_of(server)) == 1 and redis_of(server) != [redis], "a new Redis runs")
     assert "ended with exit code -9: its jobs, sessions and other data are lost" in server.output
-    done: list[str] = []
+    replies: list[httpx.Response] = []
 
-    def runs() -> bool:
-        reply = submit(server, "export_data", rows=1)
-        if reply.status_code == 202:
-            time.sleep(0.5)
-            done.append(get(f"{server.url}/jobs/{reply.json()['id']}/status").json()["status"])
-        return "completed" in done
+    def accepts() -> bool:
+        replies.append(submit(server, "export_data", rows=1))
+        return replies[-1].status_code == 202
 
-    until(runs, "jobs run again")
+    until(accepts, "jobs are accepted again")
+    status = f"{server.url}/jobs/{replies[-1].json()['id']}/status"
+    until(lambda: get(status).json().get("status") == "completed", "jobs run again")
 
 
 def test_a_killed_worker_is_replaced(start_server: StartServer, tmp_path: Path) -> None:

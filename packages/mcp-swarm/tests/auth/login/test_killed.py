@@ -1,6 +1,5 @@
 """A replica is killed in the middle of a login. The login goes on at the other replicas."""
 
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from conftest import until
 from mcp_swarm.auth.login.shared import digest
 from tests.auth.login.browser import Browser
 from tests.auth.login.fleets import LoginFleet, logins
@@ -61,18 +61,22 @@ def test_the_replica_of_a_step_is_killed_after_the_step(fleet: LoginFleet, brows
     assert len(fleet.proxy.ports) == 2, "one replica was killed"
 
 
+def unread(port: int) -> int:
+    """Return how many bytes the process that listens on a port has not read yet (proc(5), /proc/net/tcp)."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(row[4].partition(":")[2], 16) for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01")
+
+
 def test_a_replica_is_killed_during_a_refresh(fleet: LoginFleet) -> None:
-    """The client sends the refresh token again, and gets new tokens when the lock of the killed replica has ended."""
+    """A replica is killed while it waits for Redis. The client sends the refresh token again and gets new tokens."""
     client = OAuthClient(fleet.url)
     token = client.log_in(fleet.url)["refresh_token"]
-    fleet.redis.hang()  # the replica stops between two steps of the refresh
+    fleet.redis.hang()
     with ThreadPoolExecutor() as pool:
         first = pool.submit(client.refresh, fleet.urls[0], token)
-        time.sleep(0.3)
-        fleet.replicas[0].process.send_signal(signal.SIGSTOP)
-        fleet.redis.go_on()
-        time.sleep(0.3)
+        until(lambda: unread(fleet.redis.port) > 0, "a replica waits for Redis")
         fleet.kill(1)
+        fleet.redis.go_on()
         assert isinstance(first.exception(), httpx.HTTPError)
     renewed = client.refresh(fleet.url, token)
     assert renewed.status_code == 200, renewed.text

@@ -27,7 +27,7 @@ from tests.mcp.any_replica.callbacks import said
 pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 SECONDS = 3
-"""Lifetime of an access token. The clients refresh it in the tests."""
+"""Lifetime of an access token, in seconds. It is so short that the clients must refresh the token in a test."""
 CONFORMANCE = PACKAGE / "tests" / "conformance"
 
 

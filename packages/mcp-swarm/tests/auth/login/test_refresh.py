@@ -13,7 +13,7 @@ from tests.calls import legacy
 pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis")]
 
 SECONDS = 3
-"""Lifetime of an access token of the identity provider."""
+"""Lifetime of an access token of the identity provider, in seconds."""
 
 
 def test_only_one_replica_renews_a_token(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -137,8 +138,10 @@ def test_the_time_of_a_call_includes_the_exchange(exchanging: Exchanging) -> Non
     """A call waits for its exchange no longer than its own time limit. Its exchange goes on for later calls."""
     exchanging.user = own("ada")
 
+    answers = threading.Event()
+
     def slow() -> Reply:
-        time.sleep(0.5)
+        assert answers.wait(10)
         exchanging.tokens.owners["slow"] = "ada"
         return said(access_token="slow")
 
@@ -147,6 +150,7 @@ def test_the_time_of_a_call_includes_the_exchange(exchanging: Exchanging) -> Non
     async def calls() -> Any:
         with pytest.raises(NoToken, match=f"{exchanging.tokens.host} did not answer within 0.2 s"):
             await exchanging.client.get(exchanging.api.url, timeout=0.2)
+        answers.set()
         return (await exchanging.client.get(exchanging.api.url)).json()
 
     assert exchanging.run(calls) == {"user": "ada"}

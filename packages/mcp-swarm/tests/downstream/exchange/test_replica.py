@@ -1,6 +1,5 @@
 """A replica that calls an API in the name of its callers."""
 
-import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,42 +11,19 @@ import pytest
 from conftest import ROOT, Server, run
 from mcp_swarm.auth import caller
 from mcp_swarm.settings import Settings, doubts
-from tests.auth.issuer import AUDIENCE, NAME
 from tests.calls import FULL, legacy, text
-from tests.downstream.exchange.authorization_server import ISSUER, SECRET, Api, AuthorizationServer, own
+from tests.downstream.exchange.authorization_server import SECRET, own
 from tests.downstream.exchange.conftest import Exchanging
-from tests.downstream.exchange.served import Reply, served
+from tests.downstream.exchange.replica import KEY, exchanging_replica
+from tests.downstream.exchange.served import Reply
 from tests.metrics.page import Scrape
-
-KEY = "a-key-that-is-no-token-of-the-issuer"
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Exchanging]]:
-    """A replica that accepts tokens and a key, and an API with token exchange."""
-    folder = tmp_path_factory.mktemp("exchange")
-    tokens = AuthorizationServer()
-    api = Api(tokens)
-    (folder / "jwks").write_text(json.dumps(ISSUER.public))
-    with served(tokens) as tokens.host, served(api) as api.host:
-        exchanging = Exchanging(folder, tokens, api)
-        server = Server(
-            folder / "log",
-            AUTH_ENABLED="true",
-            AUTH_TOKEN=KEY,
-            AUTH_JWT_ISSUER=NAME,
-            AUTH_JWT_AUDIENCE=AUDIENCE,
-            AUTH_JWT_JWKS=str(folder / "jwks"),
-            AUTH_JWT_ALGORITHMS="RS256",
-            PUBLIC_URL="https://mcp.example.com",
-            MCP_COMPONENTS="tests.sample,tests.packs.in_name",
-            DOWNSTREAM_TOKENS_FILE=str(exchanging.file()),
-            LOG_LEVEL="DEBUG",
-            NO_PROXY="127.0.0.1",
-        )
-        server.wait_ready()
-        yield server, exchanging
-        server.stop()
+    """A replica that exchanges the tokens of its callers, and an API."""
+    with exchanging_replica(tmp_path_factory.mktemp("exchange")) as found:
+        yield found
 
 
 def call(server: Server, token: str, tool: str, url: str, meta: Any = None) -> str:

@@ -120,19 +120,27 @@ def test_a_dropped_token() -> None:
 def test_a_failed_exchange_is_not_kept() -> None:
     """All waiting calls get the error of a failed exchange. The next call starts a new exchange."""
 
+    go_on = asyncio.Event()
+
     async def failing() -> ExchangedToken:
-        await asyncio.sleep(0.02)
+        await go_on.wait()
         raise NoToken("failed")
 
     async def calls() -> None:
         cache, key = TokenCache(), ("api", b"ada")
-        results = await asyncio.gather(*(cache.get(key, failing, 1) for _ in range(5)), return_exceptions=True)
+        waiting = [asyncio.create_task(cache.get(key, failing, 1)) for _ in range(5)]
+        await asyncio.sleep(0)  # each of them begins to wait
+        go_on.set()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
         assert [str(error) for error in results] == ["failed"] * 5
         assert len({id(error) for error in results}) == 5
         assert await cache.get(key, made("1"), 1) == "1"
+        go_on.clear()
         with pytest.raises(TimeoutError):
             await cache.get(("api", b"bob"), failing, 0)
-        await asyncio.sleep(0.05)  # the exchange fails without a waiting call, and logs nothing
+        go_on.set()
+        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110  # the exchange fails without a waiting call, and logs nothing
+            await asyncio.sleep(0)
 
     asyncio.run(calls())
 
