@@ -18,10 +18,12 @@ from fastmcp.server.dependencies import FastMCPRequestContext
 from fastmcp.server.providers import FileSystemProvider, Provider
 from fastmcp.server.providers.local_provider import LocalProvider
 from fastmcp.server.transforms import Namespace, ToolTransform
+from fastmcp.tools import ToolResult
 from fastmcp.tools.tool_transform import ToolTransformConfig
 from mcp.server.connection import Connection
 from mcp.server.runner import ServerRunner
 from mcp.server.session import ServerSession
+from mcp_types import CallToolResult, TextContent
 
 from conftest import SOURCE
 from mcp_swarm.mcp import _mounts, _sdk, _state_store
@@ -209,3 +211,21 @@ def test_every_private_name_in_use_is_tested_here() -> None:
         and not (isinstance(node.value, ast.Name) and node.value.id == "self")
     }
     assert used <= tested | {"_call", "_binding"}, used - tested
+
+
+def test_the_result_of_a_text() -> None:
+    """A text's tool result is the one that pydantic makes, in all parts, and shares no object with another one."""
+    result, other = _sdk.text_result("hello"), _sdk.text_result("hello")
+    made = ToolResult.model_construct(
+        content=[TextContent(type="text", text="hello")],
+        structured_content={"result": "hello"},
+        meta={"fastmcp": {"wrap_result": True}},
+    )
+    parts = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+    for part in parts:
+        assert getattr(result, part) == getattr(made, part), part
+    assert result.content is not other.content
+    assert result.structured_content is not other.structured_content
+    assert result.meta is not other.meta
+    assert not _sdk.has_raw_result(result)
+    assert _sdk.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))

@@ -26,8 +26,8 @@ async def call_around(
         body: the innermost step, which calls the tool.
     """
     step = body
-    for middleware in reversed(plan.middleware):
-        step = partial(middleware, call_next=step)
+    for outer in reversed(plan.steps):
+        step = partial(outer, call_next=step)
     try:
         result = await step(context)
     except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only

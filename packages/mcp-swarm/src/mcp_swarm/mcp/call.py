@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +43,24 @@ async def disconnected(receive: Receive) -> None:
     """Wait until the client closes the connection. The request body is already read, so nothing else arrives."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def _end_or_pause(task: asyncio.Task[Any], seconds: float) -> asyncio.Future[None]:
+    """Return a future that is done as soon as the task is done or the time is over.
+
+    `asyncio.wait` does the same, but it costs 3 µs more.
+    """
+    loop = task.get_loop()
+    waiter = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        timer.cancel()
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = loop.call_later(seconds, wake)
+    task.add_done_callback(wake)
+    return waiter
 
 
 @dataclass(slots=True)
@@ -126,35 +146,36 @@ class Call:
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
+        deadline = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
-            await (self._wait_in_session if self.asking.can_ask else self._wait)(task, seconds)
+            if self.asking.can_ask:
+                await self._wait_in_session(task, seconds)
+                return
+            # Most calls end soon. The look at the connection begins later, because it takes a task of its own.
+            await _end_or_pause(task, min(_UNWATCHED_SECONDS, seconds or _UNWATCHED_SECONDS))
+            if not task.done():
+                await self._wait(task, deadline)
         finally:
             if not task.done():
                 task.cancel()
                 # Read the task's exception later, or asyncio logs that nobody read it.
                 task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
-    async def _wait(self, task: asyncio.Task[Any], seconds: float | None) -> None:
-        """Wait for the task of a call that has no session."""
+    async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
+        """Wait for the task of a call that has no session, and watch the connection."""
         loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
-        # Most calls end soon. The look at the connection begins later, because it takes a task of its own.
-        if (await asyncio.wait((task,), timeout=min(_UNWATCHED_SECONDS, seconds or _UNWATCHED_SECONDS)))[0]:
-            return
         gone = asyncio.Task(
             disconnected(self.receive), loop=loop
         )  # without the task factory, which is for tasks of components
         try:
             while True:
-                pause = (
-                    self._quiet_seconds() if deadline is None else min(self._quiet_seconds(), deadline - loop.time())
-                )
-                await asyncio.wait((task, gone), timeout=max(pause, 0), return_when=asyncio.FIRST_COMPLETED)
+                pause = max(0.0, min(self._quiet_seconds(), deadline - time.monotonic()))
+                await asyncio.wait((task, gone), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     return
                 if gone.done():
                     raise ClientGone
-                if deadline is not None and loop.time() >= deadline:
+                if time.monotonic() >= deadline:
                     raise TimeoutError
                 await self._give_sign()
         finally:

@@ -127,16 +127,15 @@ class FastPath:
             method="tools/call",
             fastmcp_context=self.bindings[self.mcp].bind(call),
         )
-        return await call_around(call, plan, context, partial(self._body, plan))
+        body = self._body if plan.server is self.mcp else self._mounted_body
+        return await call_around(call, plan, context, partial(body, plan))
+
+    async def _mounted_body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+        with self.bindings[plan.server].within():
+            return await self._body(plan, context)
 
     async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
-        if plan.server is not self.mcp:
-            with self.bindings[plan.server].within():
-                return await self._own_body(plan, context)
-        return await self._own_body(plan, context)
-
-    async def _own_body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:

@@ -1,7 +1,7 @@
 """The call plan of a tool: prepared functions that validate a call, run the tool, and write the response."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,6 +30,12 @@ _WRAPPED = {"fastmcp": {"wrap_result": True}}
 
 _MEDIA = ContentBlock | Audio | Image | File
 _PLAIN = frozenset({str, int, float, bool, dict})
+
+HOOKS = ("__call__", "on_message", "on_request")
+"""The methods of a middleware that see all requests."""
+
+Step = Callable[..., Awaitable[Any]]
+"""A middleware, or a method of it. The arguments are a context and `call_next`."""
 
 WrittenResult = tuple[bytes, bytes | None]
 """The text of a result and its structured content, both as JSON. The second part is None without structured content."""
@@ -96,6 +102,23 @@ class Templates:
         return {version: Template(wire, structured=structured, wrapped=wrapped) for version, wire in self.wire.items()}
 
 
+def overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
+    """Return whether the class of a middleware has its own version of one of these methods."""
+    return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
+
+
+def steps_of(middleware: tuple[Middleware, ...]) -> tuple[Step, ...]:
+    """Return how to call each middleware around a tool call, outermost first.
+
+    The outermost one gets the call as it arrived. If it has no hook for all methods, FastMCP would only call
+    `on_call_tool`, after six coroutines that do nothing. The others are called as FastMCP does it, because the
+    middleware before them may change the method.
+    """
+    if not middleware or overrides(middleware[0], HOOKS):
+        return middleware
+    return (middleware[0].on_call_tool, *middleware[1:])
+
+
 class Plan:
     """The call plan of one tool.
 
@@ -106,6 +129,7 @@ class Plan:
         convert: converts a result to FastMCP's tool result, for middleware.
         structured: templates of responses with structured content, by protocol version.
         middleware: registered middleware that takes part in calls, outermost first.
+        steps: how to call each middleware.
         server: the server that has the tool. It may be mounted in the server that the clients see.
         needs_session: whether the tool or the middleware may use the session of the call.
     """
@@ -130,6 +154,7 @@ class Plan:
         self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
         self.templates = templates
         self.middleware = middleware
+        self.steps = steps_of(middleware)
         self.server = server
         self.needs_session = bool(middleware) or _sdk.injects(tool) or finds_context(tool)
 
@@ -141,12 +166,12 @@ class DirectPlan:
     Attributes:
         name: name of the tool.
         seconds: time limit of a call.
-        middleware: registered middleware that takes part in calls, outermost first.
+        steps: how to call each middleware that takes part in calls, outermost first.
     """
 
     name: str
     seconds: float
-    middleware: tuple[Middleware, ...]
+    steps: tuple[Step, ...]
     templates: Templates
 
 
@@ -179,11 +204,7 @@ def _convert_str(tool: PlannedTool, value: Any) -> ToolResult:
     """Convert a text like `tool.convert`, without the validation that a text does not need."""
     if type(value) is not str:
         return tool.convert(value)
-    return ToolResult.model_construct(
-        content=[TextContent(type="text", text=value)],
-        structured_content={"result": value},
-        meta={"fastmcp": {"wrap_result": True}},  # a new object, because a middleware may change it
-    )
+    return _sdk.text_result(value)
 
 
 def _write_str(value: Any) -> WrittenResult | None:

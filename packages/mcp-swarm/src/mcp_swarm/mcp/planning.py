@@ -19,7 +19,7 @@ from mcp_swarm.components.outcome import PlannedTool
 from mcp_swarm.mcp import _mounts, _sdk
 from mcp_swarm.mcp._mounts import Origin
 from mcp_swarm.mcp.job_tools import JobTool
-from mcp_swarm.mcp.plan import DirectPlan, Plan, Templates
+from mcp_swarm.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
 from mcp_swarm.mcp.rounds import Rounds
 
 _EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
@@ -28,10 +28,9 @@ _EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
 Either the fast path applies the rule of the middleware itself, or it hands such calls over to the FastMCP path, or the
 middleware changes lists in the same way for all callers.
 """
-_HOOKS = ("__call__", "on_message", "on_request")
-_CALL_HOOKS = (*_HOOKS, "on_call_tool")
+_CALL_HOOKS = (*HOOKS, "on_call_tool")
 _LIST_HOOKS = (
-    *_HOOKS,
+    *HOOKS,
     "on_discover",
     "on_list_tools",
     "on_list_resources",
@@ -77,7 +76,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
     tools = await _mounts.origins(mcp)
     names = Counter(tool.name for tool, _ in tools)
     registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
-    around = tuple(each for each in registered if _overrides(each, _CALL_HOOKS))
+    around = tuple(each for each in registered if overrides(each, _CALL_HOOKS))
     everywhere = ""
     if keeps_state and any(isinstance(at.tool, FunctionTool) and changes_visibility(at.tool) for _, at in tools):
         everywhere = "a tool shows or hides components for its session"
@@ -94,7 +93,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         if own is not None:
             limits[tool.name] = own
         if not everywhere and _may_be_direct(tool, origin):
-            plans.direct[tool.name] = DirectPlan(tool.name, own or seconds, around, templates)
+            plans.direct[tool.name] = DirectPlan(tool.name, own or seconds, steps_of(around), templates)
         reason = everywhere or _why_fastmcp(tool, origin, names, open_names)
         if reason or not isinstance(inner, PlannedTool):
             plans.fastmcp[tool.name] = reason
@@ -106,8 +105,8 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
     plans.cacheable = (
         not everywhere
         and _mounts.are_lists_steady(mcp)
-        and not any(_overrides(each, _LIST_HOOKS) for each in registered)
-        and not any(_overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
+        and not any(overrides(each, _LIST_HOOKS) for each in registered)
+        and not any(overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
         and all(getattr(component, "auth", None) is None for component in _mounts.local_components(mcp))
     )
     return plans
@@ -123,13 +122,9 @@ def _why_open(server: FastMCP) -> str:
     if transform := _mounts.unsteady_transform(server):
         return f"the transform {transform} may hide a tool of this name from lists, but not from calls"
     for each in _own(server):
-        if _overrides(each, (*_HOOKS, "on_list_tools")):
+        if overrides(each, (*HOOKS, "on_list_tools")):
             return f"the middleware {type(each).__name__} may hide a tool of this name from lists, but not from calls"
     return ""
-
-
-def _overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
-    return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
 
 
 def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_names: Iterable[tuple[str, str]]) -> str:
@@ -147,7 +142,7 @@ def _why_fastmcp(tool: Tool, origin: Origin, names: Mapping[str, int], open_name
             return why_open
     if names[tool.name] > 1:
         return "has several versions"
-    mounted = [each for server in origin.servers[1:] for each in _own(server) if _overrides(each, _CALL_HOOKS)]
+    mounted = [each for server in origin.servers[1:] for each in _own(server) if overrides(each, _CALL_HOOKS)]
     if mounted:
         return f"its mounted server has the middleware {type(mounted[0]).__name__}"
     if origin.tool is None:
