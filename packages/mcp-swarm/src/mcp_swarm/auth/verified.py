@@ -27,15 +27,16 @@ class VerifiedTokens:
         return known[0] if known is not None and time.time() < known[1] else None
 
     def put(self, token: bytes, caller: Caller, expires: float | None) -> None:
-        """Remember a token until `expires`, in seconds since the epoch. None: the token does not expire."""
+        """Remember a token for the lifetime of an entry, but not after it expires.
+
+        Args:
+            expires: when the token expires, in seconds since the epoch. None: it does not expire.
+        """
         if not self._seconds:
             return
+        digest = hashlib.sha256(token).digest()
+        self._known.pop(digest, None)
         while len(self._known) >= _REMEMBERED:
             self._known.popitem(last=False)
         ends = time.time() + self._seconds
-        digest = hashlib.sha256(token).digest()
         self._known[digest] = caller, ends if expires is None else min(ends, expires)
-
-    def drop(self, token: bytes) -> None:
-        """Forget a token that was revoked."""
-        self._known.pop(hashlib.sha256(token).digest(), None)

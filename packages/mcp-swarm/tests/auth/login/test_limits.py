@@ -99,6 +99,13 @@ def test_bad_requests_get_clear_errors(login_fleet: LoginFleet, path: str) -> No
         assert "Traceback" not in reply.text
 
 
+def test_only_forms_have_a_limit_of_fields(client: Client) -> None:
+    """A form has a limited number of fields. The character between them may be in the URLs of a registration."""
+    reply = client.http.post("/token", content=b"&".join([b"a=b"] * 2000), headers={"Content-Type": KINDS[1]})
+    assert (reply.status_code, "fields" in reply.json()["error_description"]) == (413, True)
+    assert register(client, client_uri=f"https://example.com/?{'a=b&' * 2000}").status_code == 201
+
+
 def test_a_multipart_form_is_refused(client: Client) -> None:
     """OAuth's forms are application/x-www-form-urlencoded (RFC 6749)."""
     reply = client.http.post("/token", files={"grant_type": b"refresh_token"})

@@ -70,6 +70,9 @@ def test_the_keys_rotate(redis_server: RedisServer) -> None:
         assert await LoginStorage(shared, KEYS[:1]).get("key") is None
         await LoginStorage(shared, KEYS).put("key", VALUE)
         assert await LoginStorage(shared, KEYS[:1]).get("key") == VALUE
+        await LoginStorage(shared, KEYS[1:]).put("client", VALUE, collection="clients")
+        await LoginStorage(shared, KEYS).keep("client", "clients", 100)
+        assert await LoginStorage(shared, KEYS[:1]).get("client", collection="clients") == VALUE
 
     run(redis_server, scenario)
 
@@ -164,6 +167,30 @@ def test_a_request_does_not_wait_for_ever(redis_server: RedisServer, monkeypatch
             async with SharedLock(shared, "grant", "id"):
                 raise AssertionError("two owners")
         assert await shared.redis.get(shared.key("grant", "id")) == b"another replica"
+
+    run(redis_server, scenario)
+
+
+def test_a_lost_lock_is_no_outage_of_the_request(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Redis is lost while a lock is held, the work in the block may be done, so its reply must reach the client."""
+    monkeypatch.setattr(lock, "_RENEW_SECONDS", 0.05)
+    renewed = asyncio.Event()
+
+    async def scenario(shared: SharedLogins) -> None:
+        with noting_outages() as outage:
+            async with SharedLock(shared, "grant", "id"):
+                redis_server.kill()
+                evaluate = shared.redis.eval
+
+                async def failing(*arguments: object) -> object:
+                    try:
+                        return await evaluate(*arguments)  # type: ignore[arg-type]
+                    finally:
+                        renewed.set()
+
+                monkeypatch.setattr(shared.redis, "eval", failing)
+                await asyncio.wait_for(renewed.wait(), 20)
+        assert not outage.noted
 
     run(redis_server, scenario)
 

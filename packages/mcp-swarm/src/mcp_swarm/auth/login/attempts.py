@@ -12,7 +12,8 @@ _MOST = 10_000
 
 
 class Attempts:
-    """A counter of login requests by address, for all replicas together. `shared` is None without Redis.
+    """A counter of login requests by address. All replicas share it in Redis. Without Redis (`shared` is None), each
+    replica counts alone.
 
     The counter begins anew in each period of the rate.
     """

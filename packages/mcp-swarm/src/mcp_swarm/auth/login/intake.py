@@ -42,14 +42,20 @@ class LoginIntake:
         self._in_flight = InFlight(most, "login requests in flight")
 
     def guarded(self, route: BaseRoute) -> BaseRoute:
-        """Return a route with these checks in front of it."""
+        """Return a route with these checks. Anything but a `Route` stays as it is."""
         if not isinstance(route, Route):
             return route
         checked = _Checked(self, route.app, static=route.path.startswith(_WELL_KNOWN))
         return Route(route.path, checked, methods=sorted(route.methods or ()), name=route.name)
 
     async def enter(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request and count it. Return a `receive` with its whole body. Call `leave` after the answer."""
+        """Check a request and count it. Return a `receive` with its whole body. Call `leave` after the answer.
+
+        Raises:
+            Refused: 408, 413, 415, 429 or 503.
+            LoginUnavailable: Redis cannot be reached.
+            ClientGone: the client has left.
+        """
         headers = headers_of(scope)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared[:9]) > _MOST_BYTES or len(declared) > len(str(_MOST_BYTES)):
@@ -57,12 +63,13 @@ class LoginIntake:
         client = scope.get("client")
         address = self._addresses.of(scope) or (client[0] if client else "")
         await self._attempts.count(address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
-        if headers.get(b"content-type", b"").lower().lstrip().startswith(b"multipart/"):
+        kind = headers.get(b"content-type", b"").lower().lstrip()
+        if kind.startswith(b"multipart/"):
             raise Refused(415, "Wrong Content-Type; send a form as application/x-www-form-urlencoded.")
         body = await self._body.read(receive, headers.get(b"content-length"))
         if len(body) > _MOST_BYTES:
             raise _too_large()
-        if body.count(b"&") >= _MOST_FIELDS:
+        if not kind.startswith(b"application/json") and body.count(b"&") >= _MOST_FIELDS:
             raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
         self._in_flight.enter(None)
         return replay(body, receive)

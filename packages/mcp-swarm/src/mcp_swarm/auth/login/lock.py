@@ -1,4 +1,4 @@
-"""A lock that only one replica holds."""
+"""A lock that only one request of all replicas holds."""
 
 import asyncio
 import secrets
@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from mcp_swarm.auth.login.outage import LoginUnavailable
 from mcp_swarm.auth.login.shared import SharedLogins
+from mcp_swarm.shared.lost_redis import raising_os_errors
 
 _LEASE_SECONDS = 6
 """Time after which the lock of a killed replica is free."""
@@ -21,7 +22,8 @@ _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('EXPIR
 class SharedLock:
     """A lock for one `async with` block. Other requests of all replicas wait until the block ends.
 
-    This class does not use `contextlib`, because the SDK's TokenError cannot pass through its context managers.
+    This class does not use `contextlib`: the SDK's TokenError is a frozen dataclass, and `contextlib` fails when it
+    sets the traceback of such an error.
     """
 
     def __init__(self, shared: SharedLogins, kind: str, *parts: str) -> None:
@@ -48,7 +50,7 @@ class SharedLock:
         """Release the lock."""
         if self._renewal is not None:
             self._renewal.cancel()
-        with suppress(LoginUnavailable), self._shared.reaching():  # without Redis, the lease ends by itself
+        with suppress(OSError), raising_os_errors():  # without Redis, the lease ends by itself
             await self._shared.redis.eval(_RELEASE, 1, self._key, self._token)
 
     async def _set(self) -> bool:
@@ -58,5 +60,5 @@ class SharedLock:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
-            with suppress(LoginUnavailable), self._shared.reaching():
+            with suppress(OSError), raising_os_errors():  # no outage of the request: its work may already be done
                 await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(_LEASE_SECONDS))

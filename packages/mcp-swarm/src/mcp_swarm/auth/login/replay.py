@@ -51,7 +51,8 @@ def protect_codes(provider: OAuthProvider, once: Once, used: Used) -> None:
 def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLogins, used: Used) -> None:
     """Exchange each refresh token once. Requests with the same token wait for each other.
 
-    If a replica is killed during the exchange, its lock ends, and the client can send the token again.
+    If a replica is killed during the exchange, its lock ends, and the client can send the token again. The user must
+    log in again if the token was replaced before the new one reached the client.
     """
     original = _method(provider, "exchange_refresh_token")
 

@@ -48,10 +48,9 @@ class LoginStorage:
     ) -> None:
         """Store a value. Without `ttl`, it expires after `UNUSED_SECONDS`."""
         name = self._name(collection, key)
-        sealed = self._codec.seal(encode([name, dict(value)]))
         seconds = UNUSED_SECONDS if ttl is None else max(1, math.ceil(float(ttl)))
         with self._shared.reaching():
-            await self._shared.redis.set(name, sealed, ex=seconds)
+            await self._shared.redis.set(name, self._sealed(name, value), ex=seconds)
 
     async def delete(self, key: str, *, collection: str | None = None) -> bool:
         """Remove a value. Return whether it was there."""
@@ -92,12 +91,22 @@ class LoginStorage:
         return sum([await self.delete(key, collection=collection) for key in keys])
 
     async def keep(self, key: str, collection: str, seconds: int) -> None:
-        """Let a value expire `seconds` from now."""
+        """Let a value expire `seconds` from now, and encrypt it with the first key, so that old keys can be removed.
+
+        A value that is missing stays missing.
+        """
+        value = await self.get(key, collection=collection)
+        if value is None:
+            return
+        name = self._name(collection, key)
         with self._shared.reaching():
-            await self._shared.redis.expire(self._name(collection, key), seconds)
+            await self._shared.redis.set(name, self._sealed(name, value), ex=seconds, xx=True)
 
     def _name(self, collection: str | None, key: str) -> str:
         return self._shared.key("state", collection or "", key)
+
+    def _sealed(self, name: str, value: Mapping[str, Any]) -> str:
+        return self._codec.seal(encode([name, dict(value)]))
 
     def _opened(self, name: str, sealed: bytes) -> Value | None:
         try:
