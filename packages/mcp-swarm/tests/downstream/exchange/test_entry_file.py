@@ -85,7 +85,8 @@ WRONG: list[tuple[str, str]] = [
     (HOST + TABLE.replace("https://login.example.com/token", "http://127.0.0.1.example.com/"), "token_url: must be"),
     (HOST + TABLE.replace("https://login.example.com/token", "https://a:b/"), "token_url: must be"),
     (HOST + TABLE.replace("mcp-swarm", "é"), "client_id: must consist of printable ASCII characters"),
-    (HOST + TABLE.replace('"secret"', '"nowhere"'), "client_secret_file: "),
+    (HOST + TABLE.replace('"secret"', '"nowhere"'), "client_secret_file: there is no such file"),
+    (HOST + TABLE.replace('"secret"', '"hunter2, the secret itself"'), "client_secret_file: there is no such file"),
     (HOST + TABLE.replace('"secret"', '"."'), "client_secret_file: "),
     (HOST + TABLE.replace('"secret"', '"a\\u0000"'), "client_secret_file: "),
 ]

@@ -94,8 +94,11 @@ def _problem(error: ValidationError) -> str:
 
 
 def _secret(where: str, path: Path) -> SecretStr:
-    where = f"{where}, client_secret_file: {_shown(str(path))}"
+    where = f"{where}, client_secret_file:"
     try:
+        if not path.exists():  # the value may be the secret itself, so no message shows it
+            raise StartupError(f"{where} there is no such file; name a file that has the secret in one line")
+        where = f"{where} {_shown(str(path))}"
         text = path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except (OSError, ValueError) as error:  # a ValueError: not text, or a null character in the path
         reason = error.strerror if isinstance(error, OSError) else "it is not text"

@@ -87,12 +87,12 @@ def _object(response: httpx2.Response) -> dict[str, Any] | None:
 
 
 def _cache_seconds(expires_in: object) -> float:
-    """Return for how long a token is kept: until shortly before it expires."""
+    """Return how long a token is kept, in seconds: until 30 s before it expires, or nine tenths of its lifetime."""
     if expires_in is None:
         return _UNSTATED_SECONDS
     if isinstance(expires_in, str) and expires_in.isascii() and expires_in.isdecimal() and len(expires_in) < 20:
         expires_in = int(expires_in)  # some servers send the number as text
-    if isinstance(expires_in, bool) or not isinstance(expires_in, int | float) or expires_in != expires_in:
+    if isinstance(expires_in, bool) or not isinstance(expires_in, int | float):
         return 0.0
     seconds = float(max(0, min(expires_in, _MOST_SECONDS)))
     return seconds - min(_MARGIN_SECONDS, seconds * _MARGIN_SHARE)
