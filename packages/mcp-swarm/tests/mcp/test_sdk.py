@@ -9,11 +9,13 @@ import asyncio
 import importlib
 import inspect
 from contextlib import AsyncExitStack
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import Context, FastMCP
+from fastmcp.server import context as fastmcp_context
 from fastmcp.server.dependencies import FastMCPRequestContext
 from fastmcp.server.providers import FileSystemProvider, Provider
 from fastmcp.server.providers.local_provider import LocalProvider
@@ -229,3 +231,20 @@ def test_the_result_of_a_text() -> None:
     assert result.meta is not other.meta
     assert not _sdk.has_raw_result(result)
     assert _sdk.has_raw_result(ToolResult.from_mcp_result(CallToolResult(content=[])))
+
+
+def test_a_mounted_server_leaves_no_variable_behind() -> None:
+    """After the call of a mounted server's tool, the variables of its shared dependencies are as they were before."""
+    known, unknown = ContextVar[str]("known"), ContextVar[str]("unknown")
+    root, mounted = FastMCP("root"), FastMCP("mounted")
+    mounted._shared_context_snapshot = {known: "mounted", unknown: "mounted"}
+
+    def scenario() -> None:
+        known.set("root")
+        with _sdk.Binding(mounted, None, root).within():
+            assert (known.get(), unknown.get()) == ("mounted", "mounted")
+        assert known.get() == "root"
+        assert unknown.get("not set") == "not set"
+        assert fastmcp_context._current_context.get() is None
+
+    copy_context().run(scenario)

@@ -188,7 +188,7 @@ def intercepting(server: FastMCP) -> str:
 
 
 def open_names(server: FastMCP, why_open: Callable[[FastMCP], str]) -> list[tuple[str, str]]:
-    """Return prefixes of names under which a tool may be called that the server does not list, each with the reason.
+    """Return the prefixes of names of tools that a server may answer without listing them, each with the reason.
 
     Args:
         why_open: returns why a mounted server may have tools that it does not list; empty if it lists all.

@@ -153,7 +153,8 @@ def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]
 
 
 def _injected(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that injects dependencies like FastMCP's `wrapper`, but without its context managers.
+    """Return a function that injects dependencies like FastMCP's `wrapper`. For a tool that needs only its Context, it
+    opens no context manager.
 
     The function has the signature of the wrapper: its parameters are the tool's arguments only.
     """
@@ -279,26 +280,24 @@ class Binding:
 
     Args:
         mcp: the server that has the tool.
+        state: what the lifespan of the root server has returned.
         root: the server that got the request.
     """
 
-    __slots__ = ("_same", "mcp", "root", "state")
+    __slots__ = ("_per_call", "_values", "mcp", "root", "state")
 
     def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
         self.mcp = mcp
         self.root = root
         self.state = state
+        values = self._values = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
         # `serve_over_http` has set some variables for the whole process. Calls do not set these again.
-        constant = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
-        self._same = tuple((variable.set, value) for variable, value in constant.items() if variable.get(None) != value)
+        self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) != value)
 
     def bind(self, call: Call) -> Context:
         """Set the context variables of the running task for a call, and return the call's Context."""
         fastmcp_request_ctx.set(LazyRequestContext(self, call))
-        return self._context()
-
-    def _context(self) -> "CallContext":
-        for bind, value in self._same:
+        for bind, value in self._per_call:
             bind(value)
         context = CallContext(self.mcp)
         _context._current_context.set(context)
@@ -308,16 +307,17 @@ class Binding:
     def within(self) -> Iterator[None]:
         """Inside the `with` block, the Context is one of this server, with the request and state of the one around."""
         around = _context._current_context.get()
-        before = [(variable, variable.get(None)) for variable in _process_wide(self.mcp)]
-        context = self._context()
+        context = CallContext(self.mcp)
+        tokens = [
+            (each, each.set(value)) for each, value in (*self._values.items(), (_context._current_context, context))
+        ]
         if around is not None:
             context._request_state = around._request_state
         try:
             yield
         finally:
-            for variable, value in before:
-                variable.set(value)
-            _context._current_context.set(around)
+            for variable, token in reversed(tokens):
+                variable.reset(token)
 
 
 class CallContext(Context):

@@ -79,8 +79,8 @@ class Call:
     asking: Asking = STATELESS
     """How the call asks its client."""
     first_event_seconds: float = PING_SECONDS
-    """Time without a reply after which the reply becomes an event stream, if it may, in seconds; and time between two
-    comments on the stream. 0: the reply becomes no stream without an event."""
+    """Seconds without a reply after which the reply becomes an event stream, if `may_stream` is true. Also the seconds
+    between two comments on the stream. 0: only an event opens the stream, and comments follow every `PING_SECONDS`."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     """Headers of the reply in addition to its type and length, unless the reply is an event stream."""
     streaming: bool = False
@@ -90,8 +90,8 @@ class Call:
     detached: bool = False
     """Whether the client has lost or left the connection of a call that it can resume. The call goes on."""
     taken: TakenCall | None = None
-    """What this replica took over from another one. None for a call that began here, and after the call has begun to
-    wait in the round that it took over."""
+    """The state of a multi-round call that this replica took over from another one. None for a call that began here. It
+    becomes None as soon as the call waits for its client again."""
     _lock: asyncio.Lock | None = None
 
     @property
@@ -103,7 +103,12 @@ class Call:
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
 
     async def event(self, message: bytes, *, last: bool = False) -> None:
-        """Send a JSON-RPC message before the result, if the reply may become an event stream.
+        """Send a JSON-RPC message on the event stream, and open the stream first if necessary.
+
+        If the reply may not become an event stream, do nothing.
+
+        Args:
+            last: whether the message ends the call: the result or an error.
 
         Raises:
             ClientGone: another replica has taken over the call.
@@ -133,16 +138,17 @@ class Call:
     async def wait_for(self, task: asyncio.Task[Any], seconds: float | None = None) -> None:
         """Wait until the call's task is done, and keep an open event stream alive during this time.
 
-        In case of an exception, cancel the task and do not wait for its end. If the client has lost the connection and
-        can resume the event stream, the call goes on.
+        If the client loses the connection of a call that it can resume, the call goes on. If this method raises an
+        exception, it cancels the task and does not wait for its end.
 
         Args:
             seconds: time limit of the wait. The time in which the call waits for an answer of its client does not
                 count. None: no limit.
 
         Raises:
-            ClientGone: the client closed the connection, or has cancelled the call; or this replica drains, and another
-                replica takes over the call.
+            ClientGone: the client closed the connection, has cancelled the call, or has not resumed it in time; or
+                Redis cannot be reached, so that nobody could resume it; or another replica takes over, because this one
+                drains.
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """

@@ -15,7 +15,7 @@ from mcp_swarm.auth.caller import CALLER, Caller
 from mcp_swarm.components.outcome import BODY_OUTCOME, Handover, Outcome
 from mcp_swarm.downstream.deadline import END
 from mcp_swarm.mcp._sdk import Binding, body_error
-from mcp_swarm.mcp.around import call_around, wait_for
+from mcp_swarm.mcp.around import call_around, reply_to, wait_for
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.plan import DirectPlan, Plan
@@ -85,8 +85,7 @@ class FastPath:
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         if task.done():
-            reply = task.result()
-            return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
+            return reply_to(call, task.result(), self.full)
         return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:
@@ -135,7 +134,11 @@ class FastPath:
             return await self._body(plan, context)
 
     async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
-        """Call the tool that the middleware passes on. This is the innermost step of the middleware chain."""
+        """Call the tool that the middleware passes on. This is the innermost step of the middleware chain.
+
+        After an error, FastMCP's `call_tool` reports the outcome (`BODY_OUTCOME`), and the tool's function does not run
+        again. For another tool or invalid arguments, `call_tool` does the whole work.
+        """
         name, arguments = context.message.name, context.message.arguments or {}
         if name == plan.tool.name and len(arguments) <= plan.parameters:
             try:

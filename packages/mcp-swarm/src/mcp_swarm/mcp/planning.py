@@ -22,7 +22,7 @@ from mcp_swarm.mcp.job_tools import JobTool
 from mcp_swarm.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
 from mcp_swarm.mcp.rounds import Rounds
 
-_EVERYWHERE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
+_HARMLESS = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
 """Middleware classes that do not prevent call plans and cached lists.
 
 Either the fast path applies the rule of the middleware itself, or it hands such calls over to the FastMCP path, or the
@@ -75,35 +75,40 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
     """
     tools = await _mounts.origins(mcp)
     names = Counter(tool.name for tool, _ in tools)
-    registered = [each for each in mcp.middleware if not isinstance(each, _EVERYWHERE)]
+    registered = [each for each in mcp.middleware if not isinstance(each, _HARMLESS)]
     around = tuple(each for each in registered if overrides(each, _CALL_HOOKS))
-    everywhere = ""
+    for_all = ""
     if keeps_state and any(isinstance(at.tool, FunctionTool) and changes_visibility(at.tool) for _, at in tools):
-        everywhere = "a tool shows or hides components for its session"
+        for_all = "a tool shows or hides components for its session"
     elif telemetry_mode() == "propagation_only":
-        everywhere = "trace contexts are propagated without spans"  # only the FastMCP path does this
+        for_all = "trace contexts are propagated without spans"  # only the FastMCP path does this
     open_names = _mounts.open_names(mcp, _why_open)
     plans, templates = Plans(), Templates(mcp)
-    limits: dict[str, float] = {}
+    limits: dict[str, list[float | None]] = {}
+    indirect = set[str]()
     for tool, origin in tools:
         if x_mcp_header_map(tool.parameters):
             plans.annotated[tool.name] = tool.parameters
         inner = origin.tool
         own = inner.seconds if isinstance(inner, PlannedTool) else getattr(inner, "timeout", None)
-        if own is not None:
-            limits[tool.name] = own
-        if not everywhere and _may_be_direct(tool, origin):
-            plans.direct[tool.name] = DirectPlan(tool.name, own or seconds, steps_of(around), templates)
-        reason = everywhere or _why_fastmcp(tool, origin, names, open_names)
+        limits.setdefault(tool.name, []).append(own)
+        if for_all or not _may_be_direct(tool, origin):
+            indirect.add(tool.name)
+        reason = for_all or _why_fastmcp(tool, origin, names, open_names)
         if reason or not isinstance(inner, PlannedTool):
             plans.fastmcp[tool.name] = reason
         else:
             planned = inner if inner.name == tool.name else inner.model_copy(update={"name": tool.name})
             plans.tools[tool.name] = Plan(planned, own or seconds, around, templates, origin.servers[-1])
     timeouts.clear()
-    timeouts.update(limits)
+    for name, own_limits in limits.items():  # a name may have several versions
+        longest = max(each or seconds for each in own_limits)
+        if any(own_limits):
+            timeouts[name] = longest
+        if name not in indirect:
+            plans.direct[name] = DirectPlan(name, longest, steps_of(around), templates)
     plans.cacheable = (
-        not everywhere
+        not for_all
         and _mounts.are_lists_steady(mcp)
         and not any(overrides(each, _LIST_HOOKS) for each in registered)
         and not any(overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
@@ -113,8 +118,8 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
 
 
 def _own(server: FastMCP) -> list[Middleware]:
-    """Return the middleware of a mounted server that may change calls and lists in different ways."""
-    return [each for each in server.middleware if not isinstance(each, _EVERYWHERE)]
+    """Return the middleware of a server that may treat callers differently."""
+    return [each for each in server.middleware if not isinstance(each, _HARMLESS)]
 
 
 def _why_open(server: FastMCP) -> str:

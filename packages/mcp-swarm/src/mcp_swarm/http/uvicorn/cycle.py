@@ -88,8 +88,10 @@ turn_of = functools.lru_cache(maxsize=1)(Turn)
 class Cycle(RequestResponseCycle):
     """A request and its response, based on uvicorn's class, with faster code for a response in one message.
 
-    uvicorn checks each header with two regular expressions and writes the head and the body separately. This
-    class uses uvicorn's code only for responses in two or more messages and for the last response of a connection.
+    uvicorn checks each header with two regular expressions and writes the head and the body separately. This class
+    writes a whole response itself in the usual case. uvicorn's code writes the others: responses in several messages,
+    to HEAD, with a `Connection` header, before the whole request has arrived, to a slow client, and the last one of a
+    connection.
     """
 
     logger = logging.getLogger("uvicorn.error")
