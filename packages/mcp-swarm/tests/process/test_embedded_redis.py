@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from mcp_swarm.process.embedded_redis import EmbeddedRedis, encoded
-from mcp_swarm.process.local_redis import unset
+from mcp_swarm.process.local_redis import missing_urls
 from mcp_swarm.settings import Settings
 from tests.replicas import RedisServer
 
@@ -190,4 +190,4 @@ def test_only_unset_variables_name_the_local_redis(
     """A variable that the operator has set keeps its value."""
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    assert unset(Settings.load(), jobs=jobs) == expected
+    assert missing_urls(Settings.load(), jobs=jobs) == expected

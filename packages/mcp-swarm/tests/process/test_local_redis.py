@@ -186,7 +186,7 @@ def test_a_killed_redis_is_replaced(start_server: StartServer, tmp_path: Path) -
     (redis,) = redis_of(server)
     os.kill(redis, signal.SIGKILL)
     until(lambda: any(pid != redis for pid in redis_of(server)), "a new Redis runs")
-    assert "ended with exit code -9: its jobs, sessions and other data are lost" in server.output
+    assert "Redis of these replicas (jobs, sessions, …) is lost: it ended with exit code -9" in server.output
     replies: list[httpx.Response] = []
 
     def accepts() -> bool:

@@ -57,11 +57,11 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     if _mounts.are_lists_steady(app.mcp):  # otherwise a provider may ask other servers
         asyncio.run(app.catalogue.read(app.mcp))
     jobs = bool(app.components.jobs or task_tools(app.mcp))
-    unset = [] if options.no_redis else local_redis.unset(settings, jobs=jobs)
-    if "REDIS_URL" not in unset:
+    missing = [] if options.no_redis else local_redis.missing_urls(settings, jobs=jobs)
+    if "REDIS_URL" not in missing:
         check_login(app.mcp.auth, settings, options.replicas)
-    redis = local_redis.running(unset) if unset else None
-    worker = local_worker.create if "JOBS_URL" in unset else None
+    redis = local_redis.running(missing) if missing else None
+    worker = local_worker.create if "JOBS_URL" in missing else None
     shared = not settings.jobs_in_process or worker is not None
     welcome = partial(_welcome, app, options.replicas, jobs_shared=shared)
     return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)

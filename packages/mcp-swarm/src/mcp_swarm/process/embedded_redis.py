@@ -36,6 +36,11 @@ class EmbeddedRedis:
         self._thread = threading.Thread(target=self._run, name="embedded-redis", daemon=True)
         self._thread.start()
 
+    @property
+    def ended(self) -> str | None:
+        """Why it has ended; None while it runs."""
+        return None if self._thread.is_alive() else "its thread has failed"
+
     def close(self) -> None:
         """Close all connections and end the thread."""
         with contextlib.suppress(RuntimeError):  # the thread has failed and closed its loop

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _GUIDE = 'the guide "Local replicas"'
 
 
-def unset(settings: Settings, *, jobs: bool) -> list[str]:
+def missing_urls(settings: Settings, *, jobs: bool) -> list[str]:
     """Return which of `REDIS_URL` and `JOBS_URL` the operator has not set, without `JOBS_URL` if there are no jobs."""
     names = ["REDIS_URL", "JOBS_URL"] if jobs else ["REDIS_URL"]
     return [name for name in names if name.lower() not in settings.model_fields_set]
@@ -48,11 +48,14 @@ class LocalRedis:
         """The URL for the replicas. The stand-in speaks version 2 of the protocol only."""
         return f"unix://{self._path}?protocol=2"
 
-    def check(self) -> None:
-        """Start a new Redis if the present one has ended. The new Redis has no data."""
-        if isinstance(self._server, RedisProcess) and (code := self._server.ended) is not None:
-            text = "The Redis of these replicas ended with exit code %s: its jobs, sessions and other data are lost"
-            logger.warning(text, code)
+    def restart_if_ended(self) -> None:
+        """Start a new Redis if the present one has ended. The new Redis has no data.
+
+        Raises:
+            StartupError: no new Redis can start.
+        """
+        if (why := self._server.ended) is not None:
+            logger.warning("The data of the Redis of these replicas (jobs, sessions, …) is lost: %s", why)
             self._server.close()
             self._server = self._start()
 

@@ -82,10 +82,10 @@ class Replicas(Multiprocess):
         if self.should_exit.is_set():
             return
         if self.redis is not None:
-            self.redis.check()
+            self.redis.restart_if_ended()
         if self.worker is not None:
             with _later():
-                self.worker.check()
+                self.worker.restart_if_ended()
             if self.worker.refused:
                 self.should_exit.set()
         # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class LocalWorker:
-    """A worker process that a new one replaces when it ends.
+    """A worker process. `restart_if_ended` replaces it, unless it refused to start.
 
     Args:
         settings: The settings of the worker.
@@ -41,8 +41,8 @@ class LocalWorker:
         self._process = start(target=_serve, args=(self._config,), name="SpawnProcess-worker")  # see replica_name
         self._process.start()
 
-    def check(self) -> None:
-        """Start a new process if the present one has ended."""
+    def restart_if_ended(self) -> None:
+        """Start a new process if the present one has ended, unless it refused to start."""
         if self._process is not None and not self.refused and self._process.exitcode is not None:
             logger.warning("The worker ended with exit code %s; started a new worker", self._process.exitcode)
             self.start()

@@ -52,27 +52,28 @@ class RedisProcess:
             raise
 
     @property
-    def ended(self) -> int | None:
-        """The exit code, or None while Redis runs."""
-        return self._process.poll()
+    def ended(self) -> str | None:
+        """Why it has ended; None while it runs."""
+        code = self._process.poll()
+        return None if code is None else f"it ended with exit code {code}"
 
     def close(self) -> None:
         """End Redis."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()  # first end the shell that waits for the end of this process
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()  # it ends the shell that waits for the end of this process
 
     def _answer(self, path: Path) -> str:
         """Wait until Redis answers, and return its version."""
         until = time.monotonic() + _START_SECONDS
         while time.monotonic() < until:
             if self.ended is not None:
-                raise OSError(self._last_words() or f"it ended with exit code {self.ended}")
+                raise OSError(self._last_words() or self.ended)
             with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(1)
                 client.connect(str(path))
