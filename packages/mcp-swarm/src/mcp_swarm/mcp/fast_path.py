@@ -15,7 +15,7 @@ from mcp_swarm.auth.caller import CALLER, Caller
 from mcp_swarm.components.outcome import BODY_OUTCOME, Handover, Outcome
 from mcp_swarm.downstream.deadline import END
 from mcp_swarm.mcp._sdk import Binding, body_error
-from mcp_swarm.mcp.around import call_around, reply_to, wait_for
+from mcp_swarm.mcp.around import call_around, wait_for
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.fastmcp_path import FastMcpPath
 from mcp_swarm.mcp.plan import DirectPlan, Plan
@@ -85,7 +85,8 @@ class FastPath:
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         if task.done():
-            return reply_to(call, task.result(), self.full)
+            reply = task.result()
+            return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
         return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:

@@ -34,7 +34,7 @@ _PLAIN = frozenset({str, int, float, bool, dict})
 HOOKS = ("__call__", "on_message", "on_request")
 """The methods of a middleware that see all requests."""
 
-Step = Callable[..., Awaitable[Any]]
+MiddlewareCall = Callable[..., Awaitable[Any]]
 """A middleware, or a method of it. The arguments are a context and `call_next`."""
 
 WrittenResult = tuple[bytes, bytes | None]
@@ -107,7 +107,7 @@ def overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
     return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
 
 
-def steps_of(middleware: tuple[Middleware, ...]) -> tuple[Step, ...]:
+def steps_of(middleware: tuple[Middleware, ...]) -> tuple[MiddlewareCall, ...]:
     """Return how to call each middleware around a tool call, outermost first.
 
     The outermost one gets the call as it arrived. If it has no hook for all methods, FastMCP would only call
@@ -171,7 +171,7 @@ class DirectPlan:
 
     name: str
     seconds: float
-    steps: tuple[Step, ...]
+    steps: tuple[MiddlewareCall, ...]
     templates: Templates
 
 
