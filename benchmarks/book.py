@@ -29,6 +29,7 @@ STUDIES = (
     "jobs",
     "asking",
     "metrics",
+    "autoscale",
 )
 """All studies, in the order of the book."""
 

@@ -199,3 +199,16 @@ def test_readme_has_the_figure_of_a_rolling_update() -> None:
     events = (ROOT / "docs" / "explanation" / "failures.md").read_text()
     (update,) = [line for line in events.splitlines() if line.startswith("| rolling update of three replicas")]
     assert "0 of 1,661" in update
+
+
+def test_the_autoscaler() -> None:
+    """On a day, the autoscaler is near the optimum. After a step, it is overloaded for a shorter time than by CPU."""
+    _claimed("the autoscaler uses at most 1.15 times the replica hours of somebody who knows the future")
+    _claimed("at most 0.1 % of the seconds are overloaded")
+    _claimed("uses more replica hours on this day")
+    _claimed("After a step of the load, more than ten times as many of its seconds are overloaded.")
+    assert _spread("autoscale", "day", "autoscale", "ratio").max <= 1.15
+    assert _spread("autoscale", "day", "autoscale", "overloaded").max <= 0.1
+    assert _median("autoscale", "day", "cpu", "hours") > _median("autoscale", "day", "autoscale", "hours")
+    ours, cpu = (_median("autoscale", "step", row, "overloaded") for row in ("autoscale", "cpu"))
+    assert cpu > 10 * ours

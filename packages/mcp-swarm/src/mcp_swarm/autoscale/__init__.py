@@ -1,0 +1,1 @@
+"""The number of replicas of a service follows its load."""

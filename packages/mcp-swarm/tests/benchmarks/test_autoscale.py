@@ -1,0 +1,37 @@
+"""The simulation of the autoscaler."""
+
+import pytest
+
+from benchmarks.autoscale.__main__ import SCRIPT
+from benchmarks.autoscale.course import START_SECONDS, simulate
+from benchmarks.autoscale.curves import CURVES
+from benchmarks.autoscale.scalers import Autoscaler, Fixed, optimum_hours
+from benchmarks.command import main
+from benchmarks.study import read
+
+
+def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of one round meets the targets, and has a table for each curve."""
+    assert main(SCRIPT, ["--quick", "--check", "--json", "-"]) == 0
+    tables = read(capsys.readouterr().out).tables
+    assert [table.name for table in tables] == [curve.name for curve in CURVES]
+    assert all(len(table.rows) == 4 for table in tables)
+
+
+def test_a_fixed_number() -> None:
+    """A fixed number for the highest load is never overloaded and never changes."""
+    outcome = simulate([1.5, 3.2, 2.0] * 1200, Fixed())
+    assert (outcome.hours, outcome.overloaded, outcome.changes) == (4.0, 0.0, 0)
+    assert optimum_hours([1.5, 3.2, 2.0] * 1200) == pytest.approx((2 + 4 + 2) / 3)
+
+
+def test_a_new_replica_serves_after_its_start() -> None:
+    """After a step, the seconds until the new replicas serve are overloaded."""
+    outcome = simulate([2.0] * 600 + [4.0] * 600, Autoscaler())
+    assert outcome.overloaded * 1200 == pytest.approx(START_SECONDS, abs=5)
+
+
+def test_the_noise_is_repeatable() -> None:
+    """A seed always gives the same loads, and another seed gives others."""
+    curve = CURVES[1]
+    assert curve.loads(3) == curve.loads(3) != curve.loads(4)
