@@ -66,10 +66,9 @@ def work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:
     )  # Ctrl-C reaches this process, too. Only the parent process handles it.
     try:
         uvloop.run(_work(pipe, options, addresses, part))
-    except (EOFError, BrokenPipeError):  # The parent process has ended.
-        return
     except Exception:  # noqa: BLE001  # The parent must receive every error.
-        pipe.send(traceback.format_exc())
+        with suppress(OSError):  # The parent process has ended.
+            pipe.send(traceback.format_exc())
 
 
 async def _work(pipe: Pipe, options: Options, addresses: list[str], part: int) -> None:

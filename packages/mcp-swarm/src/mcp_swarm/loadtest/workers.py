@@ -1,8 +1,9 @@
 """The processes that generate load: their start, their end and their combined result."""
 
 import multiprocessing
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
@@ -12,6 +13,9 @@ from mcp_swarm.loadtest.options import Options
 from mcp_swarm.loadtest.samples import Samples, merged
 from mcp_swarm.loadtest.watch import Generator, generator
 from mcp_swarm.loadtest.worker import LiveTick, Part, work
+
+_LOOK_SECONDS = 0.2
+"""Time after which a Ctrl-C is noticed at the latest, in seconds."""
 
 
 class WorkerError(Exception):
@@ -79,24 +83,35 @@ def measure(options: Options, addresses: list[str], report: Callable[[LiveTick],
 
 def _collect(pipes: list[Pipe], report: Callable[[LiveTick], None]) -> tuple[list[Part], bool]:
     parts: dict[Pipe, Part] = {}
-    interrupted = False
-    while len(parts) < len(pipes):
-        try:
-            for pipe in wait([pipe for pipe in pipes if pipe not in parts]):
+    told = False
+    with _noted_interrupts() as interrupts:
+        while len(parts) < len(pipes):
+            for pipe in wait([pipe for pipe in pipes if pipe not in parts], _LOOK_SECONDS):
                 message = _received(pipe)  # type: ignore[arg-type]
                 if isinstance(message, Part):
                     parts[pipe] = message  # type: ignore[index]
                 else:
                     report(message)
-        except KeyboardInterrupt:
-            if interrupted:  # The second Ctrl-C ends the program at once.
-                raise
-            interrupted = True
-            for pipe in pipes:
-                if pipe not in parts:
-                    with suppress(OSError):  # The process has just ended.
-                        pipe.send("stop")
-    return [parts[pipe] for pipe in pipes], interrupted
+            if len(interrupts) > 1:  # The second Ctrl-C ends the program at once.
+                raise KeyboardInterrupt
+            if interrupts and not told:
+                told = True
+                for pipe in pipes:
+                    if pipe not in parts:
+                        with suppress(OSError):  # The process has just ended.
+                            pipe.send("stop")
+    return [parts[pipe] for pipe in pipes], bool(interrupts)
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """Inside the `with` block, Ctrl-C is only noted: an exception while a message is read would lose the message."""
+    noted: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _received(pipe: Pipe) -> Any:
