@@ -1,4 +1,4 @@
-"""The course of a simulation, second by second."""
+"""The simulation: it follows the load and the replicas, second by second."""
 
 from collections import deque
 from collections.abc import Sequence

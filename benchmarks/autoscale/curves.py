@@ -19,7 +19,7 @@ class Curve:
     seconds: int
     at: Callable[[int], float]
     noise: float
-    """Standard deviation of the noise, as a share of the load. The noise changes within a minute."""
+    """Standard deviation of the noise, as a share of the load. After a minute, little of it is left."""
 
     def loads(self, seed: int) -> list[float]:
         """Return the load of each second. The same seed gives the same noise."""

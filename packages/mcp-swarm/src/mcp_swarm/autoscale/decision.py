@@ -16,7 +16,7 @@ _MOST_FACTOR = 2
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The number of replicas, and one sentence that explains it."""
+    """The number of replicas that a service gets, and the reason in one sentence."""
 
     replicas: int
     why: str
@@ -36,13 +36,14 @@ class Scaler:
             replicas: number of replicas that the service is set to.
             figures: at least one figure of the running replicas.
         """
-        proposals = [(found, figure) for figure in figures if (found := wanted(figure)) is not None]
-        unknown = [figure.name for figure in figures if wanted(figure) is None]
+        asked = [(wanted(figure), figure) for figure in figures]
+        proposals = [(count, figure) for count, figure in asked if count is not None]
+        unknown = [figure.name for count, figure in asked if count is None]
         if not proposals:
-            return self._within(policy, replicas, f"no replica gave a figure ({', '.join(unknown)})", now)
+            return self._stay(policy, replicas, f"no replica gave a figure ({', '.join(unknown)})", now)
         most, figure = max(proposals, key=lambda pair: pair[0])
         if most < replicas and unknown:
-            return self._within(policy, replicas, f"no figures of {', '.join(unknown)}, so nothing is removed", now)
+            return self._stay(policy, replicas, f"no figures of {', '.join(unknown)}, so nothing is removed", now)
         self._wanted.append((now, most))
         while self._wanted[0][0] < now - DOWN_SECONDS:
             self._wanted.popleft()
@@ -50,25 +51,22 @@ class Scaler:
         why = f"{figure.name}: {sum(known) / len(known):.0%} of the target on {len(known)} replicas"
         if most > replicas:
             step = min(most, replicas * _MOST_FACTOR)
-            return self._bounded(policy, step, why if step == most else f"{why}; at most twice as many in one step")
+            return _bounded(policy, step, why if step == most else f"{why}; at most twice as many in one step")
         highest = max(count for _, count in self._wanted)
         if most < replicas and highest > most:
             step = min(replicas, highest)
-            return self._bounded(policy, step, f"{why}; {highest} were wanted in the last {DOWN_SECONDS:g} s")
-        return self._bounded(policy, most, why)
+            return _bounded(policy, step, f"{why}; {highest} were wanted in the last {DOWN_SECONDS:g} s")
+        return _bounded(policy, most, why)
 
-    def forget(self) -> None:
-        """Forget what was wanted before. Call it after a change that somebody else has made."""
-        self._wanted.clear()
-
-    def _within(self, policy: Policy, replicas: int, why: str, now: float) -> Decision:
-        """Change nothing but a number outside of the bounds, and let the replicas of now count as wanted."""
+    def _stay(self, policy: Policy, replicas: int, why: str, now: float) -> Decision:
+        """Keep the number of replicas, within the bounds of the policy. This number then counts as wanted."""
         self._wanted.append((now, replicas))
-        return self._bounded(policy, replicas, why)
+        return _bounded(policy, replicas, why)
 
-    def _bounded(self, policy: Policy, replicas: int, why: str) -> Decision:
-        if replicas > policy.maximum:
-            return Decision(policy.maximum, f"{why}; {policy.maximum} is the maximum")
-        if replicas < policy.minimum:
-            return Decision(policy.minimum, f"{why}; {policy.minimum} is the minimum")
-        return Decision(replicas, why)
+
+def _bounded(policy: Policy, replicas: int, why: str) -> Decision:
+    if replicas > policy.maximum:
+        return Decision(policy.maximum, f"{why}; {policy.maximum} is the maximum")
+    if replicas < policy.minimum:
+        return Decision(policy.minimum, f"{why}; {policy.minimum} is the minimum")
+    return Decision(replicas, why)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ABOVE = 0.05
-"""If the load is above the target by at most this share, no replica is added. With 0.1, the value of Kubernetes, a slow
-rise reaches the limit of the replicas before one is added (`benchmarks.autoscale`, "sawtooth")."""
+"""If the load is above the target by at most this share, no replica is added. The default of Kubernetes is 0.1. With
+0.1, a load that rises slowly overloads the replicas before one is added (`benchmarks.autoscale`, table "sawtooth")."""
 
 BELOW = 0.1
 """If the load is below the target by at most this share, no replica is removed."""
