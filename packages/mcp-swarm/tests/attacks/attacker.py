@@ -31,6 +31,8 @@ MOST_SHARE = 0.4
 
 _LONGEST_ROUND = 15
 _BODY_BYTES = 4 * 1024 * 1024
+_UNREAD = 10
+"""Number of requests that `insist` sends without waiting for a reply."""
 
 
 async def behave(connection: Connection, dice: Random) -> None:
@@ -114,12 +116,14 @@ async def insist(connection: Connection, dice: Random) -> None:
     data += b"x" * dice.choice([0, 60_000, 200_000])
     data = data[: dice.choice([len(data), dice.randint(1, len(data))])]
     seconds, reset = dice.choice([0, 0.1]), dice.random() < 0.5
-    for _ in range(200):
+    for number in range(1, 201):
         with contextlib.suppress(OSError):
             await connection.open()
             await connection.send(data)
             if seconds:
                 await connection.read_some(seconds)
+            elif number % _UNREAD == 0:  # without this pause, 200 requests may be in flight at the same time
+                await connection.read_some(0.5)
             connection.end(reset=reset)
 
 
