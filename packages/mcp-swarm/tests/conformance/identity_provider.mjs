@@ -15,6 +15,8 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   scopes: ["openid", "offline_access", "mcp", "reports:read"],
   features: {
     devInteractions: { enabled: true },
+    introspection: { enabled: true },
+    registration: { enabled: true },
     revocation: { enabled: true },
     resourceIndicators: {
       enabled: true,
@@ -23,7 +25,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       getResourceServerInfo: () => ({
         scope: "mcp reports:read",
         audience: resource,
-        accessTokenFormat: "jwt",
+        accessTokenFormat: process.env.IDP_TOKENS ?? "jwt",
         jwt: { sign: { alg: "RS256" } },
       }),
     },

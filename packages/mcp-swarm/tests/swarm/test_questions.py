@@ -108,6 +108,8 @@ def asking(images: None) -> Iterator[Stack]:
         stack.deploy("good", "REPLICAS=3", f"OVERLAYS={OVERLAY}")
         yield stack
     finally:
+        for service in ("mcp", "redis"):  # pytest shows them if the test fails
+            print(docker("service", "logs", "--timestamps", f"{stack.name}_{service}", check=False))
         stack.make("undeploy")
 
 

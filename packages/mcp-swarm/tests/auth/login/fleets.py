@@ -55,9 +55,12 @@ class LoginFleet(Fleet):
 
 @contextlib.contextmanager
 def logins(
-    folder: Path, count: int = 3, access_seconds: int = 300, *, jobs: bool = False, **settings: str
+    folder: Path, count: int = 3, access_seconds: int = 300, *, tokens: str = "jwt", jobs: bool = False, **settings: str
 ) -> Iterator[LoginFleet]:
-    """Run replicas with a login. With `jobs`, they share a queue that no worker serves."""
+    """Run replicas with a login. With `jobs`, they share a queue that no worker serves.
+
+    `access_seconds` and `tokens` are those of `identity_provider`.
+    """
     proxy = RoundRobin([free_port() for _ in range(count)])
     replicas: list[Server] = []
     documents = folder / "documents"
@@ -66,7 +69,7 @@ def logins(
         stack.callback(proxy.close)
         redis = stack.enter_context(RedisServer(folder / "redis.log"))
         issuer = stack.enter_context(Issuer().serving())
-        idp = stack.enter_context(identity_provider(folder / "idp.log", proxy.url, access_seconds))
+        idp = stack.enter_context(identity_provider(folder / "idp.log", proxy.url, access_seconds, tokens))
         common = {
             "MCP_REPLICAS": str(count),
             "REQUEST_STATE_KEYS": KEYS,

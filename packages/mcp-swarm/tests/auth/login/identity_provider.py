@@ -15,14 +15,19 @@ _NODE = _SUITE / "node_modules" / "node" / "bin" / "node"
 
 
 @contextlib.contextmanager
-def identity_provider(log: Path, public: str, access_seconds: int = 300) -> Iterator[str]:
-    """Run an identity provider for the server at the URL `public`, and return the URL of the identity provider."""
+def identity_provider(log: Path, public: str, access_seconds: int = 300, tokens: str = "jwt") -> Iterator[str]:
+    """Run an identity provider for the server at the URL `public`, and return the URL of the identity provider.
+
+    Args:
+        access_seconds: lifetime of its access tokens.
+        tokens: `jwt` or `opaque`. Only the identity provider itself can read an opaque token.
+    """
     port = free_port()
     command = [str(_NODE), str(_SUITE / "identity_provider.mjs"), str(port), f"{public}/auth/callback", f"{public}/mcp"]
     with log.open("w") as stream:
         process = subprocess.Popen(
             command,
-            env={**os.environ, "IDP_ACCESS_SECONDS": str(access_seconds)},
+            env={**os.environ, "IDP_ACCESS_SECONDS": str(access_seconds), "IDP_TOKENS": tokens},
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -1,21 +1,32 @@
 """A server with a login, for tests: `python -m tests.auth.login.server`.
 
 Its variables are `IDP` (URL of the identity provider), `DOCUMENTS` (URL of the documents of CIMD clients) and `JWKS`
-(keys of the issuer of identity assertions). `AUTH` chooses another provider.
+(keys of the issuer of identity assertions). `AUTH` chooses another provider. Those of `AT_THE_IDP` use the identity
+provider, and the others use the issuer.
 """
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 from fastmcp import FastMCP
-from fastmcp.server.auth import AuthProvider, IdentityAssertion, JWTVerifier, OAuthProxy, RemoteAuthProvider, cimd
+from fastmcp.server.auth import (
+    AuthProvider,
+    IdentityAssertion,
+    JWTVerifier,
+    OAuthProxy,
+    RemoteAuthProvider,
+    TokenVerifier,
+    cimd,
+)
 from fastmcp.server.auth.oidc_proxy import OIDCProxy
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
+from fastmcp.server.auth.providers.introspection import IntrospectionTokenVerifier
 from fastmcp.server.auth.ssrf import SSRFFetchResponse
 from fastmcp.server.dependencies import get_access_token
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
 
 from mcp_swarm import App, Settings, app_factory, main
 from mcp_swarm import create_app as create
@@ -53,10 +64,55 @@ def _verifier() -> JWTVerifier:
     return JWTVerifier(jwks_uri=os.environ["JWKS"], issuer=NAME, audience="https://mcp.example.com/mcp")
 
 
+def _keys(url: str) -> JWTVerifier:
+    """Return a verifier of the identity provider's tokens by its public keys."""
+    idp = os.environ["IDP"]
+    return JWTVerifier(jwks_uri=f"{idp}/jwks", issuer=idp, audience=f"{url}/mcp", required_scopes=["mcp"])
+
+
+def _introspection() -> IntrospectionTokenVerifier:
+    """Return a verifier that asks the identity provider about each token (RFC 7662)."""
+    return IntrospectionTokenVerifier(
+        introspection_url=f"{os.environ['IDP']}/token/introspection",
+        client_id=CLIENT,
+        client_secret=SECRET,
+        required_scopes=["mcp"],
+    )
+
+
+def _exact(url: str) -> AnyHttpUrl:
+    """Return a URL without the slash that `AnyHttpUrl(url)` adds after the host. Clients compare it with the issuer."""
+    kept: AnyHttpUrl = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True)).validate_python(url)
+    return kept
+
+
+def _proxy(url: str, verifier: TokenVerifier) -> OAuthProxy:
+    idp = os.environ["IDP"]
+    return OAuthProxy(
+        upstream_authorization_endpoint=f"{idp}/auth",
+        upstream_token_endpoint=f"{idp}/token",
+        upstream_revocation_endpoint=f"{idp}/token/revocation",
+        upstream_client_id=CLIENT,
+        upstream_client_secret=SECRET,
+        token_verifier=verifier,
+        base_url=url,
+        valid_scopes=["mcp", "reports:read"],
+    )
+
+
+AT_THE_IDP: dict[str, Callable[[str], AuthProvider]] = {
+    "oidc": _oidc,
+    "oauth": lambda url: _proxy(url, _keys(url)),
+    "oauth-introspection": lambda url: _proxy(url, _introspection()),
+    "remote-idp": lambda url: RemoteAuthProvider(_keys(url), [_exact(os.environ["IDP"])], url),
+    "verifier-idp": _keys,
+}
+
+
 def provider(kind: str, url: str) -> AuthProvider:
     """Return the provider of a kind."""
-    if kind == "oidc":
-        return _oidc(url)
+    if kind in AT_THE_IDP:
+        return AT_THE_IDP[kind](url)
     if kind == "memory":
         return InMemoryOAuthProvider(base_url=url)
     if kind == "proxy":

@@ -1,0 +1,100 @@
+"""Each kind of FastMCP's auth providers, with an identity provider: each step can happen on another replica."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.auth.login.browser import Browser
+from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.flow import REDIRECT, SCOPES, OAuthClient, post
+from tests.auth.login.test_flow import may_call
+from tests.auth.login.test_official_clients import Login
+from tests.calls import HEADERS, legacy, request
+from tests.mcp.any_replica.callbacks import said
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+
+TOKENS = {"oauth": "jwt", "oauth-introspection": "opaque", "remote-idp": "jwt", "verifier-idp": "jwt"}
+"""The format of the identity provider's tokens for each kind of provider (`AUTH` of server.py)."""
+
+
+@pytest.fixture(scope="module")
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginFleet]:
+    """Three replicas with a kind of provider."""
+    kind = request.param
+    with logins(tmp_path_factory.mktemp(kind), tokens=TOKENS[kind], AUTH=kind) as fleet:
+        yield fleet
+
+
+@pytest.mark.parametrize("fleet", ["oauth", "oauth-introspection"], indirect=True, scope="module")
+@pytest.mark.parametrize("first", range(3))
+def test_each_step_at_a_proxy_of_the_login(fleet: LoginFleet, browser: Browser, first: int) -> None:
+    """The replicas forward the login and issue tokens of their own. Each step is on the next replica."""
+    turns = itertools.cycle((*fleet.urls[first:], *fleet.urls[:first]))
+    client = OAuthClient(fleet.url)
+    assert client.register(next(turns)).status_code == 201
+    code = client.code(next(turns), browser)
+    granted = client.exchange(next(turns), code)
+    assert granted.status_code == 200, granted.text
+    tokens = granted.json()
+    assert all(may_call(next(turns), tokens["access_token"]) for _ in fleet.urls)
+    renewed = client.refresh(next(turns), tokens["refresh_token"])
+    assert renewed.status_code == 200, renewed.text
+    access = renewed.json()["access_token"]
+    assert all(may_call(next(turns), access) for _ in fleet.urls)
+    for url in fleet.urls:
+        assert client.exchange(url, code).json()["error"] == "invalid_grant", "a code is valid once"
+        assert client.refresh(url, tokens["refresh_token"]).status_code == 401, "a refresh token is valid once"
+    assert client.revoke(next(turns), renewed.json()["refresh_token"]).status_code == 200
+    assert not any(may_call(next(turns), access) for _ in fleet.urls)
+
+
+@pytest.mark.parametrize("fleet", ["remote-idp"], indirect=True, scope="module")
+def test_a_client_logs_in_at_the_identity_provider_itself(fleet: LoginFleet, browser: Browser) -> None:
+    """The replicas only name the identity provider. The SDK's client registers and logs in there."""
+    login, served = Login(fleet.url, browser), set[str]()
+
+    async def note(response: httpx2.Response) -> None:
+        served.add(response.headers.get("x-served-by", "the identity provider"))
+
+    async def converse() -> None:
+        async with (
+            httpx2.AsyncClient(auth=login.auth, timeout=30, event_hooks={"response": [note]}) as http,
+            Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
+        ):
+            for _ in fleet.urls:
+                assert said(await client.call_tool("whoami", {})) == "ada"
+
+    asyncio.run(converse())
+    assert login.logins == 1
+    assert {"replica-1", "replica-2", "replica-3"} <= served
+
+
+@pytest.mark.parametrize("fleet", ["verifier-idp"], indirect=True, scope="module")
+def test_each_replica_verifies_a_token_of_the_identity_provider(fleet: LoginFleet, browser: Browser) -> None:
+    """The replicas only verify tokens. A client that knows the identity provider logs in there."""
+    idp = fleet.settings["IDP"]
+    registered = httpx.post(
+        f"{idp}/reg",
+        json={"redirect_uris": [REDIRECT], "application_type": "native", "token_endpoint_auth_method": "none"},
+    )
+    assert registered.status_code == 201, registered.text
+    client = OAuthClient(fleet.url, registered.json()["client_id"])
+    authorize = client.authorization(idp, f"openid {SCOPES}").replace(f"{idp}/authorize", f"{idp}/auth")
+    token = client.exchange(idp, browser.log_in(authorize, REDIRECT)["code"]).json()["access_token"]
+    assert all(may_call(url, token) for url in fleet.urls)
+    weak = client.authorization(idp, "openid").replace(f"{idp}/authorize", f"{idp}/auth")
+    weak_token = client.exchange(idp, browser.log_in(weak, REDIRECT)["code"]).json()["access_token"]
+    for url in fleet.urls:
+        for wrong in (token[:-8] + "AAAAAAAA", weak_token):
+            refused = post(
+                f"{url}/mcp", json=request("tools/list"), headers={**HEADERS, "Authorization": f"Bearer {wrong}"}
+            )
+            assert refused.status_code == 401
+        assert legacy(url, "tools/list", {}).status_code == 401
