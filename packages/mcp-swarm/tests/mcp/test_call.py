@@ -9,7 +9,7 @@ from starlette.types import Message
 from mcp_swarm.mcp.asking import CannotAsk
 from mcp_swarm.mcp.call import Call
 from mcp_swarm.mcp.message import Request
-from mcp_swarm.sessions.event_log import CallEvents
+from mcp_swarm.sessions.call_events import CallEvents
 
 
 class Slow(CannotAsk):

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from mcp_swarm.sessions import event_log
+from mcp_swarm.sessions import call_events, event_log
 from mcp_swarm.sessions.event_log import EventLog, TakenCall
 from mcp_swarm.sessions.open_round import OpenRound
 from mcp_swarm.sessions.session import Session
@@ -136,7 +137,7 @@ def test_a_client_that_leaves_does_not_interrupt_a_take_over(
 
 def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a call without a connection is written when Redis is back, even after a long outage."""
-    monkeypatch.setattr(event_log, "persistently", lambda attempt: attempt())
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
@@ -186,6 +187,84 @@ def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer, m
                 first, error = await asyncio.wait_for(resuming, 30)
             assert first == b"first"
             assert b"The replica that ran this call was lost" in error
+
+    asyncio.run(run())
+
+
+def test_a_replica_that_stalls_for_a_moment_is_not_lost(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has just resumed its call waits for a replica that has been silent for a moment."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(event_log, "_SILENT_SECONDS", 0.5)
+
+    async def silence(owner: str) -> float:
+        return 5.0
+
+    async def run() -> None:
+        async with replicas(redis.url) as (running, reader), reader.running():
+            monkeypatch.setattr(reader.store, "silence", silence)
+            call = await running.begin(MINE, 7)
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+            async with asyncio.timeout(30):
+                while not reader.resumed:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await call.append(b"first", last=False, delivered=False)
+            began = time.monotonic()
+            first, error = await asyncio.wait_for(resuming, 30)
+            assert first == b"first"
+            assert b"The replica that ran this call was lost" in error, "but a client does not wait for ever"
+            assert time.monotonic() - began > 0.3
+
+    asyncio.run(run())
+
+
+def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Redis is away while a client loses its connection, the client still has time to resume the call."""
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            follow = log.store.follow
+            monkeypatch.setattr(log.store, "follow", unreachable)
+            for note in (call.lose_reader, call.has_reader):
+                with pytest.raises(OSError, match="away"):
+                    await note()
+            monkeypatch.setattr(log.store, "follow", follow)
+            assert await call.has_reader()
+            redis.ask("del", *redis.ask("keys", "test:call:*:followed").split())
+            assert not await call.has_reader(), "the time of a client begins only once"
+
+    asyncio.run(run())
+
+
+def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Redis was away when a call began to wait, another replica still gets the round when this one drains."""
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url) as (draining, other):
+            call = await draining.begin(MINE, 7)
+            monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
+            assert await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            taken: list[TakenCall] = []
+            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+            assert taken[0].round == ROUND
+
+    asyncio.run(run())
+
+
+def test_a_question_whose_reply_was_lost_is_written_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that the call waits for is written again after an error, but never twice."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))
+            number = await call.append(b"question", last=False, delivered=False, needed=True)
+            assert number == f"{call.first_id[:-2]}.1"
+            assert await call.append(b"result", last=True, delivered=False) == f"{call.first_id[:-2]}.2"
+            assert await resumed(log, call.first_id, [], 3) == [b"question", b"result"]
 
     asyncio.run(run())
 

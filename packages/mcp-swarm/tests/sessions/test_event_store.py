@@ -20,7 +20,7 @@ OWNERS = ("", "one", "two")
 """The names of two replicas, and the name that stands for no owner."""
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["append", "end", "wait", "leave", "give up", "take over"]),
+        st.sampled_from(["append", "end", "wait", "leave", "give up", "give up with round", "take over"]),
         st.sampled_from(OWNERS[1:]),
         st.sampled_from(OWNERS),
     ),
@@ -36,6 +36,8 @@ class Model:
     count: int = 0
     is_whole: bool = False
     round: str = ""
+    left: int = -1
+    """The number of the last round that the call has left."""
 
     def allows(self, owner: str) -> bool:
         """Return whether a replica may change the call."""
@@ -60,7 +62,7 @@ def test_only_the_owner_changes_a_call(redis: RedisServer, steps: list[tuple[str
             store, stream, model = RedisEvents(client, "test", 60, "test:wakeups"), secrets.token_hex(8), Model()
             await store.begin(stream, "session", "one", "7")
             for number, (step, owner, lost) in enumerate(steps):
-                await check(store, stream, model, step, owner, lost, f"round {number}")
+                await check(store, stream, model, step, owner, lost, number)
             part = await store.read(stream, "session", 0)
             assert part is not None
             assert (part.owner, part.is_whole, len(part.events)) == (model.owner, model.is_whole, model.count)
@@ -69,24 +71,31 @@ def test_only_the_owner_changes_a_call(redis: RedisServer, steps: list[tuple[str
     asyncio.run(run())
 
 
-async def check(store: RedisEvents, stream: str, model: Model, step: str, owner: str, lost: str, sealed: str) -> None:
+async def check(store: RedisEvents, stream: str, model: Model, step: str, owner: str, lost: str, number: int) -> None:
     """Do a step with the store and with the model, and compare."""
-    allowed = model.allows(owner)
+    allowed, sealed = model.allows(owner), f"round {number}"
     if step in ("append", "end"):
         model.count += allowed
         model.is_whole = model.is_whole or (allowed and step == "end")
-        written = await store.append(stream, owner, b"event", last=step == "end", delivered=False)
-        assert written == (model.count if allowed else 0)
+        for _ in range(2):  # the second time, as after a lost reply
+            written = await store.append(stream, owner, b"event", sealed, last=step == "end", delivered=False)
+            assert written == (model.count if allowed else 0)
+            allowed = model.allows(owner)
     elif step == "wait":
         model.round = sealed if allowed else model.round
-        assert await store.wait_in_round(stream, owner, sealed) == allowed
+        assert await store.wait_in_round(stream, owner, sealed, number) == allowed
+        assert await store.wait_in_round(stream, owner, "late", model.left) == allowed, "and it has no effect"
     elif step == "leave":
-        model.round = "" if allowed else model.round
-        assert await store.leave_round(stream, owner) == allowed
-    elif step == "give up":
+        model.round, model.left = ("", number) if allowed else (model.round, model.left)
+        assert await store.leave_round(stream, owner, number) == allowed
+    elif step in ("give up", "give up with round"):
+        if allowed and step == "give up with round":
+            model.round = model.round or sealed
         if allowed and model.round:
             model.owner = ""
-        assert await store.give_up(stream, owner) == (not model.allows(owner))
+        said = sealed if step == "give up with round" else "late"
+        asked = number if step == "give up with round" else model.left
+        assert await store.give_up(stream, owner, said, asked) == (not model.allows(owner))
     else:
         taken = model.round if model.allows(lost) else None
         model.owner = owner if taken else model.owner

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import httpx
 import pytest
-from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
+from redis.asyncio.sentinel import SentinelManagedSSLConnection
 
 from conftest import StartServer, free_port, run, until
 from mcp_swarm.shared.redis import sentinel_client
+from mcp_swarm.shared.redis_pool import WaitingSentinelPool
 
 pytestmark = pytest.mark.slow
 
 
-def pool_of(url: str) -> SentinelConnectionPool:
+def pool_of(url: str) -> WaitingSentinelPool:
     """Return the connection pool of a client for this URL."""
     pool = sentinel_client(url, socket_timeout=1.0).connection_pool
-    assert isinstance(pool, SentinelConnectionPool)
+    assert isinstance(pool, WaitingSentinelPool)
     return pool
 
 

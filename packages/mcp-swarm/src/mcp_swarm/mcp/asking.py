@@ -15,12 +15,13 @@ from mcp_swarm.downstream.deadline import PAUSES, Pauses
 from mcp_swarm.http.headers import headers_of
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.mcp.client_watch import ClientWatch
+from mcp_swarm.sessions.call_events import CallEvents
 from mcp_swarm.sessions.errors import ClientRequestError
-from mcp_swarm.sessions.event_log import CallEvents
 from mcp_swarm.sessions.open_round import OpenRound, Question
 from mcp_swarm.sessions.progress import with_progress
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.sessions.sessions import Sessions
+from mcp_swarm.shared.lost_redis import persistently
 
 if TYPE_CHECKING:
     from mcp_swarm.mcp.call import Call
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 SESSION = "mcp_swarm.session"
 """Scope key for the opened session of a request."""
+
+_BEGIN_SECONDS = 1.5
+"""Time for which a call tries to begin its events, in seconds. It is short, because the client waits for the reply."""
 
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """Levels of log messages, from the least to the most severe (RFC 5424)."""
@@ -144,7 +148,8 @@ class CallSession:
         if self._session is None or self._sessions.events is None:
             return None
         try:
-            events = await self._sessions.events.begin(self._session, call.request.id)
+            begin = partial(self._sessions.events.begin, self._session, call.request.id)
+            events = await persistently(begin, _BEGIN_SECONDS)
             if self._stack is not None and self._watch is not None:
                 self._stack.enter_context(events.taken_over(self._watch.move_on))
             return events
@@ -220,7 +225,8 @@ class CallSession:
             raise ClientRequestError(refused.code, refused.message) from None
         limit, on_progress = opts.get("timeout", sessions.requests.seconds), opts.get("on_progress")
         of_round, is_sent = identity in self._of_round, identity in self._sent
-        send = partial(sessions.requests.send, session, call.event, self.pauses, of_round=of_round, is_sent=is_sent)
+        write = partial(call.event, needed=True)
+        send = partial(sessions.requests.send, session, write, self.pauses, of_round=of_round, is_sent=is_sent)
         if on_progress is None:
             return await send(question, limit)
         async with sessions.progress.reported(session, identity, on_progress):

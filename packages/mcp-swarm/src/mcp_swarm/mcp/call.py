@@ -26,7 +26,8 @@ from mcp_swarm.http.responses import error_response, send_json
 from mcp_swarm.mcp.asking import STATELESS, Asking
 from mcp_swarm.mcp.client_watch import ClientNews, ClientWatch
 from mcp_swarm.mcp.message import Request
-from mcp_swarm.sessions.event_log import CallEvents, TakenCall
+from mcp_swarm.sessions.call_events import CallEvents
+from mcp_swarm.sessions.event_log import TakenCall
 
 _NOT_RESUMED = "The call was cancelled, because its client did not resume it in time."
 _CANCELLED = 0
@@ -34,6 +35,9 @@ _CANCELLED = 0
 
 _UNWATCHED_SECONDS = 0.05
 """Time from the start of a call until this replica looks whether the client has closed the connection."""
+
+_LEAVE_SECONDS = 0.5
+"""Pause between two attempts to give up a call, in seconds."""
 
 RETRY_MILLISECONDS = 500
 """Pause that a client makes before it resumes a call at another replica."""
@@ -87,6 +91,8 @@ class Call:
     """Whether the reply has become an event stream."""
     events: CallEvents | None = None
     """The log of the events, if the client can resume the event stream at any replica."""
+    leaves: bool = False
+    """Whether this replica drains and has not yet tried to give the call to another replica."""
     detached: bool = False
     """Whether the client has lost or left the connection of a call that it can resume. The call goes on."""
     taken: TakenCall | None = None
@@ -102,13 +108,14 @@ class Call:
             return None, None
         return meta.get(CLIENT_INFO_META_KEY), meta.get(CLIENT_CAPABILITIES_META_KEY)
 
-    async def event(self, message: bytes, *, last: bool = False) -> None:
+    async def event(self, message: bytes, *, last: bool = False, needed: bool = False) -> None:
         """Send a JSON-RPC message on the event stream, and open the stream first if necessary.
 
         If the reply may not become an event stream, do nothing.
 
         Args:
             last: whether the message ends the call: the result or an error.
+            needed: whether the call waits for an answer to the message.
 
         Raises:
             ClientGone: another replica has taken over the call.
@@ -118,7 +125,7 @@ class Call:
         async with self._locked():
             if not self.streaming:
                 await self._begin()
-            await self._send(await self._logged(message, last=last))
+            await self._send(await self._logged(message, last=last, needed=needed))
 
     async def open_stream(self) -> None:
         """Make the reply an event stream, if it is not one yet."""
@@ -147,8 +154,7 @@ class Call:
 
         Raises:
             ClientGone: the client closed the connection, has cancelled the call, or has not resumed it in time; or
-                Redis cannot be reached, so that nobody could resume it; or another replica takes over, because this one
-                drains.
+                another replica takes over, because this one drains.
             TimeoutError: the time limit ended.
             CancelledError: this replica stops.
         """
@@ -208,12 +214,14 @@ class Call:
         loop = asyncio.get_running_loop()
         next_ping = loop.time() + self._quiet_seconds()
         while True:
-            pause = max(0.0, min(next_ping - loop.time(), limit.look()))
+            pause = max(0.0, min(next_ping - loop.time(), limit.look(), _LEAVE_SECONDS if self.leaves else math.inf))
             await asyncio.wait((task, watch.news), timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return
             if watch.news.done():
                 await self._react(watch)
+            if self.leaves:
+                await self._leave()
             if limit.has_ended():
                 raise TimeoutError
             if loop.time() >= next_ping or (self.detached and next_ping > loop.time() + self._look_seconds()):
@@ -250,26 +258,32 @@ class Call:
             return
         if not self.detached:
             await self._detach(self.events, closed=news is ClientNews.GONE)
-        if news is ClientNews.DRAIN and await self.events.give_up():
-            self.events = None  # the events now belong to another replica
-            raise ClientGone
+        self.leaves = self.leaves or news is ClientNews.DRAIN
+
+    async def _leave(self) -> None:
+        """Give up the call, if it waits for its client.
+
+        Raises:
+            ClientGone: the events now belong to another replica.
+        """
+        if self.events is not None:
+            with contextlib.suppress(OSError):  # the next look tries again
+                if await self.events.give_up():
+                    self.events = None
+                    raise ClientGone
+                self.leaves = False  # the call does not wait now
 
     async def _detach(self, events: CallEvents, *, closed: bool) -> None:
         """Go on without a connection. If the connection is not `closed`, end the event stream with a pause for the
         client.
-
-        Raises:
-            ClientGone: Redis cannot be reached, so nobody could resume the call.
         """
         async with self._locked():  # no other task sends an event after the end of the stream
             if not closed:
                 await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
                 await self._close()
             self.detached = True
-        try:
+        with contextlib.suppress(OSError):  # `_ping` tries again
             await events.lose_reader()
-        except OSError:
-            raise ClientGone from None
 
     async def _ping(self) -> None:
         """Send a comment on the event stream, so that the client and the proxies keep the connection open.
@@ -314,7 +328,7 @@ class Call:
         if self.events is not None and self.version >= FIRST_WITH_EMPTY:
             await self._send(empty_event(self.events.first_id))
 
-    async def _logged(self, message: bytes, *, last: bool) -> bytes:
+    async def _logged(self, message: bytes, *, last: bool, needed: bool) -> bytes:
         """Return the event of a message, with an id if the client can resume the stream after it.
 
         Raises:
@@ -323,7 +337,8 @@ class Call:
         identity: str | None = ""
         if self.events is not None:
             with contextlib.suppress(OSError):
-                identity = await self.events.append(message, last=last, delivered=last and not self.detached)
+                delivered = not self.detached
+                identity = await self.events.append(message, last=last, delivered=delivered, needed=needed)
         if identity is None:
             raise ClientGone
         return event(message, identity)

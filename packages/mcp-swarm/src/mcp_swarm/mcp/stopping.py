@@ -16,8 +16,10 @@ async def answer_cancelled(call: Call | None) -> None:
     """
     if call is None:
         return
-    if call.events is not None and await call.events.give_up():
-        return
+    if call.events is not None:
+        with suppress(OSError):
+            if await call.events.give_up():
+                return
     call.scope[FAILED] = FAULT
     identity, text = call.request.id, "The server is stopping and has cancelled the call; retry now."
     # RuntimeError: the reply was already being sent. ClientGone: another replica has taken over the call.

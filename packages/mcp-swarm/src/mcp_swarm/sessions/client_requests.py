@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
+_GIVE_SECONDS = 10.0
+"""Time for which a replica tries to hand over an answer, in seconds."""
 _GOODBYE_SECONDS = 1.0
 """Time limit for telling the client that a request has ended, in seconds."""
 
@@ -159,9 +161,13 @@ class ClientRequests:
             raise Refused(400, "No request of the server waits for this response in this session.")
 
     async def _give(self, identity: str, session: str, answer: bytes) -> Given:
-        """Hand over an answer. Try again for some seconds, because the official Python client sends it only once."""
+        """Hand over an answer. Try again for a while, because the official Python client sends it only once."""
         tries = itertools.count()
-        return await persistently(lambda: self.answers.give(identity, session, answer, again=next(tries) > 0))
+
+        async def give() -> Given:
+            return await self.answers.give(identity, session, answer, again=next(tries) > 0)
+
+        return await persistently(give, _GIVE_SECONDS)
 
     @contextlib.contextmanager
     def _place(self, pauses: Pauses, *, beyond: bool) -> Iterator[None]:

@@ -11,9 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_types import INTERNAL_ERROR
@@ -23,19 +21,19 @@ from mcp_swarm.http.event_stream import FIRST_WITH_EMPTY
 from mcp_swarm.http.refusal import Refused
 from mcp_swarm.http.responses import encode
 from mcp_swarm.process.meanwhile import meanwhile
+from mcp_swarm.sessions.call_events import CallEvents
 from mcp_swarm.sessions.event_store import (
-    FOREIGN,
-    UNKNOWN,
     EventPart,
     EventStore,
     LocalEvents,
     RedisEvents,
     name_of,
+    reader_of,
 )
-from mcp_swarm.sessions.open_round import MOST_CHARACTERS, OpenRound, RoundSeal
+from mcp_swarm.sessions.open_round import OpenRound, RoundSeal
 from mcp_swarm.sessions.session import Session
 from mcp_swarm.shared.lost_redis import persistently
-from mcp_swarm.shared.wakeups import ONCE, RedisWakeups, Wakeups
+from mcp_swarm.shared.wakeups import RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -45,12 +43,13 @@ logger = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.8
 """Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,
 which also keeps proxies from closing the stream."""
-_ALIVE_SECONDS = 4
-"""Seconds after the last sign of life of a replica after which it counts as lost."""
+_SILENT_SECONDS = 3.5
+"""Seconds without a sign of life after which a replica counts as lost, if a client has waited as long. The client then
+gets an error within 5 s after it has resumed its call."""
+_LONG_SILENT_SECONDS = 8
+"""Seconds without a sign of life after which a replica counts as lost in any case."""
 _SHOW_SECONDS = 0.5
 """Pause between two signs of life, in seconds."""
-_MOST_LATE = 1000
-"""Maximum number of results that wait for Redis."""
 _LOST = "The replica that ran this call was lost; send the call again."
 
 
@@ -61,7 +60,7 @@ class TakenCall:
     identity: int | str
     """The JSON-RPC id of the call."""
     round: OpenRound
-    events: "CallEvents"
+    events: CallEvents
     sent: frozenset[str]
     """The ids of those questions of the round that the client has got or will get from the log."""
 
@@ -114,12 +113,12 @@ class EventLog:
                 yield
         finally:
             with contextlib.suppress(OSError):
-                await self.store.show_life(self.owner, 0)
+                await self.store.show_end(self.owner)
 
     async def _show_life(self) -> None:
         while True:
             try:
-                await self.store.show_life(self.owner, _ALIVE_SECONDS)
+                await self.store.show_life(self.owner)
                 self._healthy_since = self._healthy_since or time.monotonic()
                 while self.late:
                     events, result = self.late.pop(0)
@@ -128,17 +127,24 @@ class EventLog:
                 self._healthy_since = None
             await asyncio.sleep(_SHOW_SECONDS)
 
-    async def _is_lost(self, part: EventPart, stream: str) -> bool:
+    async def _is_lost(self, part: EventPart, stream: str, waited: float) -> bool:
         """Return whether the replica that owns this unfinished call no longer runs it.
+
+        A replica may stall for a few seconds, for example when its machine starts other containers. So a client waits
+        for it, unless the silence is long.
 
         While Redis cannot be reached, no replica can give a sign of life. So this replica believes that another one is
         lost only after its own signs of life have reached Redis for some time.
+
+        Args:
+            waited: seconds since the client has resumed the call.
         """
         if part.owner in ("", self.owner):
             return stream not in self.running_here
-        if self._healthy_since is None or time.monotonic() - self._healthy_since < _ALIVE_SECONDS:
+        if self._healthy_since is None or time.monotonic() - self._healthy_since < _SILENT_SECONDS:
             return False
-        return not await self.store.is_alive(part.owner)
+        silence = await self.store.silence(part.owner)
+        return silence > (_SILENT_SECONDS if waited > _SILENT_SECONDS else _LONG_SILENT_SECONDS)
 
     def close(self) -> None:
         """End all resumed streams. The clients then resume their calls at other replicas."""
@@ -146,7 +152,7 @@ class EventLog:
         for woken in self._readers:
             woken.set()
 
-    async def begin(self, session: Session, request: int | str) -> "CallEvents":
+    async def begin(self, session: Session, request: int | str) -> CallEvents:
         """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached."""
         stream = secrets.token_urlsafe(16)
         await self.store.begin(stream, session.key, self.owner, encode(request).decode())
@@ -166,23 +172,31 @@ class EventLog:
 
         Raises:
             Refused: HTTP 400: this session has no such event.
-            OSError: the store cannot be reached.
+            OSError: the store cannot be reached for some seconds.
         """
         stream, _, number = event_id.rpartition(".")
         reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
         is_possible = stream and ":" not in stream and after >= 0
-        part = await self.store.read(stream, session.key, after) if is_possible else None
+        resumed = time.monotonic()
+
+        async def attempt() -> EventPart | None:
+            found = await self.store.read(stream, session.key, after)
+            if found is not None:
+                await self.store.follow(stream, self.seconds)
+                await self.store.set_reader(stream, reader)
+            return found
+
+        # The official Python client resumes a call at most twice if it gets errors.
+        part = await persistently(attempt) if is_possible else None
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
-        await self.store.follow(stream, self.seconds)
-        await self.store.set_reader(stream, reader)
-        await self.wakeups.wake_everywhere(_reader_of(stream))
+        await self.wakeups.wake_everywhere(reader_of(stream))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
         yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
         with (
             self.wakeups.waiting(name_of(stream)) as woken,
-            self.wakeups.listening(_reader_of(stream), woken.set),
+            self.wakeups.listening(reader_of(stream), woken.set),
             contextlib.ExitStack() as stack,
         ):
             self._readers.add(woken)
@@ -190,7 +204,7 @@ class EventLog:
             while not self._closed:
                 woken.clear()
                 with contextlib.suppress(OSError):  # look again when the store can be reached
-                    part = await self._part(stream, session, after, go_on)
+                    part = await self._part(stream, session, after, go_on, time.monotonic() - resumed)
                     if part is None or part.reader != reader:
                         return
                     for event in part.events:
@@ -205,10 +219,12 @@ class EventLog:
                 if not woken.is_set():
                     yield "", b""
 
-    async def _part(self, stream: str, session: Session, after: int, go_on: Continue) -> EventPart | None:
+    async def _part(
+        self, stream: str, session: Session, after: int, go_on: Continue, waited: float
+    ) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
         part = await self.store.read(stream, session.key, after)
-        if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream):
+        if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream, waited):
             return part
         # A task of its own, because a client that leaves must not interrupt a take-over.
         task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
@@ -251,116 +267,5 @@ class EventLog:
         """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
-        if await self.store.append(stream, owner, message, last=True, delivered=False) > 0:
+        if await self.store.append(stream, owner, message, "end", last=True, delivered=False) > 0:
             self.lost += 1
-
-
-class CallEvents:
-    """The events of one call, on the replica that owns the call."""
-
-    __slots__ = ("_log", "_stream", "_waits")
-
-    def __init__(self, log: EventLog, stream: str) -> None:
-        self._log = log
-        self._stream = stream
-        self._waits = False
-
-    @property
-    def first_id(self) -> str:
-        """The id of the empty event before all others, with which a client can resume the whole stream."""
-        return f"{self._stream}.0"
-
-    @property
-    def seconds(self) -> float:
-        """Time for which the call goes on without a client, in seconds."""
-        return self._log.seconds
-
-    def taken_over(self, on_reader: Callable[[], object]) -> AbstractContextManager[None]:
-        """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
-        return self._log.wakeups.listening(_reader_of(self._stream), on_reader)
-
-    async def append(self, event: bytes, *, last: bool, delivered: bool) -> str | None:
-        """Write an event and return its id. Return None if this replica no longer owns the call.
-
-        The id is empty if the store has lost the call. Then the client cannot resume it.
-
-        `delivered` means that the last event goes to a client whose connection is open. Then the events do not stay
-        long, so that calls cannot fill the store. Without `delivered`, the result of the call is only in the store, so
-        this method tries again for some seconds if the store cannot be reached.
-
-        Raises:
-            OSError: the store cannot be reached.
-        """
-        store, owner = self._log.store, self._log.owner
-        write = partial(store.append, self._stream, owner, event, last=last, delivered=delivered)
-        try:
-            number = await (persistently(write) if last and not delivered else write())
-        except OSError:
-            if last and not delivered and len(self._log.late) < _MOST_LATE:
-                self._log.late.append((self, event))  # nobody else has the result
-            elif last:
-                self.end()
-            raise
-        if last:
-            self.end()
-        if number == FOREIGN:
-            return None
-        return "" if number == UNKNOWN else f"{self._stream}.{number}"
-
-    def end(self) -> None:
-        """Note that this replica no longer runs the call."""
-        self._log.running_here.discard(self._stream)
-
-    async def wait_in_round(self, found: OpenRound) -> bool:
-        """Note that the call waits for its client in a round. Return whether another replica can take the call over.
-
-        If none can, the call goes on, and it ends with an error if this replica is lost.
-        """
-        sealed = self._log.seal.seal(self._stream, found)
-        if len(sealed) > MOST_CHARACTERS:
-            text = "A round is too large for another replica to take it over: %d characters; the limit is %d"
-            logger.warning(text, len(sealed), MOST_CHARACTERS)
-            return False
-        self._waits = True  # even after an error, because Redis may have the round
-        try:
-            await self._log.store.wait_in_round(self._stream, self._log.owner, sealed)
-        except OSError as error:
-            logger.warning("Redis can't be reached: no other replica can take over a call: %s", error)
-        return True
-
-    async def leave_round(self) -> bool:
-        """Note that the call goes on with its next round. Return False if this replica no longer owns the call.
-
-        After True, no other replica begins this round.
-
-        Raises:
-            OSError: the store cannot be reached for some seconds.
-        """
-        leave = partial(self._log.store.leave_round, self._stream, self._log.owner)
-        if self._waits and not await persistently(leave):
-            return False
-        self._waits = False
-        return True
-
-    async def give_up(self) -> bool:
-        """Let another replica take over the call, if the call waits for its client.
-
-        Return whether this replica no longer owns the call.
-        """
-        with contextlib.suppress(OSError):
-            return await self._log.store.give_up(self._stream, self._log.owner)
-        return False
-
-    async def lose_reader(self) -> None:
-        """Note that the client has lost the connection of the call. It has some time to resume."""
-        await persistently(partial(self._log.store.follow, self._stream, self._log.seconds))
-
-    async def has_reader(self) -> bool:
-        """Keep the events, and return whether a client follows them or has time to resume."""
-        await self._log.store.keep(self._stream)
-        return await self._log.store.is_followed(self._stream)
-
-
-def _reader_of(stream: str) -> str:
-    """Return the name of the wake-ups for a new reader of a call's events."""
-    return f"{ONCE}reader:{stream}"  # an order: after a loss of Redis, no client must move on

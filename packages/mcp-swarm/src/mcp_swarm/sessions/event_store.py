@@ -4,12 +4,13 @@ One replica owns each call. Only the owner writes events of the call and begins 
 harm when it wakes up after another replica has taken over its call.
 """
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_swarm.shared.lost_redis import raising_os_errors
-from mcp_swarm.shared.wakeups import Wakeups
+from mcp_swarm.shared.wakeups import ONCE, Wakeups
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -25,6 +26,8 @@ SLACK_SECONDS = 60
 """Time for which the events stay in the store after the time in which a client can resume, in seconds."""
 _DELIVERED_SECONDS = 10
 """Time for which the events stay after the result was sent, in seconds. Only a client that lost it needs them."""
+_LIFE_MILLISECONDS = 20_000
+"""Time for which the store keeps a sign of life, in milliseconds. The rest of this time tells the age of the sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +51,30 @@ class EventStore(Protocol):
     async def begin(self, stream: str, session: str, owner: str, request: str) -> None:
         """Begin the events of a call."""
 
-    async def append(self, stream: str, owner: str, event: bytes, *, last: bool, delivered: bool) -> int:
+    async def append(self, stream: str, owner: str, event: bytes, mark: str, *, last: bool, delivered: bool) -> int:
         """Write an event and return its number, which begins with 1.
 
-        `delivered` means that the last event goes to a client whose connection is open. Write nothing and return
-        `FOREIGN` if the call has another owner or has written its last event; return `UNKNOWN` if the store has lost
-        the call.
+        `mark` is another one for each event. If the newest event has the same mark, it is this event, and only the
+        reply was lost. `delivered` means that the event goes to a client whose connection is open. Write nothing and
+        return `FOREIGN` if the call has another owner or has written its last event; return `UNKNOWN` if the store has
+        lost the call.
         """
 
-    async def wait_in_round(self, stream: str, owner: str, sealed: str) -> bool:
-        """Note that a call waits for its client, with the sealed round. Return False if the call has another owner."""
+    async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:
+        """Note that a call waits for its client, with the sealed round. Return False if the call has another owner.
 
-    async def leave_round(self, stream: str, owner: str) -> bool:
+        Note nothing if the call has already left the round with this number: Redis does the commands of two
+        connections in any order.
+        """
+
+    async def leave_round(self, stream: str, owner: str, number: int) -> bool:
         """Note that a call no longer waits for its client. Return False if the call has another owner."""
 
-    async def give_up(self, stream: str, owner: str) -> bool:
+    async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
         """Give up the call of an owner, so that another replica can take it over.
+
+        If the store does not have the sealed round yet, note it as `wait_in_round` does. An empty text: the call does
+        not wait in a round.
 
         Return False if the owner keeps the call, because it does not wait for its client. Return True if the owner no
         longer owns the call: it gave the call up, another replica owns it, or the call is over.
@@ -76,11 +87,14 @@ class EventStore(Protocol):
         `lost`.
         """
 
-    async def show_life(self, owner: str, seconds: int) -> None:
-        """Note that a replica runs, for some seconds. With 0 seconds, note that it has ended."""
+    async def show_life(self, owner: str) -> None:
+        """Note that a replica runs."""
 
-    async def is_alive(self, owner: str) -> bool:
-        """Return whether a replica runs."""
+    async def show_end(self, owner: str) -> None:
+        """Note that a replica has ended."""
+
+    async def silence(self, owner: str) -> float:
+        """Return the seconds since a replica last showed that it runs. Infinity: it has ended, or long ago."""
 
     async def read(self, stream: str, session: str, after: int) -> EventPart | None:
         """Return the events after a number. None: this session has no such stream."""
@@ -124,14 +138,14 @@ class LocalEvents:
             del self._streams[name]
         self._streams[stream] = _Stream(session, owner, request, expires=now + self._seconds)
 
-    async def append(self, stream: str, owner: str, event: bytes, *, last: bool, delivered: bool) -> int:  # noqa: ARG002
+    async def append(self, stream: str, owner: str, event: bytes, mark: str, *, last: bool, delivered: bool) -> int:  # noqa: ARG002
         found = self._streams[stream]
         if found.is_whole:
             return FOREIGN
         if last or len(found.events) < _MOST_EVENTS:
             found.events.append(event)
         found.is_whole = last
-        found.expires = time.monotonic() + (_DELIVERED_SECONDS if delivered else self._seconds)
+        found.expires = time.monotonic() + (_DELIVERED_SECONDS if last and delivered else self._seconds)
         self._wakeups.wake(name_of(stream))
         return len(found.events)
 
@@ -141,19 +155,22 @@ class LocalEvents:
             return None
         return EventPart(found.events[after:], found.is_whole, found.reader, found.owner, found.request)
 
-    async def show_life(self, owner: str, seconds: int) -> None:
+    async def show_life(self, owner: str) -> None:
         """Do nothing: the only replica runs."""
 
-    async def is_alive(self, owner: str) -> bool:  # noqa: ARG002
+    async def show_end(self, owner: str) -> None:
+        """Do nothing: no other replica could ask."""
+
+    async def silence(self, owner: str) -> float:  # noqa: ARG002
+        return 0.0
+
+    async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
         return True
 
-    async def wait_in_round(self, stream: str, owner: str, sealed: str) -> bool:  # noqa: ARG002
+    async def leave_round(self, stream: str, owner: str, number: int) -> bool:  # noqa: ARG002
         return True
 
-    async def leave_round(self, stream: str, owner: str) -> bool:  # noqa: ARG002
-        return True
-
-    async def give_up(self, stream: str, owner: str) -> bool:  # noqa: ARG002
+    async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:  # noqa: ARG002
         return False  # no other replica could take it over
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:  # noqa: ARG002
@@ -194,10 +211,11 @@ class RedisEvents:
                 pipe.expire(self._about(stream), self._seconds)
                 await pipe.execute()
 
-    async def append(self, stream: str, owner: str, event: bytes, *, last: bool, delivered: bool) -> int:
-        seconds = _DELIVERED_SECONDS if delivered else self._seconds
+    async def append(self, stream: str, owner: str, event: bytes, mark: str, *, last: bool, delivered: bool) -> int:
+        seconds = _DELIVERED_SECONDS if last and delivered else self._seconds
         keys = [self._about(stream), self._events(stream)]
-        args: list[bytes | str | int] = [owner, event, int(last), seconds, _MOST_EVENTS, self._channel, name_of(stream)]
+        args: list[bytes | str | int] = [owner, event, int(last), seconds, _MOST_EVENTS]
+        args += [self._channel, name_of(stream), mark]
         with raising_os_errors():
             return int(await self._append(keys=keys, args=args))
 
@@ -209,31 +227,35 @@ class RedisEvents:
         whole, reader, owner, request, *events = found
         return EventPart(events, whole == b"1", reader.decode(), owner.decode(), request.decode())
 
-    async def show_life(self, owner: str, seconds: int) -> None:
-        name = f"{self._prefix}:alive:{owner}"
+    async def show_life(self, owner: str) -> None:
         with raising_os_errors():
-            await (self._redis.set(name, b"", ex=seconds) if seconds else self._redis.delete(name))
+            await self._redis.set(self._alive(owner), b"", px=_LIFE_MILLISECONDS)
 
-    async def is_alive(self, owner: str) -> bool:
+    async def show_end(self, owner: str) -> None:
         with raising_os_errors():
-            return bool(await self._redis.exists(f"{self._prefix}:alive:{owner}"))
+            await self._redis.delete(self._alive(owner))
 
-    async def wait_in_round(self, stream: str, owner: str, sealed: str) -> bool:
+    async def silence(self, owner: str) -> float:
         with raising_os_errors():
-            return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed]) != FOREIGN)
+            left = await self._redis.pttl(self._alive(owner))
+        return (_LIFE_MILLISECONDS - left) / 1000 if left >= 0 else math.inf
 
-    async def leave_round(self, stream: str, owner: str) -> bool:
+    async def wait_in_round(self, stream: str, owner: str, sealed: str, number: int) -> bool:
         with raising_os_errors():
-            return bool(await self._leave_round(keys=[self._about(stream)], args=[owner]) != FOREIGN)
+            return bool(await self._wait_in_round(keys=[self._about(stream)], args=[owner, sealed, number]) != FOREIGN)
 
-    async def give_up(self, stream: str, owner: str) -> bool:
+    async def leave_round(self, stream: str, owner: str, number: int) -> bool:
         with raising_os_errors():
-            args = [owner, "", self._channel, name_of(stream)]
+            return bool(await self._leave_round(keys=[self._about(stream)], args=[owner, number]) != FOREIGN)
+
+    async def give_up(self, stream: str, owner: str, sealed: str, number: int) -> bool:
+        with raising_os_errors():
+            args: list[str | int] = [owner, "", self._channel, name_of(stream), sealed, number]
             return await self._set_owner(keys=[self._about(stream)], args=args) not in (_BUSY, UNKNOWN)
 
     async def take_over(self, stream: str, lost: str, owner: str) -> str | None:
         with raising_os_errors():
-            args = [lost, owner, self._channel, name_of(stream)]
+            args: list[str | int] = [lost, owner, self._channel, name_of(stream), "", 0]
             sealed = await self._set_owner(keys=[self._about(stream)], args=args)
         return sealed.decode() if isinstance(sealed, bytes) else None
 
@@ -256,6 +278,9 @@ class RedisEvents:
         with raising_os_errors():
             return bool(await self._redis.exists(f"{self._about(stream)}:followed"))
 
+    def _alive(self, owner: str) -> str:
+        return f"{self._prefix}:alive:{owner}"
+
     def _events(self, stream: str) -> str:
         return f"{self._prefix}:call_events:{stream}"
 
@@ -264,17 +289,19 @@ class RedisEvents:
 
 
 _OWNED = """
-local found = redis.call('HMGET', KEYS[1], 'owner', 'whole', 'round')
+local found = redis.call('HMGET', KEYS[1], 'owner', 'whole', 'round', 'left')
 if not found[1] then return -1 end
 if found[1] ~= ARGV[1] or found[2] == '1' then return 0 end
+local left = tonumber(found[4] or '-1')
 """
 """The beginning of each script that changes a call: only its owner may do it, and only before the last event."""
 
 _APPEND = """
 local count = redis.call('LLEN', KEYS[2])
+if redis.call('HGET', KEYS[1], 'newest') == ARGV[8] then return count end
 if ARGV[3] == '1' or count < tonumber(ARGV[5]) then
     count = redis.call('RPUSH', KEYS[2], ARGV[2])
-    redis.call('HSET', KEYS[1], 'whole', ARGV[3])
+    redis.call('HSET', KEYS[1], 'whole', ARGV[3], 'newest', ARGV[8])
 end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 redis.call('EXPIRE', KEYS[2], ARGV[4])
@@ -284,20 +311,26 @@ return count
 """A script that writes an event and wakes the readers of the events."""
 
 _WAIT_IN_ROUND = """
-redis.call('HSET', KEYS[1], 'round', ARGV[2])
+if left < tonumber(ARGV[3]) then redis.call('HSET', KEYS[1], 'round', ARGV[2]) end
 return 1
 """
 
 _LEAVE_ROUND = """
 redis.call('HDEL', KEYS[1], 'round')
+redis.call('HSET', KEYS[1], 'left', ARGV[2])
 return 1
 """
 
 _SET_OWNER = """
-if not found[3] then return '' end
+local round = found[3]
+if not round and ARGV[5] ~= '' and left < tonumber(ARGV[6]) then
+    round = ARGV[5]
+    redis.call('HSET', KEYS[1], 'round', round)
+end
+if not round then return '' end
 redis.call('HSET', KEYS[1], 'owner', ARGV[2])
 redis.call('PUBLISH', ARGV[3], ARGV[4])
-return found[3]
+return round
 """
 """A script that changes the owner of a call that waits for its client, and returns the sealed round."""
 
@@ -313,3 +346,8 @@ return found
 def name_of(stream: str) -> str:
     """Return the name of the wake-ups for new events of a call."""
     return f"events:{stream}"
+
+
+def reader_of(stream: str) -> str:
+    """Return the name of the wake-ups for a new reader of a call's events."""
+    return f"{ONCE}reader:{stream}"  # an order: after a loss of Redis, no client must move on

@@ -114,12 +114,14 @@ def _mend_redis_py() -> None:
     SentinelManagedConnection.connect_check_health = connect  # type: ignore[assignment, method-assign]
 
 
-async def persistently(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `attempt`. If it raises OSError, try again for three seconds.
+async def persistently(attempt: Callable[[], Awaitable[T]], seconds: float = _PERSIST_SECONDS) -> T:
+    """Return the result of `attempt`. If it raises OSError, try again for some seconds.
+
+    One failure says little: if this process stalls for a second, all its commands to Redis fail with a timeout.
 
     The attempt must be safe to repeat: Redis may have done its work although the reply was lost.
     """
-    until = time.monotonic() + _PERSIST_SECONDS
+    until = time.monotonic() + seconds
     while True:
         try:
             return await attempt()

@@ -34,11 +34,9 @@ def connect(settings: Settings) -> "Redis | None":
 
 
 def _client(variable: str, url: str) -> "Redis":
-    from redis.asyncio import Redis  # noqa: PLC0415  # the import takes 60 ms, which a replica without Redis saves
-
-    make = sentinel_client if url.startswith(_SENTINEL_SCHEMES) else Redis.from_url
+    make = sentinel_client if url.startswith(_SENTINEL_SCHEMES) else _plain_client
     try:
-        client: Redis = make(
+        client = make(
             url,
             socket_connect_timeout=_CONNECT_SECONDS,
             socket_timeout=_ANSWER_SECONDS,
@@ -56,6 +54,16 @@ def _client(variable: str, url: str) -> "Redis":
     return client
 
 
+def _plain_client(url: str, **options: Any) -> "Redis":
+    # The import takes 60 ms, which a replica without Redis saves.
+    from redis.asyncio import Redis  # noqa: PLC0415
+
+    from mcp_swarm.shared.redis_pool import WaitingPool  # noqa: PLC0415
+
+    client: Redis = Redis.from_pool(WaitingPool.from_url(url, **options))
+    return client
+
+
 def sentinel_client(url: str, **options: Any) -> "Redis":
     """Return a client for the current master. `options` are redis-py's options of a connection.
 
@@ -64,6 +72,8 @@ def sentinel_client(url: str, **options: Any) -> "Redis":
     """
     from redis.asyncio.connection import parse_url  # noqa: PLC0415
     from redis.asyncio.sentinel import Sentinel  # noqa: PLC0415
+
+    from mcp_swarm.shared.redis_pool import WaitingSentinelPool  # noqa: PLC0415
 
     scheme, _, rest = url.partition("://")
     rest, _, query = rest.partition("?")
@@ -84,7 +94,7 @@ def sentinel_client(url: str, **options: Any) -> "Redis":
         sentinel |= {name: value for name, value in found.items() if name.startswith("ssl_")}
     addresses = [_address(host) for host in hosts.split(",")]
     sentinels = Sentinel(addresses, sentinel_kwargs={**secure, **sentinel})  # type: ignore[no-untyped-call]
-    master: Redis = sentinels.master_for(name, **connection)
+    master: Redis = sentinels.master_for(name, connection_pool_class=WaitingSentinelPool, **connection)
     return master
 
 
