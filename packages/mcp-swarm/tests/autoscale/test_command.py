@@ -2,35 +2,17 @@
 
 import contextlib
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from conftest import ROOT, StartServer, environment, free_port, run, until
+from conftest import StartServer, run, until
 from tests.autoscale.engine import LABELS, Engine
+from tests.autoscale.process import TOKEN, autoscaling
 from tests.calls import legacy
-
-TOKEN = "a-token-of-the-metrics"
-
-
-@contextlib.contextmanager
-def autoscaling(engine: Engine, log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Run the command beside the engine. Yields the process and the URL of its probes and metrics."""
-    port = free_port()
-    command = [sys.executable, "-m", "mcp_swarm", "autoscale", "--docker", engine.url, *options]
-    settings = environment(MCP_PORT=str(port), MCP_HOST="127.0.0.1", METRICS_TOKEN=TOKEN, LOG_FORMAT="text")
-    with log.open("wb") as stream:
-        process = subprocess.Popen(command, cwd=ROOT, env=settings, stdout=stream, stderr=subprocess.STDOUT)
-    try:
-        yield process, f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def is_ready(url: str) -> bool:
@@ -56,7 +38,7 @@ def test_a_busy_replica_gets_others(start_server: StartServer, tmp_path: Path) -
         until(
             lambda: "1 -> 2 replicas: calls in flight: 125% of the target" in (tmp_path / "log").read_text(), "a line"
         )
-        until(lambda: 'mcp_autoscale_changes_total{service="stack_mcp",direction="up"} 1.0' in metrics(url), "a count")
+        until(lambda: 'mcp_autoscale_changes_total{direction="up",service="stack_mcp"} 1.0' in metrics(url), "a count")
         assert httpx.get(f"{url}/metrics").status_code == 401
         for call in calls:
             legacy(server.url, "tools/call", {**call, "name": "release"})
