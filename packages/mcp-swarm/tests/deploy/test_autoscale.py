@@ -43,6 +43,7 @@ def test_only_the_autoscaler_reaches_the_api() -> None:
 @pytest.mark.needs("docker")
 def test_the_labels_make_policies() -> None:
     """The labels of the overlays are those that the autoscaler reads."""
+    assert merged("deploy/autoscale.yml")["secrets"]["metrics_token"]["external"] is True
     services = merged("deploy/autoscale.yml", "deploy/jobs.yml", AUTOSCALE_MAX="7")["services"]
     assert policy_of(services["mcp"]["deploy"]["labels"]) == Policy(3, 7, 0.6)
     assert policy_of(services["worker"]["deploy"]["labels"]) is None

@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,10 @@ def failed(loads: list[Load]) -> int:
     return sum(each.failed(0) for each in loads if each.stop())
 
 
+def _serves(stack: Stack, least: int) -> bool:
+    return stack.serving() >= least
+
+
 def said(stack: Stack) -> str:
     """Return the log of the autoscaler."""
     done = subprocess.run(
@@ -60,7 +65,7 @@ def test_replicas_follow_the_load(images: None, scaled: Stack, tmp_path: Path) -
         running = []
         for rate, least in ((5, 2), (2.5, 3), (3, 4), (4, 5)):
             running.append(begin(scaled, loads, tmp_path, rate))
-            until(lambda least=least: scaled.serving() >= least, f"{least} replicas serve", SECONDS)
+            until(partial(_serves, scaled, least), f"{least} replicas serve", SECONDS)
         running[-1].wait_for(60)
         assert failed(running) == 0
     assert "calls in flight: " in said(scaled)
@@ -77,6 +82,6 @@ def test_a_step_during_an_update_is_served_after_it(images: None, scaled: Stack,
         running.append(begin(scaled, loads, tmp_path, 5))
         update.join()
         assert scaled.images() == {f"{IMAGE}:next"}
-        until(lambda: scaled.serving() >= 3, "a third replica serves", SECONDS)
+        until(partial(_serves, scaled, 3), "a third replica serves", SECONDS)
         assert failed(running) == 0
     assert "an update runs" in said(scaled)
