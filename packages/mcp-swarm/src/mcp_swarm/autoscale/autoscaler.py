@@ -11,8 +11,8 @@ from mcp_swarm.autoscale.docker_api import Changed, DockerApi, DockerError
 from mcp_swarm.autoscale.metrics import AutoscaleMetrics
 from mcp_swarm.autoscale.policy import LabelError, Policy, policy_of
 from mcp_swarm.autoscale.proposal import Figure
-from mcp_swarm.autoscale.samples import History, sample
-from mcp_swarm.autoscale.service import Service, Task
+from mcp_swarm.autoscale.readings import History, reading
+from mcp_swarm.autoscale.service import ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class _Watched:
     name: str
     scaler: Scaler = field(default_factory=Scaler)
     histories: dict[str, History] = field(default_factory=dict)
-    """The samples of each replica, by its task."""
+    """The readings of each replica, by its task."""
     replicas: int | None = None
     """The number of replicas at the last look."""
     said: str = ""
@@ -121,7 +121,7 @@ class Autoscaler:
         self,
         policy: Policy,
         service: Service,
-        tasks: list[Task],
+        tasks: list[ReplicaTask],
         watched: _Watched,
         services: list[Service],
         now: float,
@@ -139,16 +139,16 @@ class Autoscaler:
         found = [history.newest for task in asked if (history := _current(watched, task, now)) is not None]
         return figures.of_workers(policy, service, len(tasks), [each for each in found if each is not None])
 
-    async def _ask(self, service: Service, tasks: list[Task], watched: _Watched, now: float) -> None:
-        """Get a sample of each replica that runs."""
+    async def _ask(self, service: Service, tasks: list[ReplicaTask], watched: _Watched, now: float) -> None:
+        """Get a reading of each replica that runs."""
         running = {task.identity: task for task in tasks if task.runs}
         watched.histories = {key: history for key, history in watched.histories.items() if key in running}
 
-        async def ask(task: Task) -> None:
+        async def ask(task: ReplicaTask) -> None:
             async with self._places:
                 for address in task.addresses:
                     try:
-                        found = sample(await self._read(address, service.port), now)
+                        found = reading(await self._read(address, service.port), now)
                     except (OSError, ValueError):
                         continue
                     if not found.is_draining:
@@ -157,7 +157,7 @@ class Autoscaler:
 
         await asyncio.gather(*(ask(task) for task in running.values()))
 
-    def _show(self, policy: Policy, service: Service, tasks: list[Task], found: list[Figure]) -> None:
+    def _show(self, policy: Policy, service: Service, tasks: list[ReplicaTask], found: list[Figure]) -> None:
         """Show in the metrics what was seen."""
         name, show = service.name, self._metrics
         show.replicas.labels(name).set(service.replicas or 0)
@@ -217,7 +217,7 @@ def _wants(service: Service) -> bool:
         return True
 
 
-def _current(watched: _Watched, task: Task, now: float) -> History | None:
-    """Return the samples of a replica that has answered at this look."""
+def _current(watched: _Watched, task: ReplicaTask, now: float) -> History | None:
+    """Return the readings of a replica that has answered at this look."""
     history = watched.histories.get(task.identity)
     return history if history is not None and history.newest is not None and history.newest.at == now else None

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from mcp_swarm.autoscale.service import Service, Task
+from mcp_swarm.autoscale.service import ReplicaTask, Service
 
 _SECONDS = 10.0
 """Time limit for an answer of the engine, in seconds."""
@@ -60,14 +60,14 @@ class DockerApi:
         stacks = {each.stack for each in found if any(label in each.labels for label in _LABELS)}
         return [each for each in found if each.stack in stacks or any(label in each.labels for label in _LABELS)]
 
-    async def tasks(self, service: Service) -> list[Task]:
+    async def tasks(self, service: Service) -> list[ReplicaTask]:
         """Return the tasks of a service that Swarm wants to run.
 
         Raises:
             DockerError: the engine does not answer.
         """
         filters = f'{{"service":["{service.identity}"],"desired-state":["running"]}}'
-        return [Task.of(each) for each in await self._get("/tasks", {"filters": filters})]
+        return [ReplicaTask.of(each) for each in await self._get("/tasks", {"filters": filters})]
 
     async def scale(self, service: Service, replicas: int) -> None:
         """Set the number of replicas of a service, if nobody has changed the service since it was read.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mcp_swarm.autoscale.policy import Policy
 from mcp_swarm.autoscale.proposal import Figure
-from mcp_swarm.autoscale.samples import History, Sample
+from mcp_swarm.autoscale.readings import History, Reading
 from mcp_swarm.autoscale.service import Service
 
 
@@ -26,7 +26,7 @@ def of_replicas(policy: Policy, service: Service, histories: Sequence[History | 
     return found
 
 
-def of_workers(policy: Policy, service: Service, workers: int, samples: Sequence[Sample]) -> list[Figure]:
+def of_workers(policy: Policy, service: Service, workers: int, readings: Sequence[Reading]) -> list[Figure]:
     """Return the figures of a service of workers.
 
     The age of the oldest job never asks for more workers than there are jobs. It only falls some time after a worker
@@ -34,10 +34,10 @@ def of_workers(policy: Policy, service: Service, workers: int, samples: Sequence
 
     Args:
         workers: number of workers that Swarm wants to run.
-        samples: what the replicas say about the queue. All of them see the same queue.
+        readings: what the replicas say about the queue. All of them see the same queue.
     """
-    jobs = [each.jobs for each in samples if each.jobs is not None]
-    ages = [each.age for each in samples if each.age is not None]
+    jobs = [each.jobs for each in readings if each.jobs is not None]
+    ages = [each.age for each in readings if each.age is not None]
     workers = max(1, workers)
     full = workers * service.concurrency * policy.target
     by_length = max(jobs) / full if jobs else None

@@ -71,7 +71,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ReplicaTask:
     """A task of a service: one replica.
 
     Attributes:
@@ -88,7 +88,7 @@ class Task:
     addresses: tuple[str, ...]
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "Task":
+    def of(cls, said: Mapping[str, Any]) -> "ReplicaTask":
         """Return the task that an entry of `GET /tasks` describes."""
         status = said.get("Status") or {}
         problem = status.get("Err") or ""

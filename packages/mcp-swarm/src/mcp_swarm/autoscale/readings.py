@@ -15,7 +15,7 @@ _LEAST_CALLS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Reading:
     """The figures of a replica at one moment. `None`: the replica does not report this figure.
 
     Attributes:
@@ -41,7 +41,7 @@ class Sample:
     is_draining: bool = False
 
 
-def sample(text: str, at: float) -> Sample:
+def reading(text: str, at: float) -> Reading:
     """Return what a page of `/metrics` says.
 
     Raises:
@@ -61,7 +61,7 @@ def sample(text: str, at: float) -> Sample:
                 values[each.name] = each.value
     most = values.get("mcp_requests_in_flight_max", math.nan)
     depth = values.get("mcp_job_queue_depth")
-    return Sample(
+    return Reading(
         at=at,
         started=values.get("process_start_time_seconds"),
         in_flight=_usable(values.get("mcp_requests_in_flight", math.nan) / most) if most > 0 else None,
@@ -84,31 +84,31 @@ def _usable(value: float | None) -> float | None:
 
 
 class History:
-    """The last samples of one replica."""
+    """The last readings of one replica."""
 
     def __init__(self) -> None:
-        self._samples: deque[Sample] = deque()
+        self._readings: deque[Reading] = deque()
 
-    def add(self, found: Sample) -> None:
-        """Add a sample. Forget those that are too old, and those of an earlier process."""
-        if self._samples and self._samples[-1].started != found.started:
-            self._samples.clear()
-        self._samples.append(found)
-        while self._samples[0].at < found.at - SECONDS:
-            self._samples.popleft()
+    def add(self, found: Reading) -> None:
+        """Add a reading. Forget those that are too old, and those of an earlier process."""
+        if self._readings and self._readings[-1].started != found.started:
+            self._readings.clear()
+        self._readings.append(found)
+        while self._readings[0].at < found.at - SECONDS:
+            self._readings.popleft()
 
     @property
-    def newest(self) -> Sample | None:
-        """The newest sample."""
-        return self._samples[-1] if self._samples else None
+    def newest(self) -> Reading | None:
+        """The newest reading."""
+        return self._readings[-1] if self._readings else None
 
     def in_flight(self) -> float | None:
         """Return the average share of MAX_IN_FLIGHT that was in use."""
-        found = [each.in_flight for each in self._samples if each.in_flight is not None]
+        found = [each.in_flight for each in self._readings if each.in_flight is not None]
         return sum(found) / len(found) if found else None
 
     def cpu(self) -> float | None:
-        """Return the cores that the process has used. None: there is only one sample."""
+        """Return the cores that the process has used. None: there is only one reading."""
         first, last = self._ends()
         if first is None or last is None or first.cpu is None or last.cpu is None:
             return None
@@ -124,11 +124,11 @@ class History:
         first, last = self._ends()
         return None if first is None or last is None else _percentile(first.durations, last.durations, _LEAST_CALLS)
 
-    def _ends(self) -> tuple[Sample | None, Sample | None]:
-        """Return the oldest and the newest sample, if there are two of different times."""
-        if len(self._samples) < 2 or self._samples[0].at == self._samples[-1].at:
+    def _ends(self) -> tuple[Reading | None, Reading | None]:
+        """Return the oldest and the newest reading, if there are two of different times."""
+        if len(self._readings) < 2 or self._readings[0].at == self._readings[-1].at:
             return None, None
-        return self._samples[0], self._samples[-1]
+        return self._readings[0], self._readings[-1]
 
 
 def _percentile(before: Mapping[float, float], after: Mapping[float, float], least: int) -> float:
