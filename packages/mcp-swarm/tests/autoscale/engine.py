@@ -89,7 +89,7 @@ class Engine:
         ]
 
     def replicas(self, name: str) -> int:
-        """Return the number of replicas that is set."""
+        """Return the desired number of replicas."""
         found: int = self.services[name]["Spec"]["Mode"]["Replicated"]["Replicas"]
         return found
 

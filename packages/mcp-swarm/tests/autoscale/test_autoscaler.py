@@ -213,7 +213,7 @@ def test_a_number_that_somebody_sets_is_respected(engine: Engine, caplog: pytest
     run = Run(engine)
     run.looks(run.everywhere(60), lambda: engine.set("mcp", 8), count=50)
     assert engine.replicas("mcp") == 8
-    said = "somebody else has changed 2 replicas to 8; they stay until the load says otherwise"
+    said = "somebody else has changed 2 replicas to 8; they stay for 300 s, or until the load asks for more"
     assert lines(caplog) == [f"stack_mcp: {said}"]
     run.looks(run.everywhere(90), lambda: engine.set("mcp", 2))
     assert engine.replicas("mcp") == 3

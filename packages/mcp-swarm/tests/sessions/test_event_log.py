@@ -269,6 +269,20 @@ def test_a_question_whose_reply_was_lost_is_written_once(redis: RedisServer, mon
     asyncio.run(run())
 
 
+def test_a_replica_can_own_a_call_twice(redis: RedisServer) -> None:
+    """A replica that takes its own call over again writes its first event, although it wrote one before."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            await call.append(b"question", last=False, delivered=False)
+            again = call_events.CallEvents(log, call.first_id.removesuffix(".0"))
+            await again.append(b"result", last=True, delivered=False)
+            assert await resumed(log, call.first_id, [], 2) == [b"question", b"result"]
+
+    asyncio.run(run())
+
+
 def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
     """If Redis has lost its data, a running call goes on, and its events have no ids."""
 

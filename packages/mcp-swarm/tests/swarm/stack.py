@@ -82,6 +82,11 @@ class Stack:
         docker("service", "scale", "--detach", f"{self.service}={replicas}")
         self.wait(f"{replicas}/{replicas}", 120)
 
+    def show_logs(self, *services: str) -> None:
+        """Print the logs of some services. pytest shows them if the test fails."""
+        for service in services:
+            subprocess.run(["docker", "service", "logs", "--timestamps", f"{self.name}_{service}"], check=False)
+
     def images(self) -> set[str]:
         """Return the images of the running tasks, without the content part of their tags."""
         form = ["--filter", "desired-state=running", "--format", "{{.Image}}"]

@@ -33,8 +33,7 @@ def scaled() -> Iterator[Stack]:
         stack.deploy("good", "REPLICAS=2", f"OVERLAYS={OVERLAY}")
         yield stack
     finally:
-        for service in ("autoscale", "docker-api"):  # pytest shows them if the test fails
-            subprocess.run(["docker", "service", "logs", "--timestamps", f"{stack.name}_{service}"], check=False)
+        stack.show_logs("autoscale", "docker-api")
         stack.make("undeploy")
 
 

@@ -1,7 +1,6 @@
 """A rolling update while users are being asked: no call of a handshake-protocol client is lost."""
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from enum import Enum
 
@@ -109,8 +108,7 @@ def asking(images: None) -> Iterator[Stack]:
         stack.deploy("good", "REPLICAS=3", f"OVERLAYS={OVERLAY}")
         yield stack
     finally:
-        for service in ("mcp", "redis"):  # pytest shows them if the test fails
-            subprocess.run(["docker", "service", "logs", "--timestamps", f"{stack.name}_{service}"], check=False)
+        stack.show_logs("mcp", "redis")
         stack.make("undeploy")
 
 

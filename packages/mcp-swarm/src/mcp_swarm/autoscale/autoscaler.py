@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mcp_swarm.autoscale import figures
-from mcp_swarm.autoscale.decision import Decision, Scaler
+from mcp_swarm.autoscale.decision import DOWN_SECONDS, Decision, Scaler
 from mcp_swarm.autoscale.docker_api import Changed, DockerApi, DockerError
 from mcp_swarm.autoscale.metrics import AutoscaleMetrics
 from mcp_swarm.autoscale.policy import LabelError, Policy, policy_of
@@ -109,12 +109,13 @@ class Autoscaler:
     def _note_replicas(self, service: Service, watched: _Watched, now: float) -> None:
         """Respect a number that this autoscaler has not set: the first one, and one that somebody else sets later."""
         assert service.replicas is not None  # noqa: S101  # checked before
-        if watched.replicas is None:
+        if watched.replicas != service.replicas:
             watched.scaler.note(now, service.replicas)
-        elif watched.replicas != service.replicas:
-            watched.scaler.note(now, service.replicas)
-            text = f"somebody else has changed {watched.replicas} replicas to {service.replicas}"
-            self._say(service, watched, f"{text}; they stay until the load says otherwise")
+            if watched.replicas is not None:
+                text = f"somebody else has changed {watched.replicas} replicas to {service.replicas}"
+                self._say(
+                    service, watched, f"{text}; they stay for {DOWN_SECONDS:g} s, or until the load asks for more"
+                )
         watched.replicas = service.replicas
 
     async def _figures(
@@ -183,7 +184,7 @@ class Autoscaler:
         try:
             await self._docker.scale(service, after)
         except Changed:
-            self._say(service, watched, "somebody else changes it at this moment; the next look decides again")
+            self._say(service, watched, "somebody else changes it at this moment; the next check decides again")
             return
         watched.replicas = after
         self._metrics.replicas.labels(service.name).set(after)

@@ -29,7 +29,7 @@ class Scaler:
         self._wanted: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, replicas: int) -> None:
-        """Note a number that somebody else has set. It counts as wanted, so it holds until the load says otherwise."""
+        """Record a number that somebody else has set. It then counts as wanted for `DOWN_SECONDS`."""
         self._wanted.append((now, replicas))
 
     def decide(self, policy: Policy, now: float, replicas: int, figures: Sequence[Figure]) -> Decision:

@@ -1,7 +1,5 @@
 """The calls of Docker's API that the autoscaler needs: read services and tasks, and set a number of replicas."""
 
-import copy
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +10,6 @@ from mcp_swarm.autoscale.service import ReplicaTask, Service
 
 _SECONDS = 10.0
 """Time limit for an answer of the engine, in seconds."""
-_LABELS = ("mcp-swarm.autoscale", "swarm.autoscaler")
 _OUT_OF_SEQUENCE = "out of sequence"
 
 
@@ -28,7 +25,7 @@ class DockerApi:
     """Docker's API (https://docs.docker.com/reference/api/engine).
 
     Args:
-        url: where the engine or a proxy in front of it listens: `unix:///var/run/docker.sock`, `tcp://host:2375` or
+        url: address of the engine, or of a proxy in front of it: `unix:///var/run/docker.sock`, `tcp://host:2375` or
             `http://host:2375`.
 
     Raises:
@@ -51,17 +48,15 @@ class DockerApi:
         await self._client.aclose()
 
     async def services(self) -> list[Service]:
-        """Return the services that have a label of an autoscaler, and all services of their stacks.
+        """Return all services.
 
         Raises:
             DockerError: the engine does not answer.
         """
-        found = [Service.of(each) for each in await self._get("/services", {})]
-        stacks = {each.stack for each in found if any(label in each.labels for label in _LABELS)}
-        return [each for each in found if each.stack in stacks or any(label in each.labels for label in _LABELS)]
+        return [Service.of(each) for each in await self._get("/services", {})]
 
     async def tasks(self, service: Service) -> list[ReplicaTask]:
-        """Return the tasks of a service that Swarm wants to run.
+        """Return the tasks of a service whose desired state is running.
 
         Raises:
             DockerError: the engine does not answer.
@@ -76,8 +71,7 @@ class DockerApi:
             Changed: somebody has changed it.
             DockerError: the engine refuses the change, or does not answer.
         """
-        spec = copy.deepcopy(service.spec)
-        spec["Mode"]["Replicated"]["Replicas"] = replicas
+        spec = {**service.spec, "Mode": {"Replicated": {"Replicas": replicas}}}
         path = f"/services/{service.identity}/update"
         try:
             reply = await self._client.post(path, params={"version": service.version}, json=spec)
@@ -106,5 +100,8 @@ def _text(error: Exception) -> str:
 
 def _message(reply: httpx2.Response) -> str:
     """Return the text of an error of Docker's API, on one line."""
-    found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', reply.text)
-    return " ".join((found[1] if found else reply.text).split())[:300]
+    try:
+        text = str(reply.json()["message"])
+    except (ValueError, KeyError, TypeError):  # the proxy answers with a page
+        text = reply.text
+    return " ".join(text.split())[:300]

@@ -33,7 +33,7 @@ def of_workers(policy: Policy, service: Service, workers: int, readings: Sequenc
     was added, and would ask for more and more until then.
 
     Args:
-        workers: number of workers that Swarm wants to run.
+        workers: desired number of workers.
         readings: what the replicas say about the queue. All of them see the same queue.
     """
     jobs = [each.jobs for each in readings if each.jobs is not None]

@@ -15,7 +15,9 @@ class AutoscaleMetrics(Collector):
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry(auto_describe=True)
-        self.replicas = Gauge("mcp_autoscale_replicas", "Number of replicas that is set.", _SERVICE, registry=registry)
+        self.replicas = Gauge(
+            "mcp_autoscale_replicas", "Desired number of replicas of the service.", _SERVICE, registry=registry
+        )
         self.wanted = Gauge(
             "mcp_autoscale_replicas_wanted", "Number of replicas that the figures ask for.", _SERVICE, registry=registry
         )
@@ -40,7 +42,7 @@ class AutoscaleMetrics(Collector):
             "mcp_autoscale_replicas_without_room", "Replicas for which no node has room.", _SERVICE, registry=registry
         )
         self.changes = Counter(
-            "mcp_autoscale_changes", "Changes of the number.", [*_SERVICE, "direction"], registry=registry
+            "mcp_autoscale_changes", "Changes of the number of replicas.", [*_SERVICE, "direction"], registry=registry
         )
         self.looks = Counter("mcp_autoscale_looks", "Looks at all services.", ["outcome"], registry=registry)
 

@@ -1,6 +1,7 @@
 """The events of one call, on the replica that owns the call."""
 
 import logging
+import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -22,7 +23,7 @@ _MOST_LATE = 1000
 class CallEvents:
     """The events of one call, on the replica that owns the call."""
 
-    __slots__ = ("_log", "_loss_is_noted", "_round", "_stream", "_written")
+    __slots__ = ("_log", "_loss_is_noted", "_mark", "_round", "_stream", "_written")
 
     def __init__(self, log: "EventLog", stream: str) -> None:
         self._log = log
@@ -30,6 +31,8 @@ class CallEvents:
         self._loss_is_noted = True
         self._round: tuple[str, int] | None = None
         """The sealed round in which the call waits for its client, and its number."""
+        self._mark = secrets.token_hex(8)
+        """Begins the marks of the events. A replica may own a call twice, so its own id would not do."""
         self._written = 0
         """Number of events that this object has written."""
 
@@ -66,7 +69,7 @@ class CallEvents:
         """
         store, owner = self._log.store, self._log.owner
         self._written += 1
-        mark = f"{owner}:{self._written}"
+        mark = f"{self._mark}:{self._written}"
         write = partial(store.append, self._stream, owner, event, mark, last=last, delivered=delivered)
         persists = (last or needed) and not delivered
         try:
