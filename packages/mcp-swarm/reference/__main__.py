@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference and the generated files of the Helm chart: `python -m reference [--check]`.
+"""Write the generated pages of docs/reference and the generated files of the Helm chart: `python -m reference`.
 
 With `--check`, it only checks that they are up to date.
 """

@@ -67,7 +67,9 @@ _FOR_KUBERNETES = {
     "more replicas help (make deploy REPLICAS=…)": "more replicas help (replicaCount)",
     "Add replicas before that: make deploy REPLICAS=…": "Add replicas before that (replicaCount).",
     "The mesh balances connections": "A Service balances connections",
-    "in stack.yml, or use deploy/edge.yml, which balances requests.": "in env, or use a gateway that balances requests.",
+    "in stack.yml, or use deploy/edge.yml, which balances requests.": (
+        "in env, or use a gateway that balances requests."
+    ),
     "deploy/edge.yml balances requests.": "Many gateways balance requests.",
     "# stack.yml sets the limit of 512 MB.": "# The limit of 512 MiB is the default of the chart.",
     "(docker service update --force mcp-swarm_mcp)": "(kubectl rollout restart)",
