@@ -48,6 +48,7 @@ def wanted(overlays: list[str], **variables: str) -> Wanted:
     """
     variables |= {
         "HAPROXY_CFG": checksum(Path("deploy/haproxy.cfg")),
+        "DOCKER_API_CFG": checksum(Path("deploy/docker-api.cfg")),
         "REDIS_CFG": checksum(Path("deploy/redis/server.sh")),
         "SENTINEL_CFG": checksum(Path("deploy/redis/sentinel.sh")),
         "OBSERVABILITY_CFG": checksum(*(each for each in Path("deploy/observability").rglob("*") if each.is_file())),

@@ -56,9 +56,10 @@ class Prometheus:
         folder: folder for its files.
         replicas: the replicas to scrape.
         token: METRICS_TOKEN of the replicas.
+        autoscaler: port of an autoscaler to scrape, too.
     """
 
-    def __init__(self, folder: Path, replicas: list[Server], token: str) -> None:
+    def __init__(self, folder: Path, replicas: list[Server], token: str, autoscaler: int | None = None) -> None:
         address = f"127.0.0.1:{free_port()}"
         self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=10)
         (folder / "metrics_token").write_text(f"{token}\n")  # with a line break, as openssl writes the file
@@ -66,10 +67,11 @@ class Prometheus:
         shipped["global"] = dict.fromkeys(shipped["global"], "500ms")
         shipped["rule_files"] = [str(RULES)]
         del shipped["alerting"]
-        (job,) = shipped["scrape_configs"]
-        del job["dns_sd_configs"]
-        job["static_configs"] = [{"targets": [f"127.0.0.1:{each.port}" for each in replicas]}]
-        job["authorization"]["credentials_file"] = str(folder / "metrics_token")
+        ports = [[each.port for each in replicas], [] if autoscaler is None else [autoscaler]]
+        for job, of_job in zip(shipped["scrape_configs"], ports, strict=True):
+            del job["dns_sd_configs"]
+            job["static_configs"] = [{"targets": [f"127.0.0.1:{port}" for port in of_job]}]
+            job["authorization"]["credentials_file"] = str(folder / "metrics_token")
         file, self._log = folder / "prometheus.yml", folder / "prometheus.log"
         file.write_text(yaml.safe_dump(shipped))
         with self._log.open("w") as log:
@@ -91,7 +93,7 @@ class Prometheus:
         def ready() -> bool:
             assert self.process.poll() is None, self._log.read_text()
             with contextlib.suppress(httpx.TransportError):
-                return len(self.query("up == 1")) == replicas
+                return len(self.query('up{job="mcp"} == 1')) == replicas
             return False
 
         until(ready, f"Prometheus has scraped {replicas} replicas")
@@ -120,9 +122,9 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def scraping(folder: Path, replicas: list[Server], token: str) -> Iterator[Prometheus]:
+def scraping(folder: Path, replicas: list[Server], token: str, autoscaler: int | None = None) -> Iterator[Prometheus]:
     """Run a Prometheus that has scraped each replica once."""
-    made = Prometheus(folder, replicas, token)
+    made = Prometheus(folder, replicas, token, autoscaler)
     try:
         made.wait_ready(len(replicas))
         yield made

@@ -68,7 +68,8 @@ def test_replicas_are_found_one_by_one() -> None:
 
     The service's own name would lead to the virtual address.
     """
-    (job,) = configuration()["scrape_configs"]
+    job, autoscaler = configuration()["scrape_configs"]
+    assert autoscaler["dns_sd_configs"][0]["names"] == ["tasks.autoscale"]
     (found,) = job["dns_sd_configs"]
     (port,) = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]["ports"]
     assert (found["names"], found["type"], found["port"]) == (["tasks.mcp"], "A", port["target"])

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from conftest import Server
+from tests.autoscale.engine import Engine
+from tests.autoscale.process import autoscaling
 from tests.deploy.prometheus import FOLDER, Prometheus, rules, scraping, uncompared
 from tests.deploy.traffic import SETTINGS, traffic
 from tests.replicas import KEYS, RedisServer
@@ -59,7 +61,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             stack.callback(server.stop)
         for server in started:
             server.wait_ready()
-        with traffic(replicas), scraping(folder, replicas, TOKEN) as prometheus:
+        engine = stack.enter_context(Engine())
+        engine.add("mcp", 1, env={"MCP_PORT": str(replicas[0].port)})
+        log = folder / "autoscaler.log"
+        _, url = stack.enter_context(autoscaling(engine, log, token=TOKEN))
+        with traffic(replicas), scraping(folder, replicas, TOKEN, int(url.rpartition(":")[2])) as prometheus:
             yield Fleet(prometheus, {"__rate_interval": "5s", "__range": "1m"})
 
 

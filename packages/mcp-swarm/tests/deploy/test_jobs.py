@@ -71,7 +71,7 @@ def test_workers_are_replicas_of_another_command() -> None:
     assert worker["command"] == ["python", "-m", "server", "worker"]
     assert "ports" not in worker
     assert "healthcheck" not in worker
-    shared = {name: part for name, part in mcp["deploy"].items() if name != "labels"}
+    shared = {**mcp["deploy"], "labels": worker["deploy"]["labels"]}
     assert worker["deploy"] == {**shared, "replicas": 2}
     for same in ("image", "read_only", "cap_drop", "stop_grace_period"):
         assert worker[same] == mcp[same]

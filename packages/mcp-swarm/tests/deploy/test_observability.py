@@ -38,8 +38,8 @@ def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
     services = merged(OVERLAY)["services"]
     assert secrets_of(services["mcp"]) == {"request_state_keys", "metrics_token"}
     assert secrets_of(services["prometheus"]) == {"metrics_token"}
-    (job,) = configuration()["scrape_configs"]
-    assert job["authorization"] == {"credentials_file": "/run/secrets/metrics_token"}
+    for job in configuration()["scrape_configs"]:
+        assert job["authorization"] == {"credentials_file": "/run/secrets/metrics_token"}
 
 
 @needs_docker

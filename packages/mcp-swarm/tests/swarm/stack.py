@@ -155,6 +155,10 @@ class Load:
         """Return the number of failed requests that were sent after a time, in seconds of the run."""
         return sum(1 for row in self._samples() if row["error"] and float(row["begun"]) >= since)
 
+    def errors(self) -> list[str]:
+        """Return the errors of all failed requests."""
+        return [row["error"] for row in self._samples() if row["error"]]
+
     def spans_of_failed(self) -> list[list[tuple[float, float]]]:
         """Return begin and end of each failed request, in seconds of its run, for each kind of connections."""
         return [

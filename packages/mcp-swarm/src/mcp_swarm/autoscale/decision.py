@@ -28,6 +28,10 @@ class Scaler:
     def __init__(self) -> None:
         self._wanted: deque[tuple[float, int]] = deque()
 
+    def note(self, now: float, replicas: int) -> None:
+        """Note a number that somebody else has set. It counts as wanted, so it holds until the load says otherwise."""
+        self._wanted.append((now, replicas))
+
     def decide(self, policy: Policy, now: float, replicas: int, figures: Sequence[Figure]) -> Decision:
         """Return how many replicas the service gets.
 

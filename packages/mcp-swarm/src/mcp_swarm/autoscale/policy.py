@@ -9,6 +9,7 @@ _WIDESPREAD = "swarm.autoscaler"
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _MOST_REPLICAS = 10_000
 _TARGET = 0.6
+_AGE_SECONDS = 30.0
 
 
 class LabelError(ValueError):
@@ -25,6 +26,9 @@ class Policy:
         target: share of its capacity that a replica should use, more than 0 and at most 1.
         lag_seconds: longest acceptable event-loop lag, in seconds. None: the lag does not matter.
         p99_seconds: longest acceptable 99th percentile of the durations of calls, in seconds. None: it does not matter.
+        queue_of: for a service of workers, the service in the same stack whose replicas report the queue. Empty: the
+            service consists of replicas.
+        age_seconds: longest acceptable age of the oldest waiting job, in seconds.
     """
 
     minimum: int
@@ -32,14 +36,16 @@ class Policy:
     target: float = _TARGET
     lag_seconds: float | None = None
     p99_seconds: float | None = None
+    queue_of: str = ""
+    age_seconds: float = _AGE_SECONDS
 
 
 def policy_of(labels: Mapping[str, str]) -> Policy | None:
     """Return the policy in the labels of a service; None: the service is not scaled.
 
     The labels are `mcp-swarm.autoscale` (`true` or `false`), `mcp-swarm.autoscale.min`, `.max`, `.target`,
-    `.lag-seconds` and `.p99-seconds`. The labels `swarm.autoscaler`, `swarm.autoscaler.minimum` and
-    `swarm.autoscaler.maximum` of other tools count, too, where ours is missing.
+    `.lag-seconds` and `.p99-seconds`, and for workers `.queue-of` and `.age-seconds`. The labels `swarm.autoscaler`,
+    `swarm.autoscaler.minimum` and `swarm.autoscaler.maximum` of other tools count, too, where ours is missing.
 
     Raises:
         LabelError: a label has a wrong value, `min` or `max` is missing, or `min` is larger than `max`.
@@ -54,7 +60,16 @@ def policy_of(labels: Mapping[str, str]) -> Policy | None:
     target = _number(labels, f"{_OURS}.target", most=1.0)
     lag = _number(labels, f"{_OURS}.lag-seconds", most=60.0)
     p99 = _number(labels, f"{_OURS}.p99-seconds", most=3600.0)
-    return Policy(minimum, maximum, _TARGET if target is None else target, lag, p99)
+    age = _number(labels, f"{_OURS}.age-seconds", most=86_400.0)
+    return Policy(
+        minimum,
+        maximum,
+        _TARGET if target is None else target,
+        lag,
+        p99,
+        labels.get(f"{_OURS}.queue-of", "").strip(),
+        _AGE_SECONDS if age is None else age,
+    )
 
 
 def _first(labels: Mapping[str, str], *names: str) -> tuple[str, str] | None:

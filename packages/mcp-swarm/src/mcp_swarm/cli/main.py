@@ -21,6 +21,7 @@ _COMMANDS = {
     "run": "run one replica, or several replicas on one port (the default command)",
     "check": "check settings and components without serving",
     "worker": "run a worker, which runs the jobs from JOBS_URL",
+    "autoscale": "let the number of replicas in a Swarm follow the load",
     "load": "load test a running server and print a report",
     "keys": "create and check API keys",
     "audit": "verify an audit log",

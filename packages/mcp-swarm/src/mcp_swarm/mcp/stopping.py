@@ -1,5 +1,6 @@
 """The answer to a call that a stopping replica has cancelled."""
 
+import asyncio
 from contextlib import suppress
 
 from mcp_swarm.http.access_log import FAILED, FAULT
@@ -7,6 +8,9 @@ from mcp_swarm.http.in_flight import UNAVAILABLE
 from mcp_swarm.http.refusal import ClientGone, Refused, send_refusal
 from mcp_swarm.http.responses import error_response
 from mcp_swarm.mcp.call import Call
+
+_GIVE_UP_SECONDS = 1.0
+"""Time limit for giving the call to another replica, in seconds. Docker kills a replica that takes longer to stop."""
 
 
 async def answer_cancelled(call: Call | None) -> None:
@@ -17,9 +21,10 @@ async def answer_cancelled(call: Call | None) -> None:
     if call is None:
         return
     if call.events is not None:
-        with suppress(OSError):
-            if await call.events.give_up():
-                return
+        with suppress(OSError):  # TimeoutError is one
+            async with asyncio.timeout(_GIVE_UP_SECONDS):
+                if await call.events.give_up():
+                    return
     call.scope[FAILED] = FAULT
     identity, text = call.request.id, "The server is stopping and has cancelled the call; retry now."
     # RuntimeError: the reply was already being sent. ClientGone: another replica has taken over the call.

@@ -1,0 +1,150 @@
+"""What a replica says in `/metrics`, and what it means over the last seconds."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.parser import text_string_to_metric_families
+
+SECONDS = 15.0
+"""The figures are averages of this time, in seconds."""
+
+_LEAST_CALLS = 20
+"""With fewer observations, a 99th percentile says nothing, and the calls count as fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The figures of a replica at one moment. `None`: the replica does not report this figure.
+
+    Attributes:
+        at: time of a clock that never goes back, in seconds.
+        started: when the process began, as a Unix time. A new process begins its counters at 0.
+        in_flight: requests in flight as a share of MAX_IN_FLIGHT.
+        cpu: CPU time that the process has used, in seconds.
+        lag: numbers of observations of the event-loop lag by their upper bounds in seconds.
+        durations: the same of the durations of tool calls.
+        jobs: jobs that wait or run.
+        age: seconds since the oldest waiting job was submitted.
+        is_draining: whether the replica drains.
+    """
+
+    at: float
+    started: float | None = None
+    in_flight: float | None = None
+    cpu: float | None = None
+    lag: Mapping[float, float] = field(default_factory=dict)
+    durations: Mapping[float, float] = field(default_factory=dict)
+    jobs: float | None = None
+    age: float | None = None
+    is_draining: bool = False
+
+
+def reading(text: str, at: float) -> Reading:
+    """Return what a page of `/metrics` says.
+
+    Raises:
+        ValueError: the text is not in Prometheus' text format.
+    """
+    values: dict[str, float] = {}
+    lag: dict[float, float] = {}
+    durations: dict[float, float] = {}
+    for family in text_string_to_metric_families(text):
+        for each in family.samples:
+            if each.name == "mcp_event_loop_lag_seconds_bucket":
+                _add(lag, each.labels, each.value)
+            elif each.name == "mcp_request_duration_seconds_bucket":
+                if each.labels.get("method") == "tools/call":
+                    _add(durations, each.labels, each.value)
+            elif not each.labels:
+                values[each.name] = each.value
+    most = values.get("mcp_requests_in_flight_max", math.nan)
+    depth = values.get("mcp_job_queue_depth")
+    return Reading(
+        at=at,
+        started=values.get("process_start_time_seconds"),
+        in_flight=_usable(values.get("mcp_requests_in_flight", math.nan) / most) if most > 0 else None,
+        cpu=_usable(values.get("process_cpu_seconds_total")),
+        lag=lag,
+        durations=durations,
+        jobs=None if depth is None else _usable(depth + values.get("mcp_jobs_running", 0.0)),
+        age=_usable(values.get("mcp_job_queue_age_seconds")),
+        is_draining=values.get("mcp_replica_draining") == 1,
+    )
+
+
+def _add(buckets: dict[float, float], labels: Mapping[str, str], count: float) -> None:
+    bound = float(labels["le"])
+    buckets[bound] = buckets.get(bound, 0.0) + count
+
+
+def _usable(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) and value >= 0 else None
+
+
+class History:
+    """The last readings of one replica."""
+
+    def __init__(self) -> None:
+        self._readings: deque[Reading] = deque()
+
+    def add(self, found: Reading) -> None:
+        """Add a reading. Forget those that are too old, and those of an earlier process."""
+        if self._readings and self._readings[-1].started != found.started:
+            self._readings.clear()
+        self._readings.append(found)
+        while self._readings[0].at < found.at - SECONDS:
+            self._readings.popleft()
+
+    @property
+    def newest(self) -> Reading | None:
+        """The newest reading."""
+        return self._readings[-1] if self._readings else None
+
+    def in_flight(self) -> float | None:
+        """Return the average share of MAX_IN_FLIGHT that was in use."""
+        found = [each.in_flight for each in self._readings if each.in_flight is not None]
+        return sum(found) / len(found) if found else None
+
+    def cpu(self) -> float | None:
+        """Return the cores that the process has used. None: there is only one reading."""
+        first, last = self._ends()
+        if first is None or last is None or first.cpu is None or last.cpu is None:
+            return None
+        return (last.cpu - first.cpu) / (last.at - first.at)
+
+    def lag(self) -> float | None:
+        """Return the 99th percentile of the event-loop lag, in seconds."""
+        first, last = self._ends()
+        return None if first is None or last is None else _percentile(first.lag, last.lag, least=1)
+
+    def p99(self) -> float | None:
+        """Return the 99th percentile of the durations of tool calls, in seconds."""
+        first, last = self._ends()
+        return None if first is None or last is None else _percentile(first.durations, last.durations, _LEAST_CALLS)
+
+    def _ends(self) -> tuple[Reading | None, Reading | None]:
+        """Return the oldest and the newest reading, if there are two of different times."""
+        if len(self._readings) < 2 or self._readings[0].at == self._readings[-1].at:
+            return None, None
+        return self._readings[0], self._readings[-1]
+
+
+def _percentile(before: Mapping[float, float], after: Mapping[float, float], least: int) -> float:
+    """Return the 99th percentile of the observations between two moments.
+
+    It lies between the bounds of a bucket, as in Prometheus' `histogram_quantile`. Above the last bound, it is this
+    bound.
+    """
+    bounds = sorted(after)
+    counts = [after[bound] - before.get(bound, 0.0) for bound in bounds]
+    total = counts[-1] if counts else 0.0
+    if total < least:
+        return 0.0
+    rank, below, lower = 0.99 * total, 0.0, 0.0
+    for bound, count in zip(bounds, counts, strict=True):
+        if count >= rank:
+            return lower if math.isinf(bound) else lower + (bound - lower) * (rank - below) / max(count - below, 1e-9)
+        below, lower = count, bound
+    return lower
