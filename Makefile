@@ -15,6 +15,7 @@ STACK ?= $(NAME)
 DEPLOY_SECONDS ?= 600
 PYTHON_IMAGE ?= python:3.13-slim
 EXTRAS ?=
+MANIFESTS ?= build/k8s.yaml
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -26,11 +27,11 @@ ifeq ($(wildcard $(BIN)/python),)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help up dev check test lint format image deploy undeploy add lock locks
+.PHONY: help up dev check test lint format image deploy undeploy k8s add lock locks
 
 help: ## show this list
 	@echo "$(NAME): an MCP server that runs as identical replicas. Targets:"
-	@awk -F '::?.*## ' '/^[a-z-]+::?.*## / { \
+	@awk -F '::?.*## ' '/^[a-z0-9-]+::?.*## / { \
 	  gsub("[$$][(]PORT[)]", "$(PORT)"); gsub("[$$][(]REPLICAS[)]", "$(REPLICAS)"); \
 	  line = sprintf("  make %-16s", $$1); count = split($$2, words, " "); \
 	  for (i = 1; i <= count; i++) { \
@@ -75,6 +76,9 @@ deploy: $(READY) ## deploy to the current Docker Swarm and wait until the stack 
 undeploy: ## remove the stack
 	docker stack rm $(STACK)
 	@deploy/gone.sh $(STACK)
+
+k8s: ## write the Helm chart as plain manifests for Kubernetes (HELM_FLAGS="--values my.yaml" changes its values)
+	@NAME=$(NAME) IMAGE=$(IMAGE) deploy/manifests.sh $(MANIFESTS) $(HELM_FLAGS)
 
 add: $(READY) ## add a dependency and keep all other versions (PACKAGE=nltk)
 	@test -n "$(PACKAGE)" || { echo "PACKAGE is not set. Example: make add PACKAGE=nltk" >&2; exit 2; }

@@ -140,6 +140,14 @@ def _lacks_prometheus() -> str:
     return "" if shutil.which("prometheus") and shutil.which("promtool") else "prometheus is not installed"
 
 
+def _lacks_helm() -> str:
+    return "" if shutil.which("helm") else "helm is not installed (run .ci/install helm)"
+
+
+def _lacks_kube_score() -> str:
+    return "" if shutil.which("kube-score") else "kube-score is not installed (run .ci/install kube-score)"
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
@@ -152,6 +160,8 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "redis": _lacks_redis,
     "prometheus": _lacks_prometheus,
     "postgres": _lacks_postgres,
+    "helm": _lacks_helm,
+    "kube-score": _lacks_kube_score,
 }
 
 

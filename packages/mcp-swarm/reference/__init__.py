@@ -1,1 +1,1 @@
-"""Generates the pages of docs/reference that come from the code."""
+"""Generates the pages of docs/reference and the files of the Helm chart that come from other files."""

@@ -1,17 +1,21 @@
-"""Write the generated pages of docs/reference, or check that they are up to date: `python -m reference [--check]`."""
+"""Write the generated pages of docs/reference and the generated files of the Helm chart: `python -m reference`.
+
+With `--check`, it only checks that they are up to date.
+"""
 
 import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from reference import command_line, python_api, settings_table
+from reference import chart, command_line, python_api, settings_table
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
-PAGES: dict[str, Callable[[], str]] = {
-    "settings.md": settings_table.page,
-    "command-line.md": command_line.page,
-    "python-api.md": python_api.page,
+PAGES: dict[Path, Callable[[], str]] = {
+    FOLDER / "settings.md": settings_table.page,
+    FOLDER / "command-line.md": command_line.page,
+    FOLDER / "python-api.md": python_api.page,
+    **chart.FILES,
 }
 
 
@@ -20,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m reference", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
     check = parser.parse_args().check
-    outdated = [name for name, page in PAGES.items() if not _is_current(FOLDER / name, page(), write=not check)]
+    outdated = [file.name for file, page in PAGES.items() if not _is_current(file, page(), write=not check)]
     if check and outdated:
         print(f"Out of date: {', '.join(outdated)}. Run `make reference` and commit the result.", file=sys.stderr)
         return 1

@@ -97,7 +97,9 @@ def test_make_targets_and_files_exist(page: Path, targets: set[str]) -> None:
     text = "\n".join(block.text for block in _BLOCKS if block.page == page)
     code = text + "\n" + "\n".join(re.findall(r"`(make [^`\n]+)`", page.read_text()))
     named = {
-        name for each in re.findall(r"\bmake ((?:[a-z][a-z-]*(?: |$))+)", code, re.MULTILINE) for name in each.split()
+        name
+        for each in re.findall(r"\bmake ((?:[a-z][a-z0-9-]*(?: |$))+)", code, re.MULTILINE)
+        for name in each.split()
     }
     assert named <= targets, named - targets
     for file in re.findall(r"(?:deploy|packages|server|examples|tests)/[\w./-]+\.(?:yml|sh|py|cfg)", text):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,6 +89,22 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
         "-qq update",
         "gcc libc6-dev chromium fonts-dejavu-core",
     ]
+
+
+def test_install_builds_programs_of_go(tmp_path: Path) -> None:
+    """Go builds the missing ones of helm, kube-score and actionlint in a pinned version. They need no package."""
+    log = tmp_path / "log"
+    program(tmp_path / "go", f'echo "$@" >>{log}')
+    program(tmp_path / "sudo", f'echo "$@" >>{log}')
+    program(tmp_path / "install", f'echo "copied ${{1##*/}}" >>{log}')
+    program(tmp_path / "helm", "exit")
+    for name in ("bash", "env", "dirname", "id", "tr", "mktemp", "rm"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    command = ["bash", str(CI / "install"), "helm", "kube-score", "actionlint"]
+    subprocess.run(command, env={"PATH": str(tmp_path)}, check=True, timeout=30)
+    first, second, *_ = [line for line in log.read_text().splitlines() if line.startswith("install github")]
+    assert re.fullmatch(r"install github\.com/zegl/kube-score/cmd/kube-score@v[\d.]+", first)
+    assert re.fullmatch(r"install github\.com/rhysd/actionlint/cmd/actionlint@v[\d.]+", second)
 
 
 @pytest.mark.needs("docker")

@@ -128,6 +128,11 @@ def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
     assert not [name for name in listed if name.startswith(odd + papers) or name.endswith(".jinja")]
     assert [name for name in listed if name.startswith(".ci/")] == [".ci/audit", ".ci/pins"]
     useful = {".devcontainer/devcontainer.json", ".editorconfig", ".pre-commit-config.yaml"}
+    useful |= {
+        "deploy/helm/mcp-swarm/Chart.yaml",
+        "deploy/helm/mcp-swarm/templates/_helpers.tpl",
+        "deploy/manifests.sh",
+    }
     assert useful | {"packages/mcp-swarm/LICENSE"} <= set(listed)
     assert (made / "README.md").read_text().startswith("# shop\n")
     shown = make(made, "help").stdout

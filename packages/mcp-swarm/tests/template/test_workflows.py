@@ -16,10 +16,12 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TESTS = "packages/mcp-swarm/tests/template"
 RUN_BY = {
     ".ci/install": f"{TESTS}/test_ci.py",
+    ".ci/kubernetes": "packages/mcp-swarm/tests/helm/test_cluster_script.py",
     ".ci/locks": ".ci/run",
     ".ci/release": f"{TESTS}/test_release.py",
     ".ci/swarm": f"{TESTS}/test_ci.py",
     "actionlint": f"{TESTS}/test_workflows.py",
+    "make check": f"{TESTS}/test_template.py",
     "make image": ".ci/run",
     "make lint": ".ci/run",
     "make packages/mcp-swarm/tests/conformance/node_modules/.ready": ".ci/run",
