@@ -107,6 +107,45 @@ def test_install_builds_programs_of_go(tmp_path: Path) -> None:
     assert re.fullmatch(r"install github\.com/rhysd/actionlint/cmd/actionlint@v[\d.]+", second)
 
 
+FAKE_GO = """
+for last in "$@"; do :; done
+if [ "$1" = mod ]; then
+  printf '{\\n\\t"Path": "%s",\\n\\t"Dir": "%s",\\n\\t"Sum": ""\\n}\\n' "$last" "SOURCES/${last%@*}"
+else
+  echo "$last ${last##*/}" >>LOG
+  cat go.mod >LOG.mod
+  touch bin/etcd "bin/${last##*/}" bin/kube-apiserver
+fi
+"""
+
+
+def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
+    """`.ci/api-server` builds the programs with the published modules, and installs them with the types of others."""
+    kubernetes = tmp_path / "k8s.io" / "kubernetes"
+    for folder, file in (
+        ("k8s.io/kubernetes", "go.sum"),
+        ("sigs.k8s.io/gateway-api/config/crd/standard", "gateway_httproutes.yaml"),
+        ("github.com/kedacore/keda/v2/config/crd/bases", "keda.sh_scaledobjects.yaml"),
+        ("github.com/external-secrets/external-secrets/config/crds/bases", "external-secrets.io_externalsecrets.yaml"),
+    ):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / file).touch()
+    (kubernetes / "go.mod").write_text("module k8s.io/kubernetes\nreplace k8s.io/api => ./staging/src/k8s.io/api\n")
+    log = tmp_path / "log"
+    program(tmp_path / "bin" / "go", FAKE_GO.replace("SOURCES", str(tmp_path)).replace("LOG", str(log)))
+    path = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    (tmp_path / "to").mkdir()
+    subprocess.run([CI / "api-server", tmp_path / "to"], env=path, check=True, timeout=30)
+    lines = (tmp_path / "log.mod").read_text().splitlines()
+    assert lines[0] == "module programs"
+    (version,) = re.findall(r"^require k8s\.io/kubernetes v1\.([\d.]+)$", lines[-1])
+    assert lines[1] == f"replace k8s.io/api => k8s.io/api v0.{version}"
+    built = {line.split()[0] for line in log.read_text().splitlines()}
+    assert built == {"go.etcd.io/etcd/server/v3", "k8s.io/kubernetes/cmd/kube-controller-manager"}
+    assert (tmp_path / "to" / "bin" / "kube-apiserver").exists()
+    assert len(list((tmp_path / "to" / "share" / "kube-apiserver").glob("*.yaml"))) == 3
+
+
 @pytest.mark.needs("docker")
 @pytest.mark.alone
 def test_swarm_makes_a_manager_of_the_engine() -> None:
