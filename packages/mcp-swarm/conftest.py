@@ -148,6 +148,11 @@ def _lacks_kube_score() -> str:
     return "" if shutil.which("kube-score") else "kube-score is not installed (run .ci/install kube-score)"
 
 
+def _lacks_api_server() -> str:
+    missing = [each for each in ("etcd", "kube-apiserver", "kube-controller-manager") if not shutil.which(each)]
+    return f"{', '.join(missing)} not installed (run .ci/api-server)" if missing else ""
+
+
 _LACKS: Mapping[str, Callable[[], str]] = {
     "docker": _lacks_docker,
     "swarm": _lacks_swarm,
@@ -162,6 +167,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "postgres": _lacks_postgres,
     "helm": _lacks_helm,
     "kube-score": _lacks_kube_score,
+    "api-server": _lacks_api_server,
 }
 
 
