@@ -39,7 +39,10 @@ for `env` are those of the server's settings.
 
 - **A change of `replicaCount` to autoscaling.** Helm then removes the number of replicas from the Deployment, and
   Kubernetes starts one replica only until the autoscaler corrects this, within about 15 s. The stopped replicas
-  finish their calls. Upgrade at a quiet time, or set the number by hand right after the upgrade: `kubectl scale`.
+  finish their calls. A `kubectl scale` before the upgrade prevents this. The guide has the steps, and those for the
+  way back.
+- **After `kubectl scale`,** Helm no longer owns the number. An upgrade with another `replicaCount` fails with a
+  conflict. Set `replicaCount` to the number that runs, or add `--force-conflicts` to `helm upgrade`.
 - **Tools that only render the chart**, such as Argo CD, cannot read the Secret with `request_state_keys` from the
   cluster, and would create new keys at each run. Create the Secret yourself, and name it in `secrets.existingSecret`.
 - **After a change of a Secret,** run `kubectl rollout restart`, because a replica reads its settings at its start. Only
