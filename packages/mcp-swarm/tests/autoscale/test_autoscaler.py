@@ -178,6 +178,19 @@ def test_a_replica_without_figures_never_causes_a_change(engine: Engine, missing
         assert engine.replicas("mcp") == min(expected, 6)
 
 
+def test_a_lost_answer_keeps_no_replica(engine: Engine) -> None:
+    """A replica that misses two looks, while others have little to do, is removed like them five minutes later."""
+    engine.add("mcp", 6)
+    run = Run(engine)
+
+    def one_is_away() -> None:
+        run.pages.pop("127.0.0.2", None)
+
+    idle = run.everywhere(5)
+    run.looks(*[idle] * 30, one_is_away, one_is_away, *[idle] * 31)
+    assert engine.replicas("mcp") == 1
+
+
 def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """If no replica answers, the number stays, for ever. The log gives the reason once, and says when it is over."""
     engine.add("mcp", 5)
@@ -192,7 +205,7 @@ def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.Lo
     def away() -> None:
         run.pages = {}
 
-    run.looks(away, run.everywhere(60), away)
+    run.looks(away, run.everywhere(60), away, away, away)
     assert lines(caplog) == [silent, "stack_mcp: replicas give figures again", silent]
 
 

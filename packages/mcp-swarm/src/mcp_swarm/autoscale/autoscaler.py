@@ -22,6 +22,10 @@ Read = Callable[[str, int], Awaitable[str]]
 _AT_ONCE = 50
 """Number of replicas that are asked at the same time."""
 
+_RECENT_SECONDS = 10.0
+"""Age of a reading up to which it stands for its replica. One lost answer must not count as a busy replica for the
+next five minutes."""
+
 
 @dataclass
 class _Watched:
@@ -161,7 +165,9 @@ class Autoscaler:
                     except (OSError, ValueError) as error:
                         errors.append(str(error))
                         continue
-                    if not found.is_draining:
+                    if found.is_draining:
+                        watched.histories.pop(task.identity, None)
+                    else:
                         watched.histories.setdefault(task.identity, History()).add(found)
                     return
 
@@ -233,6 +239,8 @@ def _wants(service: Service) -> bool:
 
 
 def _current(watched: _Watched, task: ReplicaTask, now: float) -> History | None:
-    """Return the readings of a replica that has answered at this look."""
+    """Return the readings of a replica that has answered at this look or shortly before."""
     history = watched.histories.get(task.identity)
-    return history if history is not None and history.newest is not None and history.newest.at == now else None
+    if history is None or history.newest is None or now - history.newest.at > _RECENT_SECONDS:
+        return None
+    return history
