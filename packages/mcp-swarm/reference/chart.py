@@ -195,9 +195,16 @@ def _line(rule: dict[str, Any]) -> str:
     return " ".join(rule["description"].split())
 
 
+_BLOCK = re.compile(r"^ {4}\{$[\s\S]*?^ {4}\},?$\n|^ {6}- alert:.*\n(?: {8}.*\n)+", re.MULTILINE)
+"""A panel of a dashboard, or an alert."""
+
+
 def _copied(file: Path) -> str:
-    """Return a dashboard or the alerts with commands for Kubernetes instead of those for a Swarm."""
-    text = file.read_text()
+    """Return a dashboard or the alerts with commands for Kubernetes instead of those for a Swarm.
+
+    Panels and alerts about the autoscaler of the Swarm are left out: on Kubernetes, an HPA or KEDA scales.
+    """
+    text = _BLOCK.sub(lambda block: "" if "mcp_autoscale_" in block[0] else block[0], file.read_text())
     for before, after in _FOR_KUBERNETES.items():
         # The runbooks of the alerts are folded, so a text may go over two lines.
         text = re.sub(r"\s+".join(map(re.escape, before.split())), after, text)

@@ -178,13 +178,35 @@ def test_a_replica_without_figures_never_causes_a_change(engine: Engine, missing
         assert engine.replicas("mcp") == min(expected, 6)
 
 
-def test_without_any_figure_nothing_is_changed(engine: Engine) -> None:
-    """If no replica answers, the number stays, for ever."""
+def test_a_lost_answer_keeps_no_replica(engine: Engine) -> None:
+    """A replica that misses two looks, while others have little to do, is removed like them five minutes later."""
+    engine.add("mcp", 6)
+    run = Run(engine)
+
+    def one_is_away() -> None:
+        run.pages.pop("127.0.0.2", None)
+
+    idle = run.everywhere(5)
+    run.looks(*[idle] * 30, one_is_away, one_is_away, *[idle] * 31)
+    assert engine.replicas("mcp") == 1
+
+
+def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    """If no replica answers, the number stays, for ever. The log gives the reason once, and says when it is over."""
     engine.add("mcp", 5)
     run = Run(engine)
     run.looks(count=200)
     assert engine.replicas("mcp") == 5
     assert 'without_figures{service="stack_mcp"} 5.0' in text_of(run.metrics)
+    silent = "stack_mcp: no replica gives figures, so nothing is changed: no answer"
+    assert lines(caplog) == [silent]
+    caplog.clear()
+
+    def away() -> None:
+        run.pages = {}
+
+    run.looks(away, run.everywhere(60), away, away, away)
+    assert lines(caplog) == [silent, "stack_mcp: replicas give figures again", silent]
 
 
 def text_of(metrics: AutoscaleMetrics) -> str:
@@ -251,14 +273,14 @@ def test_two_autoscalers_do_not_fight(engine: Engine) -> None:
 
 
 def test_a_dry_run_changes_nothing(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    """A dry run logs what it would change."""
+    """A dry run logs what it would change, and once why it would change nothing."""
     engine.add("mcp", 4)
     run = Run(engine, dry_run=True)
-    run.looks(run.everywhere(90), count=3)
+    run.looks(run.everywhere(60), run.everywhere(60), run.everywhere(180), count=5)
     assert engine.replicas("mcp") == 4
-    assert lines(caplog) == [
-        "stack_mcp: would change: 4 -> 6 replicas: calls in flight: 150% of the target on 4 replicas"
-    ]
+    assert lines(caplog)[0] == "stack_mcp: stays at 4 replicas: calls in flight: 100% of the target on 4 replicas"
+    change = "stack_mcp: would change: 4 -> 7 replicas: calls in flight: 167% of the target on 4 replicas"
+    assert change in lines(caplog)
 
 
 def test_workers_follow_the_queue(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import StartServer, run, until
+from conftest import StartServer, free_port, run, until
 from tests.autoscale.engine import LABELS, Engine
 from tests.autoscale.process import TOKEN, autoscaling
 from tests.calls import legacy
@@ -52,6 +52,22 @@ def test_a_busy_replica_gets_others(start_server: StartServer, tmp_path: Path) -
 def metrics(url: str) -> str:
     """Return the metrics of a replica or of the autoscaler."""
     return httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+
+
+def test_it_says_why_no_replica_gives_figures(start_server: StartServer, tmp_path: Path) -> None:
+    """With a wrong token, and without an answer, the number stays, and the log says why."""
+    log = tmp_path / "log"
+    token, gone = start_server(METRICS_TOKEN="another-token").port, free_port()
+    with Engine() as engine, autoscaling(engine, log):
+        engine.add("token", 1, env={"MCP_PORT": str(token)})
+        engine.add("gone", 1, env={"MCP_PORT": str(gone)})
+        reasons = ("refuses the METRICS_TOKEN (status 401)", "gives no metrics: All connection attempts failed")
+        lines = [
+            f"no replica gives figures, so nothing is changed: 127.0.0.1:{port} {reason}"
+            for port, reason in zip((token, gone), reasons, strict=True)
+        ]
+        until(lambda: all(line in log.read_text() for line in lines), " and ".join(lines), 15)
+        assert (engine.replicas("token"), engine.replicas("gone")) == (1, 1)
 
 
 def test_it_says_what_it_does_and_survives_its_engine(tmp_path: Path) -> None:

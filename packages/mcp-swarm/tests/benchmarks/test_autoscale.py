@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.autoscale.__main__ import SCRIPT
 from benchmarks.autoscale.course import START_SECONDS, simulate
-from benchmarks.autoscale.curves import CURVES
+from benchmarks.autoscale.curves import CURVES, Curve
+from benchmarks.autoscale.pictures import FOLDER, picture
 from benchmarks.autoscale.scalers import Autoscaler, Fixed, optimum_hours
 from benchmarks.command import main
 from benchmarks.study import read
@@ -35,3 +36,9 @@ def test_the_noise_is_repeatable() -> None:
     """A seed always gives the same loads, and another seed gives others."""
     curve = CURVES[1]
     assert curve.loads(3) == curve.loads(3) != curve.loads(4)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+def test_the_pictures_are_up_to_date(curve: Curve) -> None:
+    """The pictures in docs/images show what the code does. `python -m benchmarks.autoscale.pictures` draws them."""
+    assert (FOLDER / f"autoscale-{curve.name}.svg").read_text() == picture(curve)

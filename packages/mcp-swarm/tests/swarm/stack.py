@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,10 @@ class Load:
     def slower_than(self, seconds: float) -> list[float]:
         """Return the durations of all requests that took longer than `seconds`."""
         return [took for row in self._samples() if (took := float(row["ms"]) / 1000) > seconds]
+
+    def took(self, counts: Callable[[float], bool]) -> list[float]:
+        """Return the durations in seconds of the requests that count, by the monotonic time of their begin."""
+        return [float(row["ms"]) / 1000 for row in self._samples() if counts(self.began + float(row["begun"]))]
 
     def _samples(self, *files: Path) -> Iterator[dict[str, str]]:
         for file in files or self._files:

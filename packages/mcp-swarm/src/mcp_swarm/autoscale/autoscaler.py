@@ -22,6 +22,10 @@ Read = Callable[[str, int], Awaitable[str]]
 _AT_ONCE = 50
 """Number of replicas that are asked at the same time."""
 
+_RECENT_SECONDS = 10.0
+"""Age of a reading up to which it stands for its replica. One lost answer must not count as a busy replica for the
+next five minutes."""
+
 
 @dataclass
 class _Watched:
@@ -35,6 +39,8 @@ class _Watched:
     """The number of replicas at the last look."""
     said: str = ""
     """What the last line in the log says about the service."""
+    silence: str = ""
+    """Why no replica gives figures. Empty: one does."""
 
 
 class Autoscaler:
@@ -97,6 +103,11 @@ class Autoscaler:
             self._hold(service, watched, f"stays at {service.replicas} replicas: {service.changing}")
             return
         decision = watched.scaler.decide(policy, now, service.replicas, found)
+        if watched.silence:
+            text = f"no replica gives figures, so nothing is changed: {watched.silence}"
+            self._say(service, watched, text, topic="silence", level=logging.WARNING)
+        elif watched.said == "silence":
+            self._say(service, watched, "replicas give figures again")
         self._metrics.wanted.labels(service.name).set(decision.replicas)
         crowded = [task for task in tasks if task.has_no_room]
         if crowded and decision.replicas >= service.replicas:
@@ -143,6 +154,7 @@ class Autoscaler:
     async def _ask(self, service: Service, tasks: list[ReplicaTask], watched: _Watched, now: float) -> None:
         """Get a reading of each replica that runs."""
         running = {task.identity: task for task in tasks if task.runs}
+        errors: list[str] = []
         watched.histories = {key: history for key, history in watched.histories.items() if key in running}
 
         async def ask(task: ReplicaTask) -> None:
@@ -150,13 +162,18 @@ class Autoscaler:
                 for address in task.addresses:
                     try:
                         found = reading(await self._read(address, service.port), now)
-                    except (OSError, ValueError):
+                    except (OSError, ValueError) as error:
+                        errors.append(str(error))
                         continue
-                    if not found.is_draining:
+                    if found.is_draining:
+                        watched.histories.pop(task.identity, None)
+                    else:
                         watched.histories.setdefault(task.identity, History()).add(found)
                     return
 
         await asyncio.gather(*(ask(task) for task in running.values()))
+        answers = any(_current(watched, task, now) for task in running.values())
+        watched.silence = "" if answers or not errors else errors[0]
 
     def _show(self, policy: Policy, service: Service, tasks: list[ReplicaTask], found: list[Figure]) -> None:
         """Show in the metrics what was seen."""
@@ -175,7 +192,10 @@ class Autoscaler:
         before, after = service.replicas, decision.replicas
         assert before is not None  # noqa: S101  # checked before
         if after == before:
-            logger.debug("%s: stays at %d replicas: %s", service.name, before, decision.why)
+            stays = f"stays at {before} replicas: {decision.why}"
+            if self._dry_run and not watched.silence:
+                self._say(service, watched, stays, topic="stays")
+            logger.debug("%s: %s", service.name, stays)
             return
         change = f"{before} -> {after} replicas: {decision.why}"
         if self._dry_run:
@@ -219,6 +239,8 @@ def _wants(service: Service) -> bool:
 
 
 def _current(watched: _Watched, task: ReplicaTask, now: float) -> History | None:
-    """Return the readings of a replica that has answered at this look."""
+    """Return the readings of a replica that has answered at this look or shortly before."""
     history = watched.histories.get(task.identity)
-    return history if history is not None and history.newest is not None and history.newest.at == now else None
+    if history is None or history.newest is None or now - history.newest.at > _RECENT_SECONDS:
+        return None
+    return history

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import httpx2
 from starlette.applications import Starlette
@@ -105,7 +106,10 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
         if settings.metrics_token is not None:
             headers["Authorization"] = f"Bearer {settings.metrics_token.get_secret_value()}"
         limits = httpx2.Limits(max_keepalive_connections=0)  # replicas come and go
-        async with httpx2.AsyncClient(timeout=_ANSWER_SECONDS, headers=headers, limits=limits) as client:
+        # Without trust_env, a proxy in HTTP_PROXY gets neither the token nor the requests.
+        async with httpx2.AsyncClient(
+            timeout=_ANSWER_SECONDS, headers=headers, limits=limits, trust_env=False
+        ) as client:
             autoscaler = Autoscaler(docker, _reader(client), metrics, dry_run=dry_run)
             async with process_lifespan(settings, lifecycle), meanwhile(_look(autoscaler)):
                 yield {KEY: Connections(settings)}
@@ -132,14 +136,19 @@ def _reader(client: httpx2.AsyncClient) -> Read:
         host = f"[{address}]" if ":" in address else address
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), client.stream("GET", f"http://{host}:{port}/metrics") as reply:
-                reply.raise_for_status()
+                if reply.status_code == HTTPStatus.UNAUTHORIZED:
+                    raise OSError(f"{host}:{port} refuses the METRICS_TOKEN (status 401)")
+                if reply.status_code != HTTPStatus.OK:
+                    raise OSError(f"{host}:{port} answers GET /metrics with status {reply.status_code}")
                 body = bytearray()
                 async for part in reply.aiter_bytes():
                     body += part
                     if len(body) > _MOST_BYTES:
                         raise OSError(f"the metrics of {host} have more than {_MOST_BYTES} bytes")
                 return body.decode()
-        except (httpx2.HTTPError, TimeoutError) as error:
-            raise OSError(f"{host} gives no metrics: {error}") from None
+        except (httpx2.TimeoutException, TimeoutError):
+            raise OSError(f"{host}:{port} does not answer within {_ANSWER_SECONDS:g} s") from None
+        except httpx2.HTTPError as error:
+            raise OSError(f"{host}:{port} gives no metrics: {error}") from None
 
     return read
