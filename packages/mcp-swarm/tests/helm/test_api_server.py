@@ -1,11 +1,9 @@
 """The Helm chart in a real API server of Kubernetes 1.37, with its controllers and without nodes.
 
-The server knows the types HTTPRoute, ScaledObject and ExternalSecret by their definitions. It does not know
-ServiceMonitor and PrometheusRule, because no Go module that the tests reach has their definitions.
+The server also knows the types of the Gateway API, KEDA, the Prometheus operator and the External Secrets operator.
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,8 +15,6 @@ from tests.helm.cluster import MANAGER, Cluster
 pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server"), pytest.mark.slow]
 
 EVERY = {**MATRIX, "everything": EVERYTHING}
-UNKNOWN = "monitoring.coreos.com/"
-"""The API group that the server does not know."""
 
 IN_FLIGHT = {"name": "mcp_requests_in_flight"}
 
@@ -35,16 +31,11 @@ def applied(cluster: Cluster, namespace: str, found: Object) -> Object:
     return found
 
 
-def known(values: Mapping[str, Any]) -> list[Object]:
-    """Render the chart, and return the objects whose types the server knows."""
-    return [each for each in objects(values) if not each["apiVersion"].startswith(UNKNOWN)]
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_each_object_is_accepted(cluster: Cluster, namespace: str, name: str) -> None:
     """The server accepts each object without a warning. A second time, it changes nothing."""
     # The autoscalers come last, because they change their Deployments.
-    for found in sorted(known(EVERY[name]), key=lambda each: each["kind"] == "HorizontalPodAutoscaler"):
+    for found in sorted(objects(EVERY[name]), key=lambda each: each["kind"] == "HorizontalPodAutoscaler"):
         first, second = cluster.apply(found, namespace), cluster.apply(found, namespace)
         assert (first.status_code, first.headers.get_list("warning")) == (201, []), first.text
         assert second.status_code == 200, second.text
@@ -93,6 +84,8 @@ def changed(found: Object, path: str, value: object) -> Object:
         ("route", "HTTPRoute", "spec.rules.0.timeouts", {"request": "1s", "backendRequest": "2s"}, 422, "timeouts"),
         ("route", "HTTPRoute", "spec.hostname", "mcp.example.com", 500, "spec.hostname: field not declared"),
         ("keda", "ScaledObject", "spec.triggers.0.metricType", 1, 500, "metricType: expected string"),
+        ("monitoring", "ServiceMonitor", "spec.endpoints.0.interval", "often", 422, "spec.endpoints[0].interval"),
+        ("monitoring", "PrometheusRule", "spec.groups.0.rules.0.for", "long", 422, "spec.groups[0].rules[0].for"),
     ],
 )
 def test_a_wrong_object_is_refused(

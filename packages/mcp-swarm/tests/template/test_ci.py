@@ -109,13 +109,15 @@ def test_install_builds_programs_of_go(tmp_path: Path) -> None:
 
 FAKE_GO = """
 for last in "$@"; do :; done
-if [ "$1" = mod ]; then
-  printf '{\\n\\t"Path": "%s",\\n\\t"Dir": "%s",\\n\\t"Sum": ""\\n}\\n' "$last" "SOURCES/${last%@*}"
-else
-  echo "$last ${last##*/}" >>LOG
-  cat go.mod >LOG.mod
-  touch bin/etcd "bin/${last##*/}" bin/kube-apiserver
-fi
+case "$1 $2" in
+  "mod download") printf '{\\n\\t"Path": "%s",\\n\\t"Dir": "%s",\\n\\t"Sum": ""\\n}\\n' "$last" "SOURCES/${last%@*}" ;;
+  get*) echo "$last" >>LOG ;;
+  tool*) touch all_servicemonitors.yaml all_prometheusrules.yaml ;;
+  build*)
+    echo "$last" >>LOG
+    cat go.mod >LOG.mod
+    touch bin/etcd "bin/${last##*/}" bin/kube-apiserver ;;
+esac
 """
 
 
@@ -140,10 +142,12 @@ def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     assert lines[0] == "module programs"
     (version,) = re.findall(r"^require k8s\.io/kubernetes v1\.([\d.]+)$", lines[-1])
     assert lines[1] == f"replace k8s.io/api => k8s.io/api v0.{version}"
-    built = {line.split()[0] for line in log.read_text().splitlines()}
-    assert built == {"go.etcd.io/etcd/server/v3", "k8s.io/kubernetes/cmd/kube-controller-manager"}
+    etcd, controllers, types, generator = log.read_text().splitlines()
+    assert (etcd, controllers) == ("go.etcd.io/etcd/server/v3", "k8s.io/kubernetes/cmd/kube-controller-manager")
+    assert re.search(r"/monitoring/v1@v[\d.]+$", types)
+    assert re.search(r"/controller-gen@v[\d.]+$", generator)
     assert (tmp_path / "to" / "bin" / "kube-apiserver").exists()
-    assert len(list((tmp_path / "to" / "share" / "kube-apiserver").glob("*.yaml"))) == 3
+    assert len(list((tmp_path / "to" / "share" / "kube-apiserver").glob("*.yaml"))) == 5
 
 
 @pytest.mark.needs("docker")

@@ -15,6 +15,7 @@ from conftest import PACKAGE, ROOT, environment
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TESTS = "packages/mcp-swarm/tests/template"
 RUN_BY = {
+    ".ci/api-server": f"{TESTS}/test_ci.py",
     ".ci/install": f"{TESTS}/test_ci.py",
     ".ci/kubernetes": "packages/mcp-swarm/tests/helm/test_cluster_script.py",
     ".ci/locks": ".ci/run",
