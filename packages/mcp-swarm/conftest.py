@@ -150,7 +150,7 @@ def _lacks_kube_score() -> str:
 
 def _lacks_api_server() -> str:
     missing = [each for each in ("etcd", "kube-apiserver", "kube-controller-manager") if not shutil.which(each)]
-    return f"{', '.join(missing)} not installed (run .ci/api-server)" if missing else ""
+    return f"not installed: {', '.join(missing)} (run .ci/api-server)" if missing else ""
 
 
 _LACKS: Mapping[str, Callable[[], str]] = {

@@ -26,7 +26,8 @@ class Metrics:
     """A server of the three metrics APIs.
 
     Args:
-        certificate: a file with its certificate and its key.
+        certificate: the file with its certificate.
+        key: the file with the key of the certificate.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:

@@ -15,7 +15,6 @@ from tests.helm.cluster import MANAGER, Cluster
 pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server"), pytest.mark.slow]
 
 EVERY = {**MATRIX, "everything": EVERYTHING}
-
 IN_FLIGHT = {"name": "mcp_requests_in_flight"}
 
 

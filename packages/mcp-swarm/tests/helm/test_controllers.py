@@ -154,7 +154,8 @@ def test_the_autoscaler_follows_the_load(
     name = NAME if component == "replica" else f"{NAME}-worker"
     minimum = 2 if component == "replica" else 1
     install(cluster, namespace, values)
-    found = cluster.wait_for(f"{AUTOSCALERS.format(namespace)}/{name}", "ScalingActive")
+    path = f"{AUTOSCALERS.format(namespace)}/{name}"
+    found = cluster.wait_for(path, "ScalingActive")
     assert (found["spec"]["minReplicas"], found["spec"]["maxReplicas"]) == (minimum, 10)
     assert conditions(found)["AbleToScale"][0] == "True"
     assert conditions(found)["ScalingActive"] == ("False", REASONS[metric])
@@ -163,8 +164,9 @@ def test_the_autoscaler_follows_the_load(
     assert cluster.metrics
     cluster.metrics.values[namespace, metric] = lambda: dict.fromkeys(pods if metric != JOBS else [""], amount)
     until(lambda: len(cluster.pods(namespace, component)) == wanted, f"there are {wanted} pods")
-    found = cluster.get(f"{AUTOSCALERS.format(namespace)}/{name}")
-    assert conditions(found)["ScalingActive"] == ("True", "ValidMetricFound")
+    # The autoscaler writes its conditions after the number.
+    good = ("True", "ValidMetricFound")
+    until(lambda: conditions(cluster.get(path))["ScalingActive"] == good, "the autoscaler has found its metric")
 
 
 def test_a_second_installation_changes_nothing(cluster: Cluster, namespace: str) -> None:
