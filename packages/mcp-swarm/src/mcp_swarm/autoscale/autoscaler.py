@@ -11,7 +11,7 @@ from mcp_swarm.autoscale.docker_api import Changed, DockerApi, DockerError
 from mcp_swarm.autoscale.metrics import AutoscaleMetrics
 from mcp_swarm.autoscale.policy import LabelError, Policy, policy_of
 from mcp_swarm.autoscale.proposal import Figure
-from mcp_swarm.autoscale.readings import History, reading
+from mcp_swarm.autoscale.readings import SECONDS, History, reading
 from mcp_swarm.autoscale.service import ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
@@ -21,10 +21,6 @@ Read = Callable[[str, int], Awaitable[str]]
 
 _AT_ONCE = 50
 """Number of replicas that are asked at the same time."""
-
-_RECENT_SECONDS = 10.0
-"""Age of a reading up to which it stands for its replica. One lost answer must not count as a busy replica for the
-next five minutes."""
 
 
 @dataclass
@@ -239,8 +235,12 @@ def _wants(service: Service) -> bool:
 
 
 def _current(watched: _Watched, task: ReplicaTask, now: float) -> History | None:
-    """Return the readings of a replica that has answered at this look or shortly before."""
+    """Return the readings of a replica that has answered in the last seconds.
+
+    One lost answer says nothing. If it did, the replica would count as fully loaded, and this number would stay for
+    five minutes.
+    """
     history = watched.histories.get(task.identity)
-    if history is None or history.newest is None or now - history.newest.at > _RECENT_SECONDS:
+    if history is None or history.newest is None or now - history.newest.at > SECONDS:
         return None
     return history

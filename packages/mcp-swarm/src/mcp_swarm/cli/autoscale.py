@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0
 """Pause between two looks, in seconds."""
-_ANSWER_SECONDS = 2.0
+_ANSWER_SECONDS = 4.0
 """Time limit for the metrics of a replica, in seconds."""
 _MOST_BYTES = 8 * 1024 * 1024
 """Maximum size of a page of metrics."""
