@@ -28,8 +28,11 @@ COMFORT = 4.5
 SECONDS = 90
 """Time limit for the replicas to follow a step of the load, in seconds."""
 SETTLED_SECONDS = 60
-P99_SECONDS = 5
-"""Calls of four seconds that begin later than `SETTLED_SECONDS` after a step take at most this time (99 of 100)."""
+P99_SECONDS = 6
+"""Calls of four seconds that begin later than `SETTLED_SECONDS` after a step take at most this time (99 of 100).
+
+On three virtual machines that share two cores, 4.9 s were measured.
+"""
 
 
 @pytest.fixture(scope="module")
