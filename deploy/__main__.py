@@ -2,7 +2,8 @@
 until it serves.
 
 Before the deployment starts, the program shows what will change. If OVERLAYS,
-REPLICAS or WORKERS is unset, it keeps the value of the running stack.
+REPLICAS, WORKERS or a variable AUTOSCALE_… is unset, it keeps the value of the
+running stack.
 
 environment variables:
   STACK           name of the stack (default: mcp-swarm)
@@ -11,6 +12,9 @@ environment variables:
                   deploy/jobs.yml deploy/edge.yml; empty: none
   REPLICAS        number of replicas (default for a new stack: 3)
   WORKERS         number of workers (with deploy/jobs.yml; default: 2)
+  AUTOSCALE_MIN, AUTOSCALE_MAX, AUTOSCALE_TARGET, AUTOSCALE_WORKERS,
+  AUTOSCALE_WORKERS_MIN, AUTOSCALE_WORKERS_MAX
+                  bounds of automatic scaling (with deploy/autoscale.yml)
   REPEAT_TOOLS    more tools that the edge proxy may safely call twice,
                   separated by spaces; it always includes the tools with
                   readOnlyHint or idempotentHint
@@ -49,6 +53,21 @@ from deploy.wanted import Wanted, wanted
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
 """The variable of stack.yml or an overlay that sets the number of tasks of each service."""
 
+_AUTOSCALE = "mcp-swarm.autoscale"
+_LABELS = {
+    "mcp": {
+        f"{_AUTOSCALE}.min": "AUTOSCALE_MIN",
+        f"{_AUTOSCALE}.max": "AUTOSCALE_MAX",
+        f"{_AUTOSCALE}.target": "AUTOSCALE_TARGET",
+    },
+    "worker": {
+        _AUTOSCALE: "AUTOSCALE_WORKERS",
+        f"{_AUTOSCALE}.min": "AUTOSCALE_WORKERS_MIN",
+        f"{_AUTOSCALE}.max": "AUTOSCALE_WORKERS_MAX",
+    },
+}
+"""The variables of the overlays that set the labels of each service that is scaled automatically."""
+
 
 class Refused(Exception):
     """The deployment was refused before it changed anything; the text names the reason."""
@@ -77,7 +96,7 @@ def _deploy(stack: str, before: dict[str, Service]) -> int:
     if repeatable.EDGE in overlays:
         variables["REPEAT_TOOLS"] = repeatable.tools(local or asked)
     stays = before.keys() & wanted(overlays, **variables).services.keys()
-    target = wanted(overlays, **variables, **_counts({name: before[name] for name in stays}))
+    target = wanted(overlays, **variables, **_kept({name: before[name] for name in stays}))
     _refuse_dropping(before, target)
     for line in secret.make(target.external_secrets):
         print(line)
@@ -110,16 +129,20 @@ def _overlays(before: dict[str, Service]) -> list[str]:
     return (kept or "").split()
 
 
-def _counts(before: dict[str, Service]) -> dict[str, str]:
-    """Return REPLICAS and WORKERS of the running stack, without the variables that the operator has set."""
-    counts = {}
-    for name, variable in _COUNTS.items():
-        running = before[name].replicas if name in before else None
-        if running is None or variable in os.environ:
-            continue
-        counts[variable] = str(running)
-        print(f"Keeping {variable}={running} of the running stack.")
-    return counts
+def _kept(before: dict[str, Service]) -> dict[str, str]:
+    """Return the counts and the labels of the running stack, without the variables that the operator has set."""
+    running = {
+        _COUNTS[name]: str(service.replicas)
+        for name, service in before.items()
+        if name in _COUNTS and service.replicas is not None
+    }
+    for name, service in before.items():
+        variables = _LABELS.get(name, {}) if service.labels.get(_AUTOSCALE) == "true" else {}
+        running |= {variables[label]: value for label, value in service.labels.items() if label in variables}
+    kept = {variable: value for variable, value in running.items() if variable not in os.environ}
+    for variable, value in kept.items():
+        print(f"Keeping {variable}={value} of the running stack.")
+    return kept
 
 
 def _refuse_dropping(before: dict[str, Service], target: Wanted) -> None:

@@ -36,10 +36,14 @@ class Service:
         return {each["File"]["Name"] for each in container.get("Secrets") or () if each.get("File")}
 
     @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the service."""
+        return self.found["Spec"].get("Labels") or {}
+
+    @property
     def overlays(self) -> str | None:
         """The overlays of the last deployment; None if the service has no label for them."""
-        found: str | None = (self.found["Spec"].get("Labels") or {}).get(OVERLAYS)
-        return found
+        return self.labels.get(OVERLAYS)
 
     @property
     def update(self) -> tuple[str, str]:

@@ -37,10 +37,10 @@ for `env` are those of the server's settings.
 
 ## Upgrade notes
 
-- **A change of `replicaCount` to autoscaling.** Helm then removes the number of replicas from the Deployment, and
-  Kubernetes starts one replica only until the autoscaler corrects this, within about 15 s. The stopped replicas
-  finish their calls. A `kubectl scale` before the upgrade prevents this. The guide has the steps, and those for the
-  way back.
+- **A change of `replicaCount` to autoscaling.** Helm removes the number of replicas from the Deployment, and
+  Kubernetes then stops all replicas but one, until the autoscaler corrects this, about 15 s later. The stopped
+  replicas finish their calls. A `kubectl scale` before the upgrade prevents this. The guide has the steps, and those
+  for the way back.
 - **After `kubectl scale`,** Helm no longer owns the number. An upgrade with another `replicaCount` fails with a
   conflict. Set `replicaCount` to the number that runs, or add `--force-conflicts` to `helm upgrade`.
 - **Tools that only render the chart**, such as Argo CD, cannot read the Secret with `request_state_keys` from the

@@ -198,7 +198,7 @@ def test_without_any_figure_nothing_is_changed(engine: Engine, caplog: pytest.Lo
     run.looks(count=200)
     assert engine.replicas("mcp") == 5
     assert 'without_figures{service="stack_mcp"} 5.0' in text_of(run.metrics)
-    silent = "stack_mcp: no replica gives figures, so nothing is changed: no answer"
+    silent = "stack_mcp: no replica gives figures, so the number stays: no answer"
     assert lines(caplog) == [silent]
     caplog.clear()
 

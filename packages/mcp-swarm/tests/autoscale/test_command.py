@@ -63,7 +63,7 @@ def test_it_says_why_no_replica_gives_figures(start_server: StartServer, tmp_pat
         engine.add("gone", 1, env={"MCP_PORT": str(gone)})
         reasons = ("refuses the METRICS_TOKEN (status 401)", "gives no metrics: All connection attempts failed")
         lines = [
-            f"no replica gives figures, so nothing is changed: 127.0.0.1:{port} {reason}"
+            f"no replica gives figures, so the number stays: 127.0.0.1:{port} {reason}"
             for port, reason in zip((token, gone), reasons, strict=True)
         ]
         until(lambda: all(line in log.read_text() for line in lines), " and ".join(lines), 15)

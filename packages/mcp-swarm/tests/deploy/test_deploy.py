@@ -51,6 +51,20 @@ def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 4
 
 
+def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
+    """`make deploy` keeps the bounds of each service that is scaled automatically, unless a variable sets others."""
+    scaled = {"OVERLAYS": f"{JOBS} deploy/autoscale.yml"}
+    told = swarm.deploy(**scaled, AUTOSCALE_MAX="20")
+    told = swarm.deploy(AUTOSCALE_WORKERS="true", AUTOSCALE_WORKERS_MAX="30")
+    assert "Keeping AUTOSCALE_MAX=20 of the running stack." in told
+    assert "Keeping AUTOSCALE_WORKERS" not in told
+    told = swarm.deploy(AUTOSCALE_MAX="25")
+    assert "Keeping AUTOSCALE_MAX" not in told
+    labels = [swarm.state["services"][f"mcp-swarm_{name}"]["Spec"]["Labels"] for name in ("mcp", "worker")]
+    assert [each["mcp-swarm.autoscale"] for each in labels] == ["true", "true"]
+    assert [each["mcp-swarm.autoscale.max"] for each in labels] == ["25", "30"]
+
+
 def test_overlays_are_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
     swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")

@@ -1,6 +1,6 @@
 """The Helm chart in a real API server with the controllers of Kubernetes: budgets, autoscalers and upgrades by Helm.
 
-There are no nodes. The tests say in their name that pods are ready.
+There are no nodes. The tests mark the pods as ready in place of the nodes.
 """
 
 import json

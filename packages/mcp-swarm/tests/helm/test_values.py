@@ -101,4 +101,7 @@ def test_the_notes_name_the_next_commands() -> None:
     assert done.returncode == 0, done.stderr
     assert "kubectl --namespace shops port-forward service/shop-mcp-swarm 8150:80" in done.stdout
     assert "http://shop-mcp-swarm.shops/mcp" in done.stdout
+    other = {"service": {"port": 8080}, "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]}}
+    done = helm("install", "shop", str(CHART), "--dry-run=client", "--namespace", "shops", values=other)
+    assert "http://shop-mcp-swarm.shops:8080/mcp" in done.stdout
     assert text({})

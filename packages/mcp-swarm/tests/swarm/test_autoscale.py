@@ -110,7 +110,7 @@ def kill_autoscalers(stack: Stack) -> int:
 
 
 def test_replicas_follow_the_load(images: None, scaled: Stack, tmp_path: Path) -> None:
-    """The load rises in steps to almost three times what two replicas serve well. No call is lost.
+    """The load rises in steps to 2.4 times what two replicas serve well. No call is lost.
 
     Two autoscalers run. They do not fight: the number of replicas only rises.
     """

@@ -100,7 +100,7 @@ class Autoscaler:
             return
         decision = watched.scaler.decide(policy, now, service.replicas, found)
         if watched.silence:
-            text = f"no replica gives figures, so nothing is changed: {watched.silence}"
+            text = f"no replica gives figures, so the number stays: {watched.silence}"
             self._say(service, watched, text, topic="silence", level=logging.WARNING)
         elif watched.said == "silence":
             self._say(service, watched, "replicas give figures again")

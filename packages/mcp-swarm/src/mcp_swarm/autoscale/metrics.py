@@ -19,7 +19,7 @@ class AutoscaleMetrics(Collector):
             "mcp_autoscale_replicas", "Desired number of replicas of the service.", _SERVICE, registry=registry
         )
         self.wanted = Gauge(
-            "mcp_autoscale_replicas_wanted", "Number of replicas that the figures ask for.", _SERVICE, registry=registry
+            "mcp_autoscale_replicas_wanted", "Number of replicas of the last decision.", _SERVICE, registry=registry
         )
         self.minimum = Gauge("mcp_autoscale_replicas_min", "Smallest allowed number.", _SERVICE, registry=registry)
         self.maximum = Gauge("mcp_autoscale_replicas_max", "Largest allowed number.", _SERVICE, registry=registry)

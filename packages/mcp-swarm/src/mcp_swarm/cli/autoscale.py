@@ -127,7 +127,7 @@ async def _look(autoscaler: Autoscaler) -> None:
         try:
             await autoscaler.look(time.monotonic())
         except Exception:  # a fault must not end the looks; nothing would say so
-            logger.exception("A look has failed")
+            logger.exception("A check of the services has failed")
         await asyncio.sleep(_SECONDS)
 
 
