@@ -53,8 +53,7 @@ def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
 
 def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the bounds of each service that is scaled automatically, unless a variable sets others."""
-    scaled = {"OVERLAYS": f"{JOBS} deploy/autoscale.yml"}
-    told = swarm.deploy(**scaled, AUTOSCALE_MAX="20")
+    swarm.deploy(OVERLAYS=f"{JOBS} deploy/autoscale.yml", AUTOSCALE_MAX="20")
     told = swarm.deploy(AUTOSCALE_WORKERS="true", AUTOSCALE_WORKERS_MAX="30")
     assert "Keeping AUTOSCALE_MAX=20 of the running stack." in told
     assert "Keeping AUTOSCALE_WORKERS" not in told
