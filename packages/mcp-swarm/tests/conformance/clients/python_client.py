@@ -5,11 +5,13 @@ Each conversation prints a line of JSON: for each step, the text that the client
 
 import asyncio
 import json
+import logging
 import os
 import random
 import sys
 import warnings
 from collections.abc import Awaitable
+from contextvars import ContextVar
 from typing import Any
 
 import httpx2
@@ -21,6 +23,21 @@ from mcp_types import CreateMessageRequestParams, CreateMessageResult, ElicitReq
 from tests.mcp.any_replica import callbacks
 
 _MOST_SECONDS = 60
+_gave_up: ContextVar[asyncio.Event] = ContextVar("gave_up")
+"""Set when the client of this conversation opens its event stream outside of calls no more."""
+
+
+class _Streams(logging.Handler):
+    """Notes which clients give up their event stream outside of calls.
+
+    The SDK does so after the second broken connection in a session. It only logs this, at the level DEBUG, in the
+    context of the conversation.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the client, if the message says that it gives up."""
+        if record.getMessage().startswith("GET stream max reconnection attempts"):
+            _gave_up.get().set()
 
 
 async def _elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
@@ -38,6 +55,8 @@ async def _sample(context: ClientRequestContext, params: CreateMessageRequestPar
 async def _converse(url: str, number: str) -> None:
     steps: dict[str, str] = {}
     uri, heard = f"a://{number}", asyncio.Event()
+    gave_up = asyncio.Event()
+    _gave_up.set(gave_up)
 
     async def hear(message: Any) -> None:
         if uri in str(message):
@@ -59,7 +78,7 @@ async def _converse(url: str, number: str) -> None:
             except TimeoutError:
                 continue
             return
-        raise TimeoutError("heard nothing")
+        raise TimeoutError("the client has given its event stream up" if gave_up.is_set() else "heard nothing")
 
     async with httpx2.AsyncClient(timeout=_MOST_SECONDS) as http:
         client = Client(
@@ -96,4 +115,8 @@ async def _main(url: str, count: int, at_once: int) -> None:
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", category=MCPDeprecationWarning)
+    log = logging.getLogger("mcp.client.streamable_http")
+    log.addHandler(_Streams())
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
     asyncio.run(_main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
