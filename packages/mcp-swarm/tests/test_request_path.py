@@ -7,8 +7,11 @@ import pytest
 
 from conftest import ROOT, environment, free_port
 
-_MAX_MODULES = 20
-"""Maximum number of modules of this project that one call uses."""
+_MAX_MODULES = 20 if sys.version_info >= (3, 12) else 21
+"""Maximum number of modules of this project that one call uses.
+
+Before Python 3.12, a task never runs at once, so each call waits for its tool, in one more module.
+"""
 
 
 @pytest.mark.parametrize("protocol", ["handshake", "stateless"])
