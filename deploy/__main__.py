@@ -66,7 +66,7 @@ _LABELS = {
         f"{_AUTOSCALE}.max": "AUTOSCALE_WORKERS_MAX",
     },
 }
-"""The variables of the overlays that set the labels of each service that is scaled automatically."""
+"""For each service: its labels for automatic scaling, and the variables of the overlays that set them."""
 
 
 class Refused(Exception):

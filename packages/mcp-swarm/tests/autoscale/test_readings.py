@@ -1,4 +1,4 @@
-"""The figures of replicas over the last seconds."""
+"""Tests of what a page of metrics and the last readings say about a replica."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_an_impossible_number_is_no_figure(wrong: str) -> None:
 
 
 def test_figures_are_averages_of_the_last_seconds() -> None:
-    """A short peak counts little, and a reading is forgotten after `SECONDS`."""
+    """The load is the average of the last `SECONDS`. An older reading does not count."""
     history = History()
     for at, in_flight in ((0, 1.0), (5, 0.0), (10, 0.5), (15, 0.0)):
         history.add(Reading(at, in_flight=in_flight, cpu=at * 0.3))

@@ -52,7 +52,7 @@ def scaled() -> Iterator[Stack]:
 
 
 def begin(stack: Stack, loads: contextlib.ExitStack, folder: Path, rate: float, call: tuple[str, ...] = TAKE) -> Load:
-    """Add a load of calls of two seconds, in calls per second."""
+    """Add a load, in calls per second. By default, each call takes two seconds."""
     at = folder / f"{time.monotonic_ns()}"
     at.mkdir()
     return loads.enter_context(load(stack.url, at, rate, ("fresh",), 40, call))
@@ -60,7 +60,9 @@ def begin(stack: Stack, loads: contextlib.ExitStack, folder: Path, rate: float, 
 
 def errors(loads: list[Load]) -> list[str]:
     """Stop the loads, and return the errors of failed calls."""
-    return [error for each in loads if each.stop() for error in each.errors()]
+    for each in loads:
+        each.stop()
+    return [error for each in loads for error in each.errors()]
 
 
 def _serves(stack: Stack, least: int) -> bool:

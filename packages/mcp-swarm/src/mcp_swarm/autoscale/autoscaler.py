@@ -36,7 +36,7 @@ class _Watched:
     said: str = ""
     """What the last line in the log says about the service."""
     silence: str = ""
-    """Why no replica gives figures. Empty: one does."""
+    """The error of one replica, if no replica gives figures. Empty otherwise."""
 
 
 class Autoscaler:
