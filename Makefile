@@ -19,7 +19,7 @@ MANIFESTS ?= build/k8s.yaml
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CHASSIS := packages/mcp-swarm
+CHASSIS := packages/anyreplica
 LOCKS := $(wildcard requirements-dev.lock $(CHASSIS)/requirements-dev.lock)
 # Without this rule, make would keep a virtual environment after the removal of its Python interpreter.
 ifeq ($(wildcard $(BIN)/python),)
@@ -106,20 +106,20 @@ locks: $(READY) ## update the locks after an edit of pyproject.toml and keep all
 	fi
 
 # One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.
-LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package mcp-swarm --no-emit-package mcp-server --quiet
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-strip-extras --no-emit-package anyreplica --no-emit-package mcp-server --quiet
 COMPILE = $(BIN)/uv pip compile $(LOCK_FLAGS)
-# mcp-swarm comes from its source in this folder, or from the requirement in requirements-mcp-swarm.txt.
+# anyreplica comes from its source in this folder, or from the requirement in requirements-anyreplica.txt.
 ifneq ($(wildcard $(CHASSIS)/pyproject.toml),)
-MCP_SWARM := -e $(CHASSIS)
+ANYREPLICA := -e $(CHASSIS)
 else
-MCP_SWARM := -r requirements-mcp-swarm.txt
-COMPILE += --no-sources -c requirements-mcp-swarm.txt
+ANYREPLICA := -r requirements-anyreplica.txt
+COMPILE += --no-sources -c requirements-anyreplica.txt
 endif
 # --no-deps, because a lock contains all dependencies. Without it, an install with the pip of Python 3.11 fails: for a
 # package that the lock pins with an extra, such as pyjwt[crypto]==…, pip also finds newer versions, and refuses them.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
-$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.txt)
+$(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-anyreplica.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "This project needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not installed). Try: make PYTHON=python3.13 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -127,7 +127,7 @@ $(READY): $(LOCKS) $(wildcard $(CHASSIS)/pyproject.toml requirements-mcp-swarm.t
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) from the locks (only once, about 30 s) …" >&2
 	@$(PYTHON) -m venv --clear $(VENV)
 	@for lock in $(LOCKS); do $(INSTALL) --require-hashes -r $$lock || exit 1; done
-	@$(INSTALL) --no-build-isolation $(MCP_SWARM)
+	@$(INSTALL) --no-build-isolation $(ANYREPLICA)
 	@touch $@
 
 -include $(CHASSIS)/maintain.mk

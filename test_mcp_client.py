@@ -3,7 +3,7 @@
 
     python test_mcp_client.py --url http://localhost:8150/mcp --protocol auto --rapid 30
 
-The tests of mcp-swarm run this script against three local replicas, with each value of `--protocol`.
+The tests of anyreplica run this script against three local replicas, with each value of `--protocol`.
 """
 
 import argparse

@@ -7,8 +7,8 @@ import sys
 import time
 from functools import partial
 
-from mcp_swarm.http.access_log import CALLED, PATH_TAKEN, Write
-from mcp_swarm.metrics.requests import RequestMetrics
+from anyreplica.http.access_log import CALLED, PATH_TAKEN, Write
+from anyreplica.metrics.requests import RequestMetrics
 from starlette.types import Scope
 
 from benchmarks.command import Run, Script, main

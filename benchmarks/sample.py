@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from mcp_swarm.loadtest.latency import percentile
+from anyreplica.loadtest.latency import percentile
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_swarm.loadtest.message import Family, SentRequest, Writer
-from mcp_swarm.loadtest.target import LoadTarget
+from anyreplica.loadtest.message import Family, SentRequest, Writer
+from anyreplica.loadtest.target import LoadTarget
 
 from benchmarks.load import LoadError
 from benchmarks.process import ROOT

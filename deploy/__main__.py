@@ -53,7 +53,7 @@ from deploy.wanted import Wanted, wanted
 _COUNTS = {"mcp": "REPLICAS", "worker": "WORKERS"}
 """The variable of stack.yml or an overlay that sets the number of tasks of each service."""
 
-_AUTOSCALE = "mcp-swarm.autoscale"
+_AUTOSCALE = "anyreplica.autoscale"
 _LABELS = {
     "mcp": {
         f"{_AUTOSCALE}.min": "AUTOSCALE_MIN",

@@ -22,7 +22,7 @@ trap 'rm -f "$file.new"' EXIT
   echo "#   kubectl create secret generic $NAME-secrets --from-literal=request_state_keys=\"\$(openssl rand -hex 32)\""
   echo "#   kubectl apply -f $file"
   echo "# For other settings, write the chart's values into a file: make k8s HELM_FLAGS=\"--values my.yaml\""
-  helm template "$NAME" deploy/helm/mcp-swarm --set "names.fullName=$NAME,secrets.existingSecret=$NAME-secrets" \
+  helm template "$NAME" deploy/helm/anyreplica --set "names.fullName=$NAME,secrets.existingSecret=$NAME-secrets" \
     --set-string "image.repository=$repository,image.tag=$tag" "$@"
 } >"$file.new"
 if grep -q '^kind: Secret$' "$file.new"; then

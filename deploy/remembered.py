@@ -8,7 +8,7 @@ import zlib
 
 from deploy.docker import docker, inspect
 
-_LABEL = "mcp-swarm.deployed"
+_LABEL = "anyreplica.deployed"
 
 
 def recall(stack: str) -> str | None:

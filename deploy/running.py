@@ -5,7 +5,7 @@ from typing import Any
 
 from deploy.docker import docker, inspect
 
-OVERLAYS = "mcp-swarm.overlays"
+OVERLAYS = "anyreplica.overlays"
 """Label of the service `mcp`; its value is the list of overlays of the last deployment, separated by spaces."""
 
 

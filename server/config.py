@@ -1,9 +1,9 @@
-"""Your settings, in addition to those of mcp-swarm; the environment variable of a setting is its name in capitals."""
+"""Your settings, in addition to those of anyreplica; the environment variable of a setting is its name in capitals."""
 
-import mcp_swarm
+import anyreplica
 
 
-class Settings(mcp_swarm.Settings):
+class Settings(anyreplica.Settings):
     """All settings; `Settings.load()` reads them from environment variables and secrets, and checks them."""
 
     # To add a setting, import `Field` from pydantic and write:

@@ -9,7 +9,7 @@ from server.config import Settings
 
 
 def create_mcp(settings: Settings) -> FastMCP:
-    """Create the FastMCP server; mcp-swarm adds the components of tools/, resources/, prompts/ and jobs/ later."""
+    """Create the FastMCP server; anyreplica adds the components of tools/, resources/, prompts/ and jobs/ later."""
     return FastMCP(
         settings.mcp_name,  # All replicas must have the same name.
         version="0.1.0",

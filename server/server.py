@@ -4,8 +4,8 @@ A request passes these parts in this order: tracing, access log, CORS, audit log
 it reaches a route: `/mcp`, `/jobs`, `/healthz`, `/readyz`, `/health/deep`, `/metrics`, `/version`, `/` or your own.
 """
 
-from mcp_swarm import App, app_factory
-from mcp_swarm import create_app as create
+from anyreplica import App, app_factory
+from anyreplica import create_app as create
 
 from server.config import Settings
 from server.mcp_app import create_mcp

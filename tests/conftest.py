@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from mcp_swarm.testing import Client, replica
+from anyreplica.testing import Client, replica
 
 from server.server import create_app
 

@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcp_swarm.testing import CallFailed, replica
+from anyreplica.testing import CallFailed, replica
 
 from server.server import create_app
 
 TOOL = '''
 from fastmcp.tools import tool
 
-from mcp_swarm import check, downstream
+from anyreplica import check, downstream
 
 URL = "http://127.0.0.1:{port}/price"
 

@@ -1,7 +1,7 @@
 """Example tests of a job."""
 
 import pytest
-from mcp_swarm.testing import CallFailed, Client
+from anyreplica.testing import CallFailed, Client
 
 
 def test_a_job(client: Client) -> None:

@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcp_swarm.testing import CallFailed, replica
+from anyreplica.testing import CallFailed, replica
 
 from server.server import create_app
 
 
 def new_key(file: Path, *options: str) -> str:
     """Create a key, add its entry to a file of API keys, and return the key."""
-    command = [sys.executable, "-m", "mcp_swarm", "keys", "new", *options]
+    command = [sys.executable, "-m", "anyreplica", "keys", "new", *options]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     with file.open("a") as keys:
         keys.write(made.stdout)

@@ -1,7 +1,7 @@
 """Example tests of resources and a prompt."""
 
 import pytest
-from mcp_swarm.testing import CallFailed, Client
+from anyreplica.testing import CallFailed, Client
 
 
 def test_a_resource(client: Client) -> None:

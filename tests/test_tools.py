@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from mcp_swarm.testing import CallFailed, Client
+from anyreplica.testing import CallFailed, Client
 
 # If you have removed this sample tool, pytest skips these tests. Change them so that they test a tool of your server.
 arithmetic = pytest.importorskip("server.tools.arithmetic")

@@ -43,7 +43,7 @@ SERVERS = (
         "template",
         "uvicorn as the template runs it",
         "uvicorn",
-        ("mcp_swarm.http.uvicorn.protocol:HttpProtocol",),
+        ("anyreplica.http.uvicorn.protocol:HttpProtocol",),
     ),
     Server("httptools", "uvicorn, httptools and uvloop", "uvicorn", ("httptools",)),
     Server("h11", "uvicorn, h11 and uvloop", "uvicorn", ("h11",)),

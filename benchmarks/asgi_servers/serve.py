@@ -7,8 +7,8 @@ import os
 import sys
 
 import uvicorn
-from mcp_swarm import Settings
-from mcp_swarm.process.replica import uvicorn_options
+from anyreplica import Settings
+from anyreplica.process.replica import uvicorn_options
 
 _APP = "server.server:create_app"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from mcp_swarm.loadtest.report.drawing import scale_of
+from anyreplica.loadtest.report.drawing import scale_of
 
 from benchmarks.autoscale.course import Outcome, simulate
 from benchmarks.autoscale.curves import CURVES, Curve
@@ -49,7 +49,7 @@ def picture(curve: Curve) -> str:
     parts.append(f'<path class="load" d="{_area(loads, scale)}"/>')
     parts += [f'<path class="{name}" d="{_steps(outcomes[name].replicas, scale)}"/>' for name in ("cpu", "autoscale")]
     parts += [
-        _overloads(loads, outcomes["autoscale"], "mcp-swarm", bottom + 14),
+        _overloads(loads, outcomes["autoscale"], "anyreplica", bottom + 14),
         _overloads(loads, outcomes["cpu"], "CPU rule", bottom + 14 + _STRIP),
     ]
     hours = len(loads) > 2 * 3600
@@ -74,7 +74,7 @@ def picture(curve: Curve) -> str:
 def _legend() -> str:
     entries = (
         (0, '<rect class="load" y="-10" width="26" height="12"/>', "load, in replicas"),
-        (200, '<path class="autoscale" d="M0 -4 h26"/>', "replicas of mcp-swarm"),
+        (200, '<path class="autoscale" d="M0 -4 h26"/>', "replicas of anyreplica"),
         (430, '<path class="cpu" d="M0 -4 h26"/>', "replicas of the CPU rule"),
         (670, '<rect class="overload" y="-10" width="26" height="12"/>', "overloaded seconds"),
     )
@@ -118,7 +118,7 @@ def _said(curve: Curve, outcomes: dict[str, Outcome]) -> str:
     """Return the picture in words, for people who can't see it."""
     figures = (
         f"{title}: {outcomes[name].hours:.1f} replica hours, {100 * outcomes[name].overloaded:.1f} % overloaded seconds"
-        for name, title in (("autoscale", "mcp-swarm's autoscaler"), ("cpu", "the widespread CPU rule"))
+        for name, title in (("autoscale", "anyreplica's autoscaler"), ("cpu", "the widespread CPU rule"))
     )
     return f"{curve.title}. {'; '.join(figures)}."
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from mcp_swarm.autoscale.decision import Scaler
-from mcp_swarm.autoscale.policy import Policy
-from mcp_swarm.autoscale.proposal import Figure
+from anyreplica.autoscale.decision import Scaler
+from anyreplica.autoscale.policy import Policy
+from anyreplica.autoscale.proposal import Figure
 
 MINIMUM, MAXIMUM = 2, 60
 TARGET = 0.9
@@ -32,7 +32,7 @@ class Choice(Protocol):
 class Autoscaler:
     """The autoscaler of this project, which asks the replicas every five seconds."""
 
-    name, title, seconds = "autoscale", "mcp-swarm's autoscaler", 5
+    name, title, seconds = "autoscale", "anyreplica's autoscaler", 5
 
     def begin(self, loads: Sequence[float]) -> int:
         """Begin with the replicas that the first second needs."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded
+from anyreplica.loadtest.connection import Connection, ConnectionEnded
 
 from benchmarks.load import LoadError
 

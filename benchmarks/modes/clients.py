@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import uvloop
-from mcp_swarm.loadtest.connection import Connection, ConnectionEnded, HttpReply
-from mcp_swarm.loadtest.judge import judge
-from mcp_swarm.loadtest.message import CLIENT, Family, SentRequest, Writer
-from mcp_swarm.loadtest.target import LoadTarget
+from anyreplica.loadtest.connection import Connection, ConnectionEnded, HttpReply
+from anyreplica.loadtest.judge import judge
+from anyreplica.loadtest.message import CLIENT, Family, SentRequest, Writer
+from anyreplica.loadtest.target import LoadTarget
 
 from benchmarks.load import LoadError
 

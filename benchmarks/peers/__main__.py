@@ -136,7 +136,7 @@ SCRIPT = Script(
     description="Call the same echo tool, stateless and with JSON replies, on this template, on servers of the "
     "official Rust, Go and TypeScript SDKs, on FastMCP, and on a bare floor. Each server is one process on one core, "
     "with 32 calls in flight, in both protocol families where the SDK supports both. The first run builds the peers "
-    "with cargo, go and npm, in $XDG_CACHE_HOME/mcp-swarm/peers (~/.cache/mcp-swarm/peers); that takes some minutes. "
+    "with cargo, go and npm, in $XDG_CACHE_HOME/anyreplica/peers (~/.cache/anyreplica/peers); that takes some minutes. "
     "A peer without its toolchain is skipped.",
     rounds=(1, 5),
     seconds=(0.5, 1.0),

@@ -46,7 +46,7 @@ class Kit:
             if file.is_file() and not set(_IGNORED) & set(file.parts):
                 digest.update(file.name.encode() + file.read_bytes())
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return cache / "mcp-swarm" / "peers" / f"{self.name}-{digest.hexdigest()[:16]}"
+        return cache / "anyreplica" / "peers" / f"{self.name}-{digest.hexdigest()[:16]}"
 
     @property
     def built(self) -> bool:

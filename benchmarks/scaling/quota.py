@@ -102,4 +102,4 @@ def places(memberships: str, mount: Path) -> list[Path]:
 
 
 def _folder(place: Path, name: str) -> Path:
-    return place / f"mcp-swarm-benchmark-{os.getpid()}-{name}"
+    return place / f"anyreplica-benchmark-{os.getpid()}-{name}"

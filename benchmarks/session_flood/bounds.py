@@ -10,8 +10,8 @@ import sys
 from typing import Any
 from unittest.mock import patch
 
+from anyreplica.cli.main import main
 from fastmcp.server import http
-from mcp_swarm.cli.main import main
 
 
 class Sessions(http.FastMCPStreamableHTTPSessionManager):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from anyreplica.loadtest.latency import percentile
 from mcp import Client
-from mcp_swarm.loadtest.latency import percentile
 
 from benchmarks import interruption
 from benchmarks.command import Run, Script, main

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from anyreplica.mcp._sdk import low_level
 from fastmcp import FastMCP
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_swarm.mcp._sdk import low_level
 
 from benchmarks.packs.echo.tools import add, echo
 from benchmarks.process import ROOT, Process, answers, children_of, cpu_seconds_of, replica

@@ -10,8 +10,8 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from anyreplica import Settings
 from fastmcp.exceptions import ToolError
-from mcp_swarm import Settings
 from pydantic import Field, SecretStr, field_validator
 
 try:

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from mcp_swarm import StartupError
+from anyreplica import StartupError
 
 from examples.analytics import _generated
 from examples.analytics._postgres import AnalyticsSettings, asyncpg

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 
+from anyreplica import lifespan
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
-from mcp_swarm import lifespan
 from pydantic import BaseModel, Field
 
 from examples.analytics._postgres import AnalyticsSettings, Postgres

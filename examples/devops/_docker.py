@@ -12,8 +12,8 @@ from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
+from anyreplica.settings.errors import StartupError
 from fastmcp.exceptions import ToolError
-from mcp_swarm.settings.errors import StartupError
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_pascal
 from pydantic_core import to_json

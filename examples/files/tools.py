@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Annotated
 
+from anyreplica import Settings, StartupError
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
-from mcp_swarm import Settings, StartupError
 from pydantic import BaseModel, Field
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 import httpx2
+from anyreplica import Settings, StartupError
 from fastmcp.exceptions import ToolError
-from mcp_swarm import Settings, StartupError
 from pydantic import Field, SecretStr
 
 from examples.gateway.addresses import Network

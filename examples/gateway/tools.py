@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Annotated
 
+from anyreplica import downstream
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import tool
 from httpx2 import Response
-from mcp_swarm import downstream
 from pydantic import Field, JsonValue
 from pydantic_core import from_json, to_json
 

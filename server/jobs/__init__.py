@@ -2,10 +2,10 @@
 
 To add a job, add a file with a function:
 
-    from mcp_swarm import Progress, job
+    from anyreplica import Progress, job
 
     @job(timeout=600)
     async def digest(pages: int, progress: Progress) -> dict[str, int]: ...
 
-mcp-swarm ignores files and folders whose names begin with `_`.
+anyreplica ignores files and folders whose names begin with `_`.
 """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated, Any, Literal
 
-from mcp_swarm import Progress, in_thread, job
+from anyreplica import Progress, in_thread, job
 from pydantic import BaseModel, Field
 
 _CHUNK = 10_000

@@ -1,1 +1,1 @@
-"""Prompts: mcp-swarm serves every public function in this folder that has the decorator `@prompt`."""
+"""Prompts: anyreplica serves every public function in this folder that has the decorator `@prompt`."""

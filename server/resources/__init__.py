@@ -1,1 +1,1 @@
-"""Resources: mcp-swarm serves every public function in this folder that has `@resource("scheme://…")`."""
+"""Resources: anyreplica serves every public function in this folder that has `@resource("scheme://…")`."""

@@ -10,7 +10,7 @@ _GREETINGS = {"en": "Hello", "de": "Hallo", "fr": "Bonjour", "es": "Hola"}
 async def about() -> str:
     """Describe this server, as Markdown."""
     return (
-        "# mcp-swarm\n\n"
+        "# anyreplica\n\n"
         "An MCP server that runs as identical replicas. A replica keeps no state between requests, so any replica can "
         "answer any request.\n"
     )

@@ -1,4 +1,4 @@
-"""Tools: mcp-swarm serves every public function in this folder that has the decorator `@tool`.
+"""Tools: anyreplica serves every public function in this folder that has the decorator `@tool`.
 
-To add a tool, add a file with a function. mcp-swarm ignores files and folders whose names begin with `_`.
+To add a tool, add a file with a function. anyreplica ignores files and folders whose names begin with `_`.
 """

@@ -2,8 +2,8 @@
 
 import time
 
+from anyreplica import __version__, replica_name
 from fastmcp.tools import tool
-from mcp_swarm import __version__, replica_name
 from pydantic import BaseModel, Field
 
 from server.config import Settings
@@ -16,7 +16,7 @@ class ServerInfo(BaseModel):
     """Information about the server and the replica that answered."""
 
     name: str = Field(description="Name of the server, the same on all replicas")
-    version: str = Field(description="Version of mcp-swarm")
+    version: str = Field(description="Version of anyreplica")
     replica: str = Field(description="Name of the replica that ran this call")
     uptime_seconds: float = Field(description="Time since the start of this replica, in seconds")
 

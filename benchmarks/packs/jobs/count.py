@@ -3,7 +3,7 @@
 import functools
 import os
 
-from mcp_swarm import job
+from anyreplica import job
 from redis.asyncio import Redis
 
 URL = "BENCHMARK_COUNTERS_URL"

@@ -1,0 +1,69 @@
+# Targets for the maintainers of anyreplica. A project that copier made from the template does not have this file.
+
+DIST ?= dist
+SBOM ?= build/sbom.cdx.json
+SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
+.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs \
+  conformance wheel sbom
+
+# All tests of the package, unless ARGS selects some of them.
+WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
+# pytest's exit code 5 means that it found no tests; that is not a failure here.
+SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
+
+# With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
+test::
+	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ])
+
+test-all: $(READY) ## run all tests of anyreplica (30 minutes; with REQUIRE=docker, tests fail instead of being skipped if docker is missing)
+	@$(if $(WHERE),$(BIN)/python -m pytest)
+	@$(SIDE_BY_SIDE) -n 2 -m "not alone" $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || [ $$? = 5 ]
+
+test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
+	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)
+
+test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
+	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)
+
+docs: reference ## build the documentation site in build/site (fails on a broken link)
+	@$(BIN)/zensical build --strict
+
+docs-serve: reference ## show the documentation site on http://localhost:8001, and rebuild it when a page changes
+	@$(BIN)/zensical serve --dev-addr localhost:8001
+
+reference: $(READY) ## write the pages of docs/reference that come from the code
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m reference
+
+lint::
+	@cd $(CHASSIS) && $(CURDIR)/$(BIN)/mypy
+	@PYTHONPATH=. $(BIN)/lint-imports --config $(CHASSIS)/pyproject.toml
+
+bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minutes; --all: all studies)
+	@$(BIN)/python -m benchmarks.suite $(ARGS)
+
+bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
+	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+
+bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
+	@$(BIN)/python -m benchmarks.generators $(ARGS)
+
+bench-jobs: $(READY) ## measure jobs with Redis, two replicas and two workers (2 minutes; needs redis-server)
+	@$(BIN)/python -m benchmarks.jobs $(ARGS)
+
+wheel: $(READY) ## build the wheel and the source distribution of anyreplica into dist/
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir $(DIST) $(CHASSIS)
+	@ls $(DIST)
+
+sbom: $(READY) ## write the bill of materials of requirements.lock (CycloneDX) to build/
+	@mkdir -p $(dir $(SBOM))
+	@$(BIN)/python $(CHASSIS)/sbom.py $(BIN)/uv $(SBOM)
+	@echo "Wrote $(SBOM)."
+
+conformance: $(READY) $(SUITE) ## run the official MCP conformance suite against three replicas
+	@REQUIRE=node $(BIN)/python -m pytest $(CHASSIS)/tests/conformance $(ARGS)
+
+$(SUITE): $(CHASSIS)/tests/conformance/package-lock.json
+	@echo "Installing the conformance suite and its Node.js …" >&2
+	@npm ci --prefix $(CHASSIS)/tests/conformance --silent --no-audit --no-fund
+	@touch $@

@@ -1,0 +1,90 @@
+"""The caller of a request, and what this caller may use."""
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import translate
+from typing import Any
+
+from fastmcp.server.auth import AccessToken
+from fastmcp.server.dependencies import get_access_token, get_http_request
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+
+from anyreplica.settings.rate import NO_RATE, Rate
+
+CALLER = "anyreplica.caller"
+"""Key of the request's `Caller` in the scope, if authentication found one. The same object is under `user`, where
+Starlette and FastMCP read it. A middleware of the server's author may replace the object under `user`."""
+
+ANYBODY = "anybody"
+"""The owner of everything that requests create while authentication is off."""
+
+
+class Caller(AuthenticatedUser):
+    """An authenticated caller: the holder of a key, or the subject of a token.
+
+    Args:
+        name: the caller's name in the log, such as `key:ci`. It contains nothing secret.
+        owner: the owner of what this caller's requests create (jobs, request states). Several keys of one tenant may
+            have the same owner.
+        scopes: the caller's scopes, which FastMCP's `require_scopes` checks.
+        tools: patterns for the names of the tools that the caller may use; None: all tools.
+        rate: the caller's rate limit.
+        token: the token that FastMCP's `get_access_token` returns to a tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        owner: str,
+        *,
+        scopes: Iterable[str] = (),
+        tools: tuple[str, ...] | None = None,
+        rate: Rate = NO_RATE,
+        token: AccessToken | None = None,
+    ) -> None:
+        # For a key, the token contains the caller's name and not the key: a tool does not need the key.
+        super().__init__(token or AccessToken(token="", client_id=name, scopes=list(scopes)))
+        self.name = name
+        self.owner = owner
+        self.tools = tools
+        self.rate = rate
+        self._allowed = None if tools is None else re.compile("|".join(map(translate, tools)) or r"(?!)")
+
+    def may_use(self, tool: str) -> bool:
+        """Return whether this caller may use the tool or job of this name."""
+        return self._allowed is None or self._allowed.match(tool) is not None
+
+
+def caller_of(scope: Mapping[str, Any]) -> Caller | None:
+    """Return the caller of a request, or None if authentication found none."""
+    caller: Caller | None = scope.get(CALLER)
+    return caller
+
+
+def current_caller() -> Caller | None:
+    """Return the caller of the current request. Return None without a caller or outside a request."""
+    try:
+        return caller_of(get_http_request().scope)
+    except RuntimeError:
+        return None
+
+
+def caller_token() -> str | None:
+    """Return the token that the current caller got from an authorization server, or None if there is none.
+
+    A caller with a key or a signature has no token, and a job has no caller.
+    """
+    token = get_access_token()
+    return token.token or None if token is not None else None
+
+
+def owner_of(scope: Mapping[str, Any]) -> str:
+    """Return the owner of what this request creates: its caller's owner, or `ANYBODY` without a caller."""
+    caller: Caller | None = scope.get(CALLER)
+    return ANYBODY if caller is None else caller.owner
+
+
+def may_use(scope: Mapping[str, Any], tool: str) -> bool:
+    """Return whether a request's caller may use the tool or job of this name."""
+    caller: Caller | None = scope.get(CALLER)
+    return caller is None or caller.may_use(tool)

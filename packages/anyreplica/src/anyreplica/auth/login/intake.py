@@ -1,0 +1,129 @@
+"""The checks that a request to a route of a login passes, before FastMCP's handler runs.
+
+Anybody can send such a request. So its body is small, its number is limited, and it never takes the place of a call.
+"""
+
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anyreplica.auth.address import Addresses
+from anyreplica.auth.login.attempts import Attempts
+from anyreplica.auth.login.outage import LoginUnavailable, Outage, noting_outages
+from anyreplica.http.body import Body, replay
+from anyreplica.http.headers import headers_of
+from anyreplica.http.in_flight import InFlight
+from anyreplica.http.refusal import ClientGone, Refused
+
+_MOST_BYTES = 64 * 1024
+"""Maximum size of a body. The largest bodies are registrations and assertions."""
+_MOST_FIELDS = 200
+"""Maximum number of fields in a form. With more than 1000, the SDK's handler would answer with HTTP 500."""
+_REGISTRATION_COST = 10
+"""A registration counts as ten requests, because Redis stores it for a day."""
+_WELL_KNOWN = "/.well-known/"
+LOGIN_UNAVAILABLE = "The server cannot check logins now; retry later."
+
+
+class LoginIntake:
+    """The checks of login requests in one replica.
+
+    Args:
+        body: the reader of bodies.
+        attempts: the rate limit.
+        addresses: the addresses of clients behind trusted proxies.
+        most: maximum number of login requests in flight.
+    """
+
+    def __init__(self, body: Body, attempts: Attempts, addresses: Addresses, most: int) -> None:
+        self._body = body
+        self._attempts = attempts
+        self._addresses = addresses
+        self._in_flight = InFlight(most, "login requests in flight")
+
+    def guarded(self, route: BaseRoute) -> BaseRoute:
+        """Return a route with these checks. Anything but a `Route` stays as it is."""
+        if not isinstance(route, Route):
+            return route
+        checked = _Checked(self, route.app, static=route.path.startswith(_WELL_KNOWN))
+        return Route(route.path, checked, methods=sorted(route.methods or ()), name=route.name)
+
+    async def enter(self, scope: Scope, receive: Receive) -> Receive:
+        """Check a request and count it. Return a `receive` with its whole body. Call `leave` after the answer.
+
+        Raises:
+            Refused: 408, 413, 415, 429 or 503.
+            LoginUnavailable: Redis cannot be reached.
+            ClientGone: the client has left.
+        """
+        headers = headers_of(scope)
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared[:9]) > _MOST_BYTES or len(declared) > len(str(_MOST_BYTES)):
+            raise _too_large()
+        client = scope.get("client")
+        address = self._addresses.of(scope) or (client[0] if client else "")
+        await self._attempts.count(address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
+        kind = headers.get(b"content-type", b"").lower().lstrip()
+        if kind.startswith(b"multipart/"):
+            raise Refused(415, "Wrong Content-Type; send a form as application/x-www-form-urlencoded.")
+        body = await self._body.read(receive, headers.get(b"content-length"))
+        if len(body) > _MOST_BYTES:
+            raise _too_large()
+        if not kind.startswith(b"application/json") and body.count(b"&") >= _MOST_FIELDS:
+            raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
+        self._in_flight.enter(None)
+        return replay(body, receive)
+
+    def leave(self) -> None:
+        """Note the end of a request that `enter` has counted."""
+        self._in_flight.leave()
+
+
+class _Checked:
+    """The app of one route, behind the checks. A `static` route only returns metadata and is not counted."""
+
+    def __init__(self, intake: LoginIntake, app: ASGIApp, *, static: bool) -> None:
+        self._intake = intake
+        self._app = app
+        self._static = static
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with noting_outages() as outage:
+            try:
+                await self._answer(scope, receive, send, outage)
+            except Refused as refused:
+                await _error(refused.message, refused.status, dict(refused.headers))(scope, receive, send)
+            except LoginUnavailable:
+                await _error(LOGIN_UNAVAILABLE, 503, {"Retry-After": "5"})(scope, receive, send)
+            except ClientGone:
+                return
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, outage: Outage) -> None:
+        if self._static or scope["method"] == "OPTIONS":
+            await self._app(scope, receive, send)
+            return
+        receive = await self._intake.enter(scope, receive)
+        begun = False
+
+        async def send_unless_lost(message: Message) -> None:
+            nonlocal begun
+            if outage.noted and not begun:
+                raise LoginUnavailable
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_unless_lost)
+        finally:
+            self._intake.leave()
+
+
+def _too_large() -> Refused:
+    text = f"Request body too large: the limit of login requests is {_MOST_BYTES} bytes."
+    return Refused(413, text, headers={"Connection": "close"})
+
+
+def _error(description: str, status: int, headers: dict[str, str]) -> JSONResponse:
+    error = "invalid_request" if status in (408, 413, 415) else "temporarily_unavailable"
+    body = {"error": error, "error_description": description}
+    return JSONResponse(body, status, {"Cache-Control": "no-store", **headers})

@@ -1,0 +1,64 @@
+"""A lock that only one request of all replicas holds."""
+
+import asyncio
+import secrets
+from contextlib import suppress
+
+from anyreplica.auth.login.outage import LoginUnavailable
+from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.shared.lost_redis import raising_os_errors
+
+_LEASE_SECONDS = 6
+"""Time after which the lock of a killed replica is free."""
+_RENEW_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+_PATIENCE_SECONDS = 45.0
+"""Time limit for the wait. FastMCP waits for an identity provider for at most 30 seconds."""
+
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('EXPIRE', KEYS[1], ARGV[2]) end return 0"
+
+
+class SharedLock:
+    """A lock for one `async with` block. Other requests of all replicas wait until the block ends.
+
+    This class does not use `contextlib`: the SDK's TokenError is a frozen dataclass, and `contextlib` fails when it
+    sets the traceback of such an error.
+    """
+
+    def __init__(self, shared: SharedLogins, kind: str, *parts: str) -> None:
+        self._shared = shared
+        self._key = shared.key(kind, *parts)
+        self._token = secrets.token_hex(16)
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        """Take the lock.
+
+        Raises:
+            LoginUnavailable: Redis cannot be reached, or the lock does not become free in time.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                while not await self._set():  # noqa: ASYNC110  # another process holds the lock
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            raise LoginUnavailable("another request holds the lock of this login") from None
+        self._renewal = asyncio.create_task(self._renew())
+
+    async def __aexit__(self, *_: object) -> None:
+        """Release the lock."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+        with suppress(OSError), raising_os_errors():  # without Redis, the lease ends by itself
+            await self._shared.redis.eval(_RELEASE, 1, self._key, self._token)
+
+    async def _set(self) -> bool:
+        with self._shared.reaching():
+            return bool(await self._shared.redis.set(self._key, self._token, nx=True, ex=_LEASE_SECONDS))
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            with suppress(OSError), raising_os_errors():  # no outage of the request: its work may already be done
+                await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(_LEASE_SECONDS))

@@ -1,0 +1,121 @@
+"""The login of a server: the routes of its auth provider, and the callers of verified tokens."""
+
+import logging
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from fastmcp.server.auth import AuthProvider
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.provider import AccessToken
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from anyreplica.auth.caller import Caller
+from anyreplica.auth.login.identity import Identities
+from anyreplica.auth.login.intake import LOGIN_UNAVAILABLE
+from anyreplica.auth.login.outage import LoginUnavailable, noting_outages
+from anyreplica.auth.login.providers import added_middleware
+from anyreplica.auth.login.revocation import Revocation
+from anyreplica.auth.verified import VerifiedTokens
+from anyreplica.http.in_flight import InFlight
+from anyreplica.http.refusal import Refused
+from anyreplica.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_LONGEST = 16 * 1024
+_METADATA = "/.well-known/oauth-protected-resource"
+
+
+class Login:
+    """The login of one replica.
+
+    Args:
+        provider: FastMCP's auth provider.
+        routes: the routes of the provider, with their checks.
+        revocations: the revocations of the provider's tokens.
+
+    Attributes:
+        required_scopes: the scopes that every token must have.
+        challenge_scopes: the scopes that a client without a token should ask for.
+        metadata: URL of the protected resource metadata (RFC 9728), or an empty text if there is none.
+        paths: the paths of the routes. They need no authentication.
+    """
+
+    def __init__(
+        self,
+        provider: AuthProvider,
+        settings: Settings,
+        routes: Sequence[BaseRoute],
+        revocations: Sequence[Revocation],
+    ) -> None:
+        self.routes = list(routes)
+        self.required_scopes = tuple(provider.required_scopes)
+        self.challenge_scopes = tuple(provider.challenge_scopes)
+        self.metadata = _metadata_url(provider, routes)
+        self.paths = frozenset(route.path for route in routes if isinstance(route, Route))
+        self._provider = provider
+        self._identities = Identities(provider, settings.rate)
+        self._revocations = revocations
+        self._verified = VerifiedTokens(settings.login_cache_seconds)
+        self._verifying = InFlight(settings.max_in_flight, "tokens are being verified (MAX_IN_FLIGHT)")
+
+    def surround(self, app: ASGIApp) -> ASGIApp:
+        """Put the middleware that the provider adds to FastMCP's own around an app."""
+        for cls, args, kwargs in reversed(added_middleware(self._provider)):
+            app = cls(app, *args, **kwargs)
+        return app
+
+    async def caller(self, token: bytes) -> Caller | None:
+        """Return the caller that a token identifies, or None if the token is invalid.
+
+        Raises:
+            Refused: Redis cannot be reached, or too many tokens are being verified (503).
+        """
+        caller = await self._caller(token)
+        if caller is not None:
+            auth_context_var.set(caller)  # as FastMCP's AuthContextMiddleware does, for the SDK's get_access_token
+        return caller
+
+    async def _caller(self, token: bytes) -> Caller | None:
+        known = self._verified.get(token)
+        if known is not None or len(token) > _LONGEST:
+            return known
+        self._verifying.enter(None)
+        try:
+            with noting_outages() as outage:
+                found = await self._verify(token)
+        finally:
+            self._verifying.leave()
+        if outage.noted:
+            raise Refused(503, LOGIN_UNAVAILABLE, headers={"Retry-After": "5"})
+        if found is None:
+            return None
+        caller = self._identities.caller(found)
+        self._verified.put(token, caller, found.expires_at)
+        return caller
+
+    async def _verify(self, token: bytes) -> AccessToken | None:
+        try:
+            text = token.decode("ascii")
+            found = await self._provider.verify_token(text)
+            if found is None or (found.expires_at and found.expires_at < time.time()):
+                return None
+            for revocation in self._revocations:
+                if await revocation.is_revoked(text):
+                    return None
+        except LoginUnavailable:
+            return None
+        except Exception as error:  # noqa: BLE001  # bytes of a caller cause many kinds of errors in libraries
+            logger.debug("Token refused: %s", type(error).__name__)
+            return None
+        return found
+
+
+def _metadata_url(provider: AuthProvider, routes: Sequence[BaseRoute]) -> str:
+    base = provider.resource_base_url or provider.base_url
+    for route in routes:
+        if base is not None and isinstance(route, Route) and route.path.startswith(_METADATA):
+            return f"{urlsplit(str(base)).scheme}://{urlsplit(str(base)).netloc}{route.path}"
+    return ""

@@ -1,0 +1,81 @@
+"""The auth providers of a server, and the reasons why replicas cannot use one."""
+
+from collections.abc import Iterator, Sequence
+
+from fastmcp.server.auth import AuthProvider, MultiAuth, OAuthProvider
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+
+def parts_of(provider: AuthProvider) -> Iterator[AuthProvider]:
+    """Yield a provider and the providers inside it (`MultiAuth`)."""
+    yield provider
+    if isinstance(provider, MultiAuth):
+        for part in (provider.server, *provider.verifiers):
+            if part is not None:
+                yield from parts_of(part)
+
+
+def issuing(provider: AuthProvider) -> list[OAuthProvider]:
+    """Return the parts of a provider that issue tokens, and therefore store state."""
+    return [part for part in parts_of(provider) if isinstance(part, OAuthProvider)]
+
+
+def check_provider(provider: AuthProvider, settings: Settings, replicas: int) -> None:
+    """Check that so many replicas can use a provider with these settings.
+
+    Raises:
+        StartupError: they cannot; the text has the reason.
+    """
+    name = type(provider).__name__
+    if settings.auth_enabled and settings.auth_jwt_issuer:
+        raise StartupError(
+            f"AUTH_JWT_ISSUER: the server has a login already ({name}); "
+            "unset it, or accept both kinds of tokens with FastMCP's MultiAuth"
+        )
+    if settings.auth_enabled and settings.signing == "require":
+        raise StartupError(f"SIGNING=require: nobody could log in, because the login ({name}) sends tokens")
+    added_middleware(provider)
+    for part in issuing(provider) if replicas > 1 else ():
+        _check_shareable(part, settings, f"{replicas} replicas")
+
+
+def _check_shareable(part: OAuthProvider, settings: Settings, replicas: str) -> None:
+    name = type(part).__name__
+    if any(kind.__name__ == "InMemoryOAuthProvider" for kind in type(part).__mro__):
+        raise StartupError(
+            f"FastMCP(auth={name}): not possible with {replicas}, because this provider stores clients and tokens in "
+            "the memory of one replica; use another provider"
+        )
+    if settings.redis_url is None:
+        raise StartupError(
+            f"REDIS_URL: required by the login ({name}) with {replicas}, "
+            "because replicas share clients, codes and tokens in Redis; set it"
+        )
+
+
+def added_middleware(provider: AuthProvider) -> Sequence[Middleware]:
+    """Return the middleware that a provider adds to FastMCP's own middleware for authentication.
+
+    FastMCP's own middleware is left out: the authenticator of this package does its work.
+
+    Raises:
+        StartupError: the provider replaces FastMCP's middleware.
+    """
+    found: list[Middleware] = list(provider.get_middleware())
+    for each in found:
+        if _class(each) is AuthenticationMiddleware and type(each.kwargs.get("backend")) is not BearerAuthBackend:
+            raise StartupError(
+                f"FastMCP(auth={type(provider).__name__}): get_middleware returns an authentication backend of its "
+                "own, which anyreplica does not use; implement verify_token instead"
+            )
+    return [each for each in found if _class(each) not in (AuthenticationMiddleware, AuthContextMiddleware)]
+
+
+def _class(middleware: Middleware) -> object:
+    return middleware.cls

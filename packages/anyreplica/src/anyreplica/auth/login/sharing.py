@@ -1,0 +1,80 @@
+"""What the auth providers of several replicas share: storage, keys, locks and used codes."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from fastmcp.server.auth import OAuthProvider
+from mcp.shared.auth import OAuthClientInformationFull
+
+from anyreplica.auth.login import _fastmcp
+from anyreplica.auth.login.lock import SharedLock
+from anyreplica.auth.login.once import Once
+from anyreplica.auth.login.replay import (
+    Used,
+    protect_client_assertions,
+    protect_codes,
+    protect_identity_assertions,
+    protect_refresh_tokens,
+)
+from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.auth.login.storage import LoginStorage
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+from anyreplica.settings.keys import derived
+
+if TYPE_CHECKING:
+    from fastmcp.server.auth import OAuthProxy
+
+logger = logging.getLogger(__name__)
+
+_CLIENT_SECONDS = 90 * 24 * 3600
+"""Time for which Redis stores a registered client after its last login or refresh."""
+
+
+def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings: Settings) -> None:
+    """Let all replicas share the state of a provider that forwards logins to an identity provider.
+
+    Raises:
+        StartupError: there is no key to encrypt the state.
+    """
+    ring = settings.request_state_ring
+    name = type(proxy).__name__
+    if not ring:
+        raise StartupError(
+            f"REQUEST_STATE_KEYS: required by the login ({name}) with REDIS_URL, "
+            "because Redis stores logins in encrypted form; set it (openssl rand -hex 32 makes a key)"
+        )
+    found = _fastmcp.storage_of(proxy)
+    storage = found if isinstance(found, LoginStorage) else None
+    if _fastmcp.has_local_storage(proxy):
+        storage = LoginStorage(shared, ring)
+        _fastmcp.use_storage(proxy, storage)
+    elif storage is None:
+        logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
+    if not _fastmcp.sign_with(proxy, derived(ring, "login token")):
+        logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)
+    _fastmcp.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
+    if (manager := _fastmcp.assertions_of(proxy)) is not None:
+        protect_client_assertions(manager, once)
+    _protect(proxy, shared, once, _keeping(_fastmcp.clients_of(proxy), storage))
+
+
+def share_provider(provider: OAuthProvider, shared: SharedLogins, once: Once) -> None:
+    """Make the codes and tokens of a provider with its own storage valid once on all replicas."""
+    _protect(provider, shared, once, _keeping("", None))
+
+
+def _protect(provider: OAuthProvider, shared: SharedLogins, once: Once, used: Used) -> None:
+    protect_codes(provider, once, used)
+    protect_refresh_tokens(provider, once, shared, used)
+    protect_identity_assertions(provider, once)
+
+
+def _keeping(collection: str, storage: LoginStorage | None) -> Used:
+    """Return a function that lets the registration of a client last after a login."""
+
+    async def keep(client: OAuthClientInformationFull) -> None:
+        if storage is not None and client.client_id is not None:
+            await storage.keep(client.client_id, collection, _CLIENT_SECONDS)
+
+    return keep

@@ -1,0 +1,84 @@
+"""The start of the login of a replica."""
+
+from typing import TYPE_CHECKING
+
+from fastmcp.server.auth import AuthProvider
+from mcp.server.auth.settings import RevocationOptions
+from starlette.routing import BaseRoute
+
+from anyreplica.auth.address import Addresses
+from anyreplica.auth.login.attempts import Attempts
+from anyreplica.auth.login.intake import LoginIntake
+from anyreplica.auth.login.login import Login
+from anyreplica.auth.login.once import Once
+from anyreplica.auth.login.providers import check_provider, issuing
+from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.http.body import Body
+from anyreplica.settings import Settings
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from anyreplica.auth.login.revocation import Revocation
+
+_PATH = "/mcp"
+
+
+def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> Login:
+    """Prepare a provider for replicas, and return the login.
+
+    Raises:
+        StartupError: the replicas cannot use the provider.
+    """
+    check_provider(provider, settings, settings.mcp_replicas)
+    shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
+    revocations: list[Revocation] = []
+    if shared is None or not issuing(provider):
+        routes: list[BaseRoute] = list(provider.get_routes(mcp_path=_PATH))
+    else:
+        routes, revocations = _share(provider, settings, shared)
+    attempts = Attempts(settings.login_rate, shared)
+    intake = LoginIntake(body, attempts, Addresses(settings.trusted_proxies), settings.max_in_flight)
+    return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
+
+
+def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
+    """Prepare the provider that the settings name, and return the login.
+
+    Raises:
+        StartupError: the provider cannot be used.
+    """
+    from anyreplica.auth.login.named import named_provider  # noqa: PLC0415
+
+    storage = None
+    if redis is not None and settings.request_state_ring:
+        from anyreplica.auth.login.storage import LoginStorage  # noqa: PLC0415
+
+        storage = LoginStorage(SharedLogins(redis, settings.mcp_name), settings.request_state_ring)
+    return begin(named_provider(settings, storage), settings, redis, body)
+
+
+def _share(
+    provider: AuthProvider, settings: Settings, shared: SharedLogins
+) -> "tuple[list[BaseRoute], list[Revocation]]":
+    """Share the state of a provider and return its routes and the revocations of its tokens."""
+    # Their import takes 150 ms, which a server with a token verifier saves.
+    from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
+
+    from anyreplica.auth.login.revocation import Revocation, with_revocation  # noqa: PLC0415
+    from anyreplica.auth.login.sharing import share_provider, share_proxy  # noqa: PLC0415
+
+    once, parts = Once(shared), issuing(provider)
+    proxies = [part for part in parts if isinstance(part, OAuthProxy)]
+    for proxy in proxies:
+        proxy.revocation_options = RevocationOptions(enabled=True)
+    routes: list[BaseRoute] = list(provider.get_routes(mcp_path=_PATH))
+    for part in parts:
+        if isinstance(part, OAuthProxy):
+            share_proxy(part, shared, once, settings)
+        else:
+            share_provider(part, shared, once)
+    revocations = [Revocation(proxy, once) for proxy in proxies]
+    for revocation in revocations:
+        routes = with_revocation(routes, revocation)
+    return routes, revocations

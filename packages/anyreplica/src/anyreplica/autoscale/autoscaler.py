@@ -1,0 +1,246 @@
+"""The autoscaler: it looks at all services that want to be scaled, and sets their numbers of replicas."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from anyreplica.autoscale import figures
+from anyreplica.autoscale.decision import DOWN_SECONDS, Decision, Scaler
+from anyreplica.autoscale.docker_api import Changed, DockerApi, DockerError
+from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.autoscale.policy import LabelError, Policy, policy_of
+from anyreplica.autoscale.proposal import Figure
+from anyreplica.autoscale.readings import SECONDS, History, reading
+from anyreplica.autoscale.service import ReplicaTask, Service
+
+logger = logging.getLogger(__name__)
+
+Read = Callable[[str, int], Awaitable[str]]
+"""Returns the page `/metrics` of an address and a port. Raises OSError if there is no answer."""
+
+_AT_ONCE = 50
+"""Number of replicas that are asked at the same time."""
+
+
+@dataclass
+class _Watched:
+    """What the autoscaler knows of a service."""
+
+    name: str
+    scaler: Scaler = field(default_factory=Scaler)
+    histories: dict[str, History] = field(default_factory=dict)
+    """The readings of each replica, by its task."""
+    replicas: int | None = None
+    """The number of replicas at the last look."""
+    said: str = ""
+    """What the last line in the log says about the service."""
+    silence: str = ""
+    """The error of one replica, if no replica gives figures. Empty otherwise."""
+
+
+class Autoscaler:
+    """Scales the services of a Swarm.
+
+    Args:
+        read: reads the metrics of a replica.
+        dry_run: only say what would be changed.
+    """
+
+    def __init__(self, docker: DockerApi, read: Read, metrics: AutoscaleMetrics, *, dry_run: bool = False) -> None:
+        self._docker = docker
+        self._read = read
+        self._metrics = metrics
+        self._dry_run = dry_run
+        self._watched: dict[str, _Watched] = {}
+        self._said = ""
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(self, now: float) -> None:
+        """Look at all services once, and change those that need it. An error is logged and ends only this look.
+
+        Args:
+            now: time of a clock that never goes back, in seconds.
+        """
+        try:
+            services = await self._docker.services()
+        except DockerError as error:
+            self._say_once(f"Nothing is scaled: {error}")
+            self._metrics.looks.labels("failed").inc()
+            return
+        wanted = {each.identity: each for each in services if _wants(each)}
+        for identity in self._watched.keys() - wanted.keys():
+            self._metrics.forget(self._watched.pop(identity).name)
+        if not wanted:
+            self._say_once("No service has the label anyreplica.autoscale=true.")
+        else:
+            self._said = ""
+        outcome = "ok"
+        for service in wanted.values():
+            watched = self._watched.setdefault(service.identity, _Watched(service.name))
+            try:
+                await self._look_at(service, watched, services, now)
+            except (LabelError, DockerError) as error:
+                self._say(service, watched, f"not scaled: {error}", level=logging.WARNING)
+                outcome = "failed"
+        self._metrics.looks.labels(outcome).inc()
+
+    async def _look_at(self, service: Service, watched: _Watched, services: list[Service], now: float) -> None:
+        policy = policy_of(service.labels)
+        assert policy is not None  # noqa: S101  # `_wants` has checked it
+        if service.replicas is None:
+            raise LabelError("it has no number of replicas (mode: global); remove the label anyreplica.autoscale")
+        tasks = await self._docker.tasks(service)
+        self._note_replicas(service, watched, now)
+        found = await self._figures(policy, service, tasks, watched, services, now)
+        self._show(policy, service, tasks, found)
+        if service.changing:
+            watched.scaler.note(now, service.replicas)
+            self._hold(service, watched, f"stays at {service.replicas} replicas: {service.changing}")
+            return
+        decision = watched.scaler.decide(policy, now, service.replicas, found)
+        if watched.silence:
+            text = f"no replica gives figures, so the number stays: {watched.silence}"
+            self._say(service, watched, text, topic="silence", level=logging.WARNING)
+        elif watched.said == "silence":
+            self._say(service, watched, "replicas give figures again")
+        self._metrics.wanted.labels(service.name).set(decision.replicas)
+        crowded = [task for task in tasks if task.has_no_room]
+        if crowded and decision.replicas >= service.replicas:
+            text = f"stays at {service.replicas} replicas: no node has room for {len(crowded)} of them"
+            self._hold(service, watched, f"{text} ({crowded[0].problem})", level=logging.WARNING)
+            return
+        self._metrics.held.labels(service.name).set(0)
+        await self._set(service, watched, decision)
+
+    def _note_replicas(self, service: Service, watched: _Watched, now: float) -> None:
+        """Respect a number that this autoscaler has not set: the first one, and one that somebody else sets later."""
+        assert service.replicas is not None  # noqa: S101  # checked before
+        if watched.replicas != service.replicas:
+            watched.scaler.note(now, service.replicas)
+            if watched.replicas is not None:
+                text = f"somebody else has changed {watched.replicas} replicas to {service.replicas}"
+                self._say(
+                    service, watched, f"{text}; they stay for {DOWN_SECONDS:g} s, or until the load asks for more"
+                )
+        watched.replicas = service.replicas
+
+    async def _figures(
+        self,
+        policy: Policy,
+        service: Service,
+        tasks: list[ReplicaTask],
+        watched: _Watched,
+        services: list[Service],
+        now: float,
+    ) -> list[Figure]:
+        """Ask the replicas, and return the figures of the service."""
+        if not policy.queue_of:
+            await self._ask(service, tasks, watched, now)
+            return figures.of_replicas(policy, service, [_current(watched, task, now) for task in tasks])
+        names = (policy.queue_of, f"{service.stack}_{policy.queue_of}")
+        source = next((each for each in services if each.name in names and each.stack == service.stack), None)
+        if source is None:
+            raise LabelError(f"anyreplica.autoscale.queue-of={policy.queue_of!r}: the stack has no such service")
+        asked = await self._docker.tasks(source)
+        await self._ask(source, asked, watched, now)
+        found = [history.newest for task in asked if (history := _current(watched, task, now)) is not None]
+        return figures.of_workers(policy, service, len(tasks), [each for each in found if each is not None])
+
+    async def _ask(self, service: Service, tasks: list[ReplicaTask], watched: _Watched, now: float) -> None:
+        """Get a reading of each replica that runs."""
+        running = {task.identity: task for task in tasks if task.runs}
+        errors: list[str] = []
+        watched.histories = {key: history for key, history in watched.histories.items() if key in running}
+
+        async def ask(task: ReplicaTask) -> None:
+            async with self._places:
+                for address in task.addresses:
+                    try:
+                        found = reading(await self._read(address, service.port), now)
+                    except (OSError, ValueError) as error:
+                        errors.append(str(error))
+                        continue
+                    if found.is_draining:
+                        watched.histories.pop(task.identity, None)
+                    else:
+                        watched.histories.setdefault(task.identity, History()).add(found)
+                    return
+
+        await asyncio.gather(*(ask(task) for task in running.values()))
+        answers = any(_current(watched, task, now) for task in running.values())
+        watched.silence = "" if answers or not errors else errors[0]
+
+    def _show(self, policy: Policy, service: Service, tasks: list[ReplicaTask], found: list[Figure]) -> None:
+        """Show in the metrics what was seen."""
+        name, show = service.name, self._metrics
+        show.replicas.labels(name).set(service.replicas or 0)
+        show.minimum.labels(name).set(policy.minimum)
+        show.maximum.labels(name).set(policy.maximum)
+        show.no_room.labels(name).set(sum(task.has_no_room for task in tasks))
+        show.silent.labels(name).set(max((len(each.loads) - len(each.known) for each in found), default=0))
+        for each in found:
+            if each.known:
+                show.load.labels(name, each.name).set(sum(each.known) / len(each.known))
+
+    async def _set(self, service: Service, watched: _Watched, decision: Decision) -> None:
+        """Set the number of a decision, if it is a new one."""
+        before, after = service.replicas, decision.replicas
+        assert before is not None  # noqa: S101  # checked before
+        if after == before:
+            stays = f"stays at {before} replicas: {decision.why}"
+            if self._dry_run and not watched.silence:
+                self._say(service, watched, stays, topic="stays")
+            logger.debug("%s: %s", service.name, stays)
+            return
+        change = f"{before} -> {after} replicas: {decision.why}"
+        if self._dry_run:
+            self._say(service, watched, f"would change: {change}", topic=f"{before} -> {after}")
+            return
+        try:
+            await self._docker.scale(service, after)
+        except Changed:
+            self._say(service, watched, "somebody else changes it at this moment; the next check decides again")
+            return
+        watched.replicas = after
+        self._metrics.replicas.labels(service.name).set(after)
+        self._metrics.changes.labels(service.name, "up" if after > before else "down").inc()
+        self._say(service, watched, change)
+
+    def _hold(self, service: Service, watched: _Watched, text: str, level: int = logging.INFO) -> None:
+        self._metrics.held.labels(service.name).set(1)
+        self._say(service, watched, text, level=level)
+
+    def _say(
+        self, service: Service, watched: _Watched, text: str, *, topic: str = "", level: int = logging.INFO
+    ) -> None:
+        """Log a sentence about a service, unless the last one had the same topic. The topic is the text by default."""
+        topic = topic or text
+        if topic != watched.said:
+            logger.log(level, "%s: %s", service.name, text)
+        watched.said = topic
+
+    def _say_once(self, text: str) -> None:
+        if text != self._said:
+            logger.warning("%s", text)
+        self._said = text
+
+
+def _wants(service: Service) -> bool:
+    """Return whether a service wants to be scaled. One with a wrong label does: its log line names the label."""
+    try:
+        return policy_of(service.labels) is not None
+    except LabelError:
+        return True
+
+
+def _current(watched: _Watched, task: ReplicaTask, now: float) -> History | None:
+    """Return the readings of a replica that has answered in the last seconds.
+
+    One lost answer says nothing. If it did, the replica would count as fully loaded, and this number would stay for
+    five minutes.
+    """
+    history = watched.histories.get(task.identity)
+    if history is None or history.newest is None or now - history.newest.at > SECONDS:
+        return None
+    return history

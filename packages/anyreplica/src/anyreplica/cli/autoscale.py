@@ -1,0 +1,154 @@
+"""The command `anyreplica autoscale`, which lets the numbers of replicas in a Swarm follow the load."""
+
+import argparse
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from anyreplica.autoscale.autoscaler import Autoscaler, Read
+from anyreplica.autoscale.docker_api import DockerApi
+from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.cli.run import serve
+from anyreplica.http.uvicorn.connections import KEY, Connections
+from anyreplica.metrics.page import metrics_route
+from anyreplica.process import logs
+from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.replica import process_lifespan, replica_name
+from anyreplica.process.start import StartReport
+from anyreplica.routes.health import health_routes
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+logger = logging.getLogger(__name__)
+
+_SECONDS = 5.0
+"""Pause between two looks, in seconds."""
+_ANSWER_SECONDS = 4.0
+"""Time limit for the metrics of a replica, in seconds."""
+_MOST_BYTES = 8 * 1024 * 1024
+"""Maximum size of a page of metrics."""
+_ENGINE = "unix:///var/run/docker.sock"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Scale services until a signal stops the process and return the exit code.
+
+    Raises:
+        StartupError: The autoscaler can't start; the message names the reason.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        docker = DockerApi(options.docker)
+    except ValueError as error:
+        raise StartupError(f"--docker: {error}") from None
+    settings = Settings.load()
+    logs.configure(settings, replica_name(settings))
+    mode = "Dry run: nothing is changed. " if options.dry_run else ""
+    print(
+        f"{mode}Looking at the services of {options.docker} every {_SECONDS:g} s; "
+        f"metrics and probes are on port {settings.mcp_port}.",
+        flush=True,
+    )
+    return serve(settings, _app(settings, docker, dry_run=options.dry_run))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anyreplica autoscale",
+        description="""\
+Let the numbers of replicas in a Docker Swarm follow the load. The command reads
+the metrics of each replica, and scales the services that have these labels:
+  anyreplica.autoscale=true
+  anyreplica.autoscale.min=3         smallest number of replicas
+  anyreplica.autoscale.max=10        largest number of replicas
+  anyreplica.autoscale.target=0.6    share of its capacity that a replica uses
+More labels are in the guide "Scale automatically". METRICS_TOKEN is the token
+of the replicas' metrics.""",
+        epilog=f"""\
+examples:
+  anyreplica autoscale --dry-run
+  anyreplica autoscale --docker tcp://docker-api:2375
+
+exit codes:
+  0  stopped by a signal
+  2  wrong arguments
+  {EXIT_REFUSED}  the autoscaler can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--docker",
+        metavar="URL",
+        default=os.environ.get("DOCKER_HOST") or _ENGINE,
+        help=f"Docker's API on a manager of the Swarm (default: DOCKER_HOST or {_ENGINE})",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="log the decisions and change nothing")
+    return parser
+
+
+def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
+    """Return the app that serves the probes and the metrics, and scales the services while it runs."""
+    lifecycle, metrics = Lifecycle(0), AutoscaleMetrics()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Connections]]:
+        headers = {}
+        if settings.metrics_token is not None:
+            headers["Authorization"] = f"Bearer {settings.metrics_token.get_secret_value()}"
+        limits = httpx2.Limits(max_keepalive_connections=0)  # replicas come and go
+        # Without trust_env, a proxy in HTTP_PROXY gets neither the token nor the requests.
+        async with httpx2.AsyncClient(
+            timeout=_ANSWER_SECONDS, headers=headers, limits=limits, trust_env=False
+        ) as client:
+            autoscaler = Autoscaler(docker, _reader(client), metrics, dry_run=dry_run)
+            async with process_lifespan(settings, lifecycle), meanwhile(_look(autoscaler)):
+                yield {KEY: Connections(settings)}
+            await docker.close()
+
+    async def nothing() -> None:
+        """Fetch nothing: the metrics are those of the last look."""
+
+    routes = [*health_routes(lifecycle), metrics_route([metrics], nothing, settings.metrics_token)]
+    return StartReport(Starlette(routes=routes, lifespan=lifespan))
+
+
+async def _look(autoscaler: Autoscaler) -> None:
+    while True:
+        try:
+            await autoscaler.look(time.monotonic())
+        except Exception:  # a fault must not end the looks; nothing would say so
+            logger.exception("A check of the services has failed")
+        await asyncio.sleep(_SECONDS)
+
+
+def _reader(client: httpx2.AsyncClient) -> Read:
+    async def read(address: str, port: int) -> str:
+        host = f"[{address}]" if ":" in address else address
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS), client.stream("GET", f"http://{host}:{port}/metrics") as reply:
+                if reply.status_code == HTTPStatus.UNAUTHORIZED:
+                    raise OSError(f"{host}:{port} refuses the METRICS_TOKEN (status 401)")
+                if reply.status_code != HTTPStatus.OK:
+                    raise OSError(f"{host}:{port} answers GET /metrics with status {reply.status_code}")
+                body = bytearray()
+                async for part in reply.aiter_bytes():
+                    body += part
+                    if len(body) > _MOST_BYTES:
+                        raise OSError(f"the metrics of {host} have more than {_MOST_BYTES} bytes")
+                return body.decode()
+        except (httpx2.TimeoutException, TimeoutError):
+            raise OSError(f"{host}:{port} does not answer within {_ANSWER_SECONDS:g} s") from None
+        except httpx2.HTTPError as error:
+            raise OSError(f"{host}:{port} gives no metrics: {error}") from None
+
+    return read

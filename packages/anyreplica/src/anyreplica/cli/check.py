@@ -1,0 +1,116 @@
+"""The command `anyreplica check`, which finds every problem that a start would find, without serving."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import uvicorn
+import uvloop
+
+from anyreplica._version import __version__
+from anyreplica.app import App
+from anyreplica.audit import middleware as audit
+from anyreplica.auth import authentication
+from anyreplica.cli.app_of import app_of
+from anyreplica.cli.main import server_argument, split
+from anyreplica.jobs.service import JobService
+from anyreplica.mcp.components import cannot_ask, offer_jobs
+from anyreplica.mcp.server_tasks import task_tools
+from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.replica import uvicorn_options
+from anyreplica.process.start import StartReport, refusing
+from anyreplica.shared.redis import connect
+from anyreplica.tracing import tracing
+from anyreplica.worker import check as check_worker
+
+
+def main(arguments: Sequence[str], *, default: str) -> int:
+    """Run the check and return the exit code.
+
+    Raises:
+        StartupError: The server could not start; the message names the reason.
+    """
+    given, own = split(arguments)
+    options = _parser(default).parse_args(given)
+    if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
+        os.environ["LOG_LEVEL"] = "WARNING"  # The output is for problems; the log of a normal start is noise here.
+    app = app_of(options.server, own)
+    if options.repeatable:
+        return _repeatable(app)
+    name = f"{app.settings.mcp_name} {__version__}"
+    if options.worker:
+        tasks = task_tools(app.mcp)
+        with refusing():
+            tracing.check(app.settings)
+            check_worker(app.components.jobs, tasks, app.settings)
+        print(f"{name}: settings and jobs are valid.\njobs       {', '.join([*sorted(app.components.jobs), *tasks])}")
+        return 0
+    with refusing():
+        connect(app.settings)  # This only checks the URL; it opens no connection.
+        authentication.check(app.settings)
+        audit.check(app.settings)
+        tracing.check(app.settings)
+        if not uvloop.run(_starts(app)):
+            return EXIT_REFUSED
+    print(f"{name}: settings and components are valid.\n{app.catalogue}")
+    if reason := cannot_ask(app.mcp, app.settings):
+        print(reason)
+    return 0
+
+
+def _parser(default: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anyreplica check",
+        description="""\
+Check settings and components: start a replica without serving, list its tools,
+resources, prompts and jobs, and exit. The command opens no port.""",
+        epilog=f"""\
+examples:
+  anyreplica check server.py:mcp
+  AUTH_ENABLED=true SECRETS_DIR=secrets anyreplica check
+
+exit codes:
+  0  valid
+  2  wrong arguments
+  {EXIT_REFUSED}  the server can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    server_argument(parser, default)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--worker", action="store_true", help="check the settings and jobs of a worker, not of a replica")
+    what.add_argument(
+        "--repeatable",
+        action="store_true",
+        help="only print the names of the tools that a proxy may safely call twice (readOnlyHint or idempotentHint)",
+    )
+    return parser
+
+
+def _repeatable(app: App) -> int:
+    """Print the names of the tools whose annotations say that a second call does no harm."""
+    offer_jobs(app.mcp, JobService(app.components.jobs, app.settings, "", lambda: None), app.settings)
+    tools = asyncio.run(app.mcp.list_tools(run_middleware=False))
+    hints = ((tool.name, tool.annotations) for tool in tools)
+    print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
+    return 0
+
+
+async def _starts(app: App) -> bool:
+    """Start a replica, stop it, and return whether it started.
+
+    The replica opens no port, handles no signal, and writes nothing to the audit log. If the start fails, stderr names
+    the reason.
+    """
+    composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), audited=False))
+    config = uvicorn.Config(**uvicorn_options(app.settings, composed))
+    config.load()  # This also imports the module of the HTTP protocol.
+    lifespan = config.lifespan_class(config)
+    await lifespan.startup()
+    if lifespan.should_exit:
+        return False
+    await lifespan.shutdown()
+    return True

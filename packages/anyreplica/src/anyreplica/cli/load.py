@@ -1,0 +1,7 @@
+"""The command `anyreplica load`, which runs the load test."""
+
+from functools import partial
+
+from anyreplica.loadtest.main import main as load
+
+main = partial(load, program="anyreplica load")

@@ -1,0 +1,125 @@
+"""The entry point of the command line; it selects the command and handles errors for all commands."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from anyreplica._version import __version__
+from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.settings.errors import StartupError
+
+APP = "server.server:create_app"
+"""The default server: the app of the template."""
+
+_CONFIG = "fastmcp.json"
+"""The default server in a folder without the template, as for `fastmcp run`."""
+
+_COMMANDS = {
+    "run": "run one replica, or several replicas on one port (the default command)",
+    "check": "check settings and components without serving",
+    "worker": "run a worker, which runs the jobs from JOBS_URL",
+    "autoscale": "let the number of replicas in a Swarm follow the load",
+    "load": "load test a running server and print a report",
+    "keys": "create and check API keys",
+    "audit": "verify an audit log",
+}
+_OF_AN_APP = ("run", "check", "worker")
+
+
+def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
+    """Run a command line and return the exit code.
+
+    Args:
+        arguments: The command and its options; None: the arguments of the process. The default command is `run`.
+        app: The server of commands that name none, such as `module:function`.
+
+    Example:
+
+        import sys
+
+        from anyreplica import main
+
+        if __name__ == "__main__":
+            sys.exit(main(app="server.server:create_app"))
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in ("-h", "--help", "--version"):
+        _parser().parse_args(given)
+    if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
+        _parser().parse_args(given)  # Prints the error for an unknown command and exits.
+    command = given.pop(0) if given and given[0] in _COMMANDS else "run"
+    module = importlib.import_module(f"anyreplica.cli.{command}")
+    try:
+        if command not in _OF_AN_APP:
+            return int(module.main(given))
+        # Like `python -m`: the app's module may be in the working directory.
+        sys.path[:0] = [] if os.getcwd() in sys.path else [os.getcwd()]  # noqa: PTH109
+        return int(module.main(given, default=_default(app)))
+    except StartupError as error:
+        print(error, file=sys.stderr)
+        return EXIT_REFUSED
+    except KeyboardInterrupt:
+        return 130
+
+
+def _default(app: str) -> str:
+    if app == APP and Path(_CONFIG).exists() and not Path("server/server.py").exists():
+        return _CONFIG
+    return app
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anyreplica",
+        description="""\
+Run and operate an MCP server as identical replicas. Without a COMMAND,
+`anyreplica` runs one replica. Settings come from environment variables and from
+secret files.""",
+        epilog=f"""\
+examples:
+  anyreplica check
+  anyreplica run --replicas 3
+  anyreplica run server.py:mcp --replicas 3
+  anyreplica load --requests 1000
+
+Each command has its own help: anyreplica COMMAND --help
+
+exit codes:
+  0    success
+  1    the command failed
+  2    wrong arguments
+  {EXIT_REFUSED}    the server can't start; stderr names the reason
+  130  Ctrl-C
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__, help="show the version and exit")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for name, meaning in _COMMANDS.items():
+        commands.add_parser(name, help=meaning)
+    return parser
+
+
+def server_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the argument SERVER to a command."""
+    parser.add_argument(
+        "server",
+        nargs="?",
+        default=default,
+        metavar="SERVER",
+        help=f"""a Python file or a module with a FastMCP server or a function that returns one (server.py,
+        server.py:mcp, package.module:factory), a fastmcp.json, a JSON file with mcpServers, or the URL of an MCP server
+        (default: {default})""",
+    )
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command, and those after `--`, which belong to the server's own code."""
+    given = list(arguments)
+    if "--" not in given:
+        return given, []
+    at = given.index("--")
+    return given[:at], given[at + 1 :]

@@ -1,0 +1,200 @@
+"""The command `anyreplica run`, which runs one replica or several replicas on one port."""
+
+import argparse
+import asyncio
+import importlib.util
+import os
+import secrets
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from anyreplica.app import App
+from anyreplica.auth.login.configured import check_login
+from anyreplica.cli import local_worker
+from anyreplica.cli.app_of import app_of
+from anyreplica.cli.fastmcp_json import configured
+from anyreplica.cli.main import server_argument, split
+from anyreplica.cli.source import FACTORY, folder_of, for_children
+from anyreplica.mcp import _mounts
+from anyreplica.mcp.server_tasks import task_tools
+from anyreplica.process import local_redis, local_replicas
+from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.listening import Server, refuse_taken
+from anyreplica.process.replica import uvicorn_options
+from anyreplica.process.start import refusing
+from anyreplica.settings import Settings
+
+_MAX_REPLICAS = 64
+"""Maximum number of replicas on one machine."""
+
+
+def main(arguments: Sequence[str], *, default: str) -> int:
+    """Run replicas until a signal stops them and return the exit code.
+
+    Raises:
+        StartupError: The replicas can't start; the message names the reason.
+    """
+    given, own = split(arguments)
+    options = _parser(default).parse_args(given)
+    for_children(options.server, own)
+    if options.reload:
+        return _reload(options.server)
+    app = app_of(options.server, own, options.replicas or 1)
+    settings = app.settings
+    if options.replicas is None:
+        return serve(settings, app)
+    # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
+    os.environ["MCP_REPLICAS"] = str(options.replicas)
+    if settings.request_state_keys is None:
+        os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
+    print(f"Starting {_count(options.replicas)} …", flush=True)
+    if _mounts.are_lists_steady(app.mcp):  # otherwise a provider may ask other servers
+        asyncio.run(app.catalogue.read(app.mcp))
+    jobs = bool(app.components.jobs or task_tools(app.mcp))
+    missing = [] if options.no_redis else local_redis.missing_urls(settings, jobs=jobs)
+    if "REDIS_URL" not in missing:
+        check_login(app.mcp.auth, settings, options.replicas)
+    redis = local_redis.running(missing) if missing else None
+    worker = local_worker.create if "JOBS_URL" in missing else None
+    shared = not settings.jobs_in_process or worker is not None
+    welcome = partial(_welcome, app, options.replicas, jobs_shared=shared)
+    return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)
+
+
+def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = None) -> int:
+    """Serve an app with uvicorn until a signal stops it and return the exit code.
+
+    Args:
+        settings: The settings of the replica or worker.
+        app: The app; with `watched`, its factory as `module:function`.
+        watched: Folders to watch; a change restarts the app.
+
+    Raises:
+        StartupError: The port is taken.
+    """
+    refuse_taken(settings)
+    # After a shutdown by signal, uvicorn raises the same signal again. The handlers below ignore it, because a replica
+    # that has drained has not failed.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    options = uvicorn_options(settings, app)
+    if watched:
+        uvicorn.run(**options, reload=True, reload_dirs=watched)
+        return 0
+    server = Server(uvicorn.Config(**options))
+    with suppress(SystemExit):  # uvicorn exits if another server has taken the port in the last moment.
+        server.run()
+    if settings.mcp_uds:  # Before Python 3.13, the event loop does not delete the socket's file.
+        Path(settings.mcp_uds).unlink(missing_ok=True)
+    return 0 if server.started else EXIT_REFUSED
+
+
+def _parser(default: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anyreplica run",
+        description="""\
+Run one replica of the MCP server, or several replicas on one port of this
+machine. SIGTERM or Ctrl-C stops the replicas after they have drained.""",
+        epilog=f"""\
+examples:
+  anyreplica run
+  anyreplica run --replicas 3
+  anyreplica run server.py:mcp --replicas 3
+  anyreplica run server.py -- --an-option-of-the-server
+  MCP_PORT=9000 anyreplica run --reload
+
+exit codes:
+  0  stopped by a signal
+  2  wrong arguments
+  {EXIT_REFUSED}  the server can't start; stderr names the reason
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    server_argument(parser, default)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--replicas",
+        type=_replicas,
+        metavar="N",
+        help=f"run N replicas (1 to {_MAX_REPLICAS}) on one port of this machine",
+    )
+    how.add_argument("--reload", action="store_true", help="run one replica and restart it when a file changes")
+    parser.add_argument(
+        "--no-redis",
+        action="store_true",
+        help="with --replicas: start no Redis and no worker, even if REDIS_URL or JOBS_URL is not set",
+    )
+    return parser
+
+
+def _replicas(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= _MAX_REPLICAS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {_MAX_REPLICAS}")
+    return number
+
+
+def _reload(server: str) -> int:
+    """Serve one replica, in a process that starts again when a file changes.
+
+    This process does not load the server, so a server with an error can be mended while the command runs.
+    """
+    with refusing():
+        if server.endswith(".json"):
+            configured(Path(server))
+        settings = Settings.load()
+        folders = _folders(server, settings)
+    print(
+        f"One replica on {_base(settings)}/mcp; it restarts when a file changes. Ctrl-C stops the replica.", flush=True
+    )
+    return serve(settings, FACTORY, folders)
+
+
+def _folders(server: str, settings: Settings) -> list[str]:
+    """Return the folders of the server's code and of all component packs."""
+    found = [folder for folder in [folder_of(server)] if folder]
+    for package in dict.fromkeys(settings.mcp_components):
+        spec = importlib.util.find_spec(package)
+        if spec and spec.submodule_search_locations:
+            found += spec.submodule_search_locations
+        elif spec and spec.origin:
+            found.append(str(Path(spec.origin).parent))
+    return found
+
+
+def _count(replicas: int) -> str:
+    return "1 replica" if replicas == 1 else f"{replicas} replicas"
+
+
+def _base(settings: Settings) -> str:
+    host = "localhost" if settings.mcp_host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.mcp_host  # noqa: S104
+    return f"http://{host}:{settings.mcp_port}"
+
+
+def _welcome(app: App, replicas: int, *, jobs_shared: bool) -> None:
+    settings, base = app.settings, _base(app.settings)
+    header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
+    lines = str(app.catalogue).splitlines()
+    if app.components.jobs and not jobs_shared and replicas > 1:
+        lines = [line for line in lines if not line.startswith("jobs ")]
+        lines.append(f"jobs       not offered: {replicas} replicas need a shared queue; set JOBS_URL=redis://…")
+    catalogue = "\n  ".join(lines)
+    print(
+        f"""
+  {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (status page: {base}/)
+
+  Configuration for an MCP client:
+  {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}/mcp"{header}}}}}}}
+
+  {catalogue}
+
+  Ctrl-C stops the replicas.
+""",
+        flush=True,
+    )

@@ -1,0 +1,161 @@
+"""The server that a command runs, in the forms that `fastmcp run` accepts."""
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fastmcp import FastMCP
+
+from anyreplica.app import App, app_factory, create_app
+from anyreplica.cli.fastmcp_json import configured
+from anyreplica.components.importing import DiscoveryError, import_file, import_module, short
+from anyreplica.components.marks import MARK
+from anyreplica.mcp import _sdk
+from anyreplica.process.start import refusing
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+FACTORY = "anyreplica.cli.source:create"
+"""The app factory of the processes that a command starts. It reads the variable below."""
+
+_VARIABLE = "_ANYREPLICA_SOURCE"
+_NAMES = ("mcp", "server", "app")
+"""The names that a file may give its server."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@app_factory
+def create() -> App:
+    """Create the app of the server that this process's parent has chosen with `for_children`."""
+    text, arguments = json.loads(os.environ[_VARIABLE])
+    return app_from(text, arguments)
+
+
+def for_children(text: str, arguments: Sequence[str]) -> None:
+    """Choose the server that `create` serves in the processes that this process starts.
+
+    Call this before the server is loaded, because its code may change the working directory.
+    """
+    place, name = (text, "") if not _has_name(text) else text.rpartition(":")[::2]
+    if place.endswith((".py", ".json")) and "://" not in place:
+        text = f"{Path(place).resolve()}{name and ':'}{name}"
+    os.environ[_VARIABLE] = json.dumps([text, list(arguments)])
+
+
+def app_from(text: str, arguments: Sequence[str] = ()) -> App:
+    """Create the app of a server.
+
+    Args:
+        text: where the server is: a Python file, a module, `FILE:NAME`, `MODULE:NAME`, a `fastmcp.json`, a JSON file
+            with `mcpServers`, or the URL of another MCP server. The name belongs to a FastMCP server, to an App, or to
+            a function that returns one of them.
+        arguments: the command line of the server's own code (`sys.argv[1:]`).
+
+    Raises:
+        StartupError: the server cannot be loaded or served.
+    """
+    with refusing():
+        made = _load(text, arguments)
+        return made if isinstance(made, App) else create_app(made, _settings_for(made, text))
+
+
+def folder_of(text: str) -> str:
+    """Return the folder with the code of a server, or an empty text if there is none or if it is not found."""
+    place = text.rpartition(":")[0] if _has_name(text) else text
+    if place.endswith((".py", ".json")):
+        return str(Path(place).resolve().parent)
+    spec = None if "://" in text else importlib.util.find_spec(place.partition(".")[0])
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parent)
+
+
+def _load(text: str, arguments: Sequence[str]) -> FastMCP | App:
+    if text.startswith(("http://", "https://")):
+        from fastmcp.server import create_proxy  # noqa: PLC0415  # only proxies need it
+
+        return create_proxy(text)
+    if text.endswith(".json"):
+        found = configured(Path(text))
+        if isinstance(found, FastMCP):
+            return found
+        text, arguments = found.text, arguments or found.arguments
+    place, name = text, ""
+    if _has_name(text):
+        place, _, name = text.rpartition(":")
+    with _argv(place, arguments):
+        try:
+            module = import_file(Path(place)) if place.endswith(".py") else import_module(place, blame=text)
+        except DiscoveryError as error:
+            if isinstance(error.__cause__, StartupError):  # such as an invalid setting, which has a line of its own
+                raise error.__cause__ from None
+            raise
+        return _server_in(module, name, text)
+
+
+def _has_name(text: str) -> bool:
+    return ":" in text.rpartition("/")[2] and "://" not in text
+
+
+@contextmanager
+def _argv(place: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Inside the `with` block, `sys.argv` has the arguments of the server's own code, if there are any."""
+    before = sys.argv
+    sys.argv = [place, *arguments] if arguments else before
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def _server_in(module: ModuleType, name: str, text: str) -> FastMCP | App:
+    if not name:
+        for each in _NAMES:
+            if isinstance(getattr(module, each, None), FastMCP | App):
+                return getattr(module, each)  # type: ignore[no-any-return]
+        names = ", ".join(_NAMES)
+        raise StartupError(f"{text}: no FastMCP server has one of the names {names}; write {text}:NAME")
+    if not hasattr(module, name):
+        raise StartupError(f"{text}: {short(module.__file__ or module.__name__)} has no {name!r}")
+    found = getattr(module, name)
+    if callable(found) and not isinstance(found, FastMCP | App | type):
+        found = _called(found.__wrapped__ if getattr(found, MARK, None) == "app_factory" else found)
+    if not isinstance(found, FastMCP | App):
+        kind = f"{type(found).__module__.partition('.')[0]}.{type(found).__name__}"
+        raise StartupError(f"{text}: this is a {kind}; it must be a FastMCP server or a function that returns one")
+    return found
+
+
+def _called(function: Any) -> Any:
+    """Return the result of a factory, which may be an `async` function."""
+    made = function()
+    if not inspect.iscoroutine(made):
+        return made
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(made)
+    with ThreadPoolExecutor(1) as pool:  # the loop of this thread serves already
+        return pool.submit(asyncio.run, made).result()
+
+
+def _settings_for(mcp: FastMCP, text: str) -> Settings:
+    """Return the settings of a server without a template: it is its own components, and has its own name."""
+    settings = Settings.load()
+    changes: dict[str, Any] = {}
+    if "mcp_name" not in settings.model_fields_set:
+        named = Path(text.partition(":")[0]).stem if _sdk.has_random_name(mcp) else mcp.name
+        changes["mcp_name"] = _NOT_IN_NAMES.sub("-", named).strip("-._")[:64] or settings.mcp_name
+    if "mcp_components" not in settings.model_fields_set:
+        changes["mcp_components"] = ()
+    return settings.model_copy(update=changes)

@@ -1,0 +1,181 @@
+"""The limits of one call of a component: a time limit, and a filter for the exceptions that it raises.
+
+With FastMCP alone, a tool that calls `sys.exit()` ends the server's task group, and every later request fails. FastMCP
+also waits forever for a call that ignores its cancellation. Here each call runs in a task of its own, together with its
+dependencies. When the time limit ends, the client gets an error, whether or not the task ends.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
+
+from fastmcp.exceptions import FastMCPError, NotFoundError
+from fastmcp.exceptions import ValidationError as InvalidArguments
+from fastmcp.prompts import PromptResult
+from fastmcp.resources import ResourceResult
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import FunctionTool, ToolResult
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
+from pydantic import ValidationError
+
+from anyreplica.components import arguments as arguments_
+from anyreplica.components.containment import ERRORS
+from anyreplica.components.outcome import CALL_OUTCOME, Outcome, forget_frames
+from anyreplica.components.problems import LONGEST_TEXT, is_short
+from anyreplica.downstream import deadline
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_DOING = {"tool": "calling", "resource": "reading", "prompt": "rendering"}
+
+
+class CallLimits(Middleware):
+    """FastMCP middleware that limits the time of each call and lets only errors that are meant for clients pass.
+
+    Args:
+        seconds: time limit of a call.
+        tools: time limits of tools with a timeout of their own, by tool name.
+    """
+
+    def __init__(self, seconds: float, tools: Mapping[str, float]) -> None:
+        self.seconds = seconds
+        self.tools = tools
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
+        """Limit the call of a tool."""
+        if (outcome := CALL_OUTCOME.get()) is not None:
+            CALL_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
+            if outcome.logged and outcome.error is not None:
+                raise outcome.error
+            return await bounded(_give(outcome), "tool", context.message.name, self.seconds)
+        name, arguments, server = context.message.name, context.message.arguments, context.fastmcp_context
+        if arguments and server and arguments_.count(arguments) > arguments_.FEW:
+            tool = await server.fastmcp.get_tool(name)
+            if isinstance(tool, FunctionTool):
+                arguments_.check(tool, arguments)
+        return await bounded(call_next(context), "tool", name, self.tools.get(name, self.seconds))
+
+    async def on_read_resource(
+        self,
+        context: MiddlewareContext[ReadResourceRequestParams],
+        call_next: CallNext[ReadResourceRequestParams, ResourceResult],
+    ) -> ResourceResult:
+        """Limit the reading of a resource."""
+        return await bounded(call_next(context), "resource", str(context.message.uri), self.seconds)
+
+    async def on_get_prompt(
+        self,
+        context: MiddlewareContext[GetPromptRequestParams],
+        call_next: CallNext[GetPromptRequestParams, PromptResult],
+    ) -> PromptResult:
+        """Limit the rendering of a prompt.
+
+        Raises:
+            MCPError: -32602. Arguments are missing, or an argument has the wrong type.
+        """
+        name, given = context.message.name, context.message.arguments or {}
+        server = context.fastmcp_context
+        prompt = await server.fastmcp.get_prompt(name) if server else None
+        known = (prompt.arguments if prompt else None) or []
+        missing = [argument.name for argument in known if argument.required and argument.name not in given]
+        if missing:
+            raise MCPError(INVALID_PARAMS, f"Missing required arguments: {', '.join(missing)}")
+        try:
+            return await bounded(call_next(context), "prompt", name, self.seconds)
+        except FastMCPError as error:
+            if isinstance(error.__cause__, ValidationError):
+                # The reply names only the argument. FastMCP's text also has the argument's value.
+                wrong = [argument.name for argument in known if f"argument '{argument.name}' with" in str(error)]
+                raise MCPError(INVALID_PARAMS, f"Arguments of a wrong type: {', '.join(wrong[:1])}") from None
+            raise
+
+
+def out_of_time(kind: str, name: str, seconds: float) -> FastMCPError:
+    """Log that a call exceeded its time limit, and return the error for the client."""
+    logger.warning("%s %r did not finish within %g s", kind, name, seconds)
+    return ERRORS[kind](f"{kind} {name!r} did not finish within {seconds:g} s", log_level=logging.DEBUG)
+
+
+async def _give(outcome: Outcome) -> Any:
+    return outcome.give()
+
+
+async def bounded(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+    """Await one call of a component, in a task of its own, for at most `seconds`.
+
+    The time in which the call waits for an answer of its client does not count.
+
+    Raises:
+        FastMCPError: the time limit ended, or the call raised an exception that ends processes, such as SystemExit.
+        Exception: any other exception that the call raised.
+    """
+    task = asyncio.ensure_future(_contained(call, kind, name, seconds))
+    try:
+        done = await deadline.within(task, seconds)
+    except asyncio.CancelledError:  # the client closed the connection, or the replica stops
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_forget)
+        raise out_of_time(kind, name, seconds)
+    if task.cancelled():
+        raise _failure(kind, name, "the call cancelled itself")
+    try:
+        return task.result()
+    finally:
+        del task  # the task's error refers to this frame by its traceback; without `del`, the frame refers to the task
+
+
+async def _contained(call: Awaitable[T], kind: str, name: str, seconds: float) -> T:
+    deadline.until(seconds)  # this task runs this call only, so the deadline affects no other call
+    try:
+        return await call
+    except (FastMCPError, NotFoundError) as error:
+        if not str(error).startswith(f"Error {_DOING[kind]} {kind} "):  # FastMCP logs a masked error with its traceback
+            logger.info("%s %r answered with an error: %.300s", kind, name, _loggable(error))
+        forget_frames(error)
+        if isinstance(error, InvalidArguments):
+            raise _writable(arguments_.shortened(error)) from None
+        raise _writable(error) from error.__cause__
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # SystemExit and KeyboardInterrupt would end the process
+        raise _failure(kind, name, f"the call raised {type(error).__name__}", error) from error
+
+
+def _loggable(error: Exception) -> str:
+    """Return an error's text in one line for the log, without the values of invalid arguments."""
+    reason = error if isinstance(error, ValidationError) else error.__cause__
+    if isinstance(reason, ValidationError):
+        if not is_short(reason):
+            return f"{reason.error_count()} problems with the arguments"
+        found = reason.errors(include_url=False, include_context=False, include_input=False)
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['type']}" for each in found)
+    return " ".join(str(error).split())
+
+
+def _failure(kind: str, name: str, why: str, error: BaseException | None = None) -> FastMCPError:
+    """Log why a call failed, and return an error for the client that does not contain the reason."""
+    logger.error("Error %s %s %r: %s", _DOING[kind], kind, name, why, exc_info=error)
+    return ERRORS[kind](f"Error {_DOING[kind]} {kind} {name!r}", log_level=logging.DEBUG)
+
+
+def _writable(error: Exception) -> Exception:
+    """Return an error that UTF-8 can encode, with at most `LONGEST_TEXT` characters."""
+    text = str(error)
+    if len(text) <= LONGEST_TEXT and text.isprintable():
+        return error
+    return type(error)(text[:LONGEST_TEXT].encode(errors="replace").decode())
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Read the exception of an abandoned task; otherwise asyncio logs that nobody read it."""
+    if not task.cancelled():
+        task.exception()

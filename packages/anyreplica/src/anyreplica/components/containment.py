@@ -1,0 +1,169 @@
+"""The wrapper around each component's function: it runs blocking code in a thread, and it checks the result.
+
+A tool author's code is outside our control. Discovery wraps each function once, below everything that FastMCP adds.
+`anyreplica.components.call_limits` limits the whole call around the function.
+"""
+
+import asyncio
+import functools
+import inspect
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, NoReturn
+
+from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolError
+from fastmcp.utilities.types import Audio, File, Image
+from mcp import MCPError
+from pydantic_core import PydanticSerializationError, to_json
+
+from anyreplica.components.threads import Threads
+
+logger = logging.getLogger(__name__)
+
+Function = Callable[..., Any]
+AsyncFunction = Callable[..., Awaitable[Any]]
+
+ERRORS: dict[str, type[FastMCPError]] = {"tool": ToolError, "resource": ResourceError, "prompt": PromptError}
+"""The error type for a failed component, by kind."""
+
+GENERATOR_ITEMS = 100_000
+"""Maximum number of items of a generator. An endless generator would fill the memory long before its time limit."""
+
+
+def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> AsyncFunction:
+    """Wrap a component's function in an `async` function of the same signature that checks the result.
+
+    `fn` may be `async def` or `def`. It may be a generator of either kind: its items become a list. It may return an
+    awaitable. A plain `def` runs in a thread. Python cannot stop a thread, so a thread may run on after its call ends.
+
+    Args:
+        threads: maximum number of calls of a plain `def` that run in parallel. Each function has threads of its own,
+            because FastMCP shares 40 threads between all functions, and one hanging function would block the others.
+            None: the function runs on the event loop, one call after another.
+        kind: "tool", "resource" or "prompt".
+        what: the component's name for messages.
+
+    Raises (the wrapper):
+        ToolError: a generator yields more than `GENERATOR_ITEMS` items.
+        ToolError, ResourceError, PromptError: the result contains an object of an unknown type, a reference to itself,
+            NaN or an infinity (RFC 8259, section 6), or text that is not Unicode.
+    """
+
+    async def fit(result: Any) -> Any:
+        settled = await _settled(result)
+        try:
+            _write(settled)
+        except ValueError as error:  # the base class of PydanticSerializationError and UnicodeEncodeError
+            text = f"{what} returned a value that cannot be written as JSON"
+            logger.warning("%s: %s", text, error)
+            raise ERRORS[kind](text, log_level=logging.DEBUG) from None
+        return settled
+
+    if inspect.iscoroutinefunction(fn):
+
+        @functools.wraps(fn)
+        async def contained(*args: Any, **kwargs: Any) -> Any:
+            result = await fn(*args, **kwargs)
+            # Most results are ASCII text. They need no further check.
+            return result if type(result) is str and result.isascii() else await fit(result)
+
+        return contained
+
+    on_the_loop = threads is None or inspect.isasyncgenfunction(fn)
+    run = fn if on_the_loop else _in_a_thread(fn, Threads(threads or 1))
+
+    @functools.wraps(fn)
+    async def contained_too(*args: Any, **kwargs: Any) -> Any:
+        return await fit(run(*args, **kwargs))
+
+    return contained_too
+
+
+async def _settled(result: Any) -> Any:
+    while inspect.isawaitable(result):  # a plain `def` may return a coroutine from its thread: two awaits
+        result = await result
+    if inspect.isasyncgen(result):
+        return await _collect(result)
+    return _drain(result, threading.Event()) if inspect.isgenerator(result) else result
+
+
+def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
+    """Wrap a prompt's function so that its errors are logged once and reach the client without their text.
+
+    FastMCP hides the texts of errors in tools and resources, but it shows those of prompts.
+    """
+
+    @functools.wraps(fn)
+    async def masked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await fn(*args, **kwargs)
+        except (FastMCPError, MCPError):
+            raise
+        except Exception:
+            logger.exception("Error rendering %s", what)
+            raise PromptError(f"Error rendering {what}", log_level=logging.DEBUG) from None
+
+    return masked
+
+
+def _in_a_thread(fn: Function, threads: Threads) -> AsyncFunction:
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        given_up = threading.Event()
+
+        def call() -> Any:
+            result = fn(*args, **kwargs)
+            return _drain(result, given_up) if inspect.isgenerator(result) else result
+
+        try:
+            return await threads.run(call)
+        finally:
+            given_up.set()
+
+    return run
+
+
+def _drain(items: Iterator[Any], given_up: threading.Event) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        if given_up.is_set():
+            break
+        found.append(item)
+        _refuse_endless(found)
+    return found
+
+
+async def _collect(items: AsyncIterator[Any]) -> list[Any]:
+    found: list[Any] = []
+    async for item in items:
+        found.append(item)
+        _refuse_endless(found)
+        if len(found) % 1000 == 0:
+            await asyncio.sleep(0)  # let other tasks run, because this generator may never wait
+    return found
+
+
+def _refuse_endless(found: list[Any]) -> None:
+    if len(found) > GENERATOR_ITEMS:
+        raise ToolError(f"Result too large: the generator yielded more than {GENERATOR_ITEMS} items")
+
+
+def _write(result: Any) -> None:
+    """Check that a result can be written as JSON; raise ValueError if it cannot."""
+    if isinstance(result, str):
+        result.encode()
+        return
+    written = to_json(result, bytes_mode="base64", inf_nan_mode="constants", fallback=_media)
+    if b"NaN" in written or b"Infinity" in written:  # a number, or part of a text: the parser finds out
+        json.loads(written, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _media(value: object) -> None:
+    """Accept FastMCP's media types, which FastMCP writes itself; raise an error for any other unknown type."""
+    if not isinstance(value, Image | Audio | File):
+        raise PydanticSerializationError(f"unknown type {type(value).__name__}")

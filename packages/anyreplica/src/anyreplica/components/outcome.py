@@ -1,0 +1,108 @@
+"""The outcome of a call that the fast path started and the FastMCP path answers.
+
+A tool's body never runs twice. The fast path cannot write every outcome: it writes no exceptions and no unusual kinds
+of results. The fast path hands such an outcome over to the FastMCP path. The FastMCP path treats the call like any
+other call, but it does not run the body, or the middleware around the body, again. It uses the outcome instead. So the
+same code writes the errors and results of both paths.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from fastmcp.tools import FunctionTool, ToolResult
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp_types import InputRequiredResult
+from pydantic import PrivateAttr
+
+from anyreplica.components import arguments as arguments_
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The value that a call returned or the exception that it raised, and whether the exception is already logged."""
+
+    value: Any = None
+    error: BaseException | None = None
+    logged: bool = False
+
+    def give(self) -> Any:
+        """Return the value, or raise the exception."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The outcomes that the fast path hands over to the FastMCP path.
+
+    `body` is the outcome of the tool's body. `around` is the outcome of the body and all registered middleware around
+    it. If both are None, the FastMCP path runs the whole call.
+    """
+
+    body: Outcome | None = None
+    around: Outcome | None = None
+
+    def forget_frames(self) -> None:
+        """Release the frames of the errors after the call was answered."""
+        for outcome in filter(None, (self.body, self.around)):
+            forget_frames(outcome.error)
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Remove the tracebacks of an error, of its causes and of its contexts.
+
+    A traceback refers to the frames that the error passed, and so to all their variables. If one of these variables is
+    the error itself, there is a reference cycle. The garbage collector finds such a cycle late, and the arguments of a
+    call may have megabytes.
+    """
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += (each.__cause__, each.__context__)
+
+
+BODY_OUTCOME: ContextVar[Outcome | None] = ContextVar("body_outcome", default=None)
+"""`Handover.body` of the current call."""
+
+CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
+"""`Handover.around` of the current call."""
+
+
+class PlannedTool(FunctionTool):
+    """A tool that can have a call plan. Its body does not run when the fast path has already run it."""
+
+    _seconds: float | None = PrivateAttr(None)
+
+    @classmethod
+    def of(cls, tool: FunctionTool, fn: Callable[..., Any]) -> "PlannedTool":
+        """Return a planned tool like `tool` with another function.
+
+        `CallLimits` applies the tool's time limit instead of FastMCP, so that every path has the same error for it.
+        """
+        planned = cls(**{**dict(tool), "fn": fn, "timeout": None})
+        planned._seconds = tool.timeout
+        return planned
+
+    @property
+    def seconds(self) -> float | None:
+        """Time limit of the tool in seconds, from its author. None: the setting CALL_TIMEOUT_SECONDS applies."""
+        return self._seconds
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Run the tool, or use the outcome from the fast path."""
+        outcome = BODY_OUTCOME.get()
+        if outcome is None:
+            arguments_.check(self, arguments)
+            return await super().run(arguments)
+        BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
+        return self.convert(outcome.give())
+
+    def convert(self, value: Any) -> ToolResult:
+        """Convert a returned value to a tool result; raise ToolError if it does not match the output schema."""
+        return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)

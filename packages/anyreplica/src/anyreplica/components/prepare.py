@@ -1,0 +1,114 @@
+"""The preparation of components: wrappers around their functions check results, limit threads and cache results.
+
+Components come from two places: discovery makes them from the functions of packs, and the author of a FastMCP server
+adds them to the server, possibly while it runs. Both get the same preparation.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from fastmcp.prompts.function_prompt import FunctionPrompt
+from fastmcp.resources import FunctionResource
+from fastmcp.resources.template import FunctionResourceTemplate
+from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.tools import FunctionTool
+from fastmcp.utilities.components import FastMCPComponent
+from pydantic import validate_call
+
+from anyreplica.components.cache.cache import Cache
+from anyreplica.components.cache.cached_tool import CachedTool
+from anyreplica.components.cache.policy import policy_of
+from anyreplica.components.containment import AsyncFunction, contain, mask_prompt_errors
+from anyreplica.components.not_found import TypedTemplate, tell_not_found
+from anyreplica.components.outcome import PlannedTool
+from anyreplica.settings import Settings
+
+_PREPARED = "__anyreplica_prepared__"
+"""Name of an attribute. A function that has it is already prepared, and must not be wrapped again."""
+_INJECTING = f"{without_injected_parameters.__name__}.<locals>.wrapper"
+"""Qualified name of FastMCP's wrapper around a function with parameters for Context or dependencies."""
+
+
+class Preparation:
+    """The preparation of all components of a server.
+
+    Args:
+        cache: the cache for the results of cached tools.
+    """
+
+    def __init__(self, settings: Settings, cache: Cache) -> None:
+        self._settings = settings
+        self._cache = cache
+
+    def prepare(self, component: FastMCPComponent) -> FastMCPComponent:
+        """Return the component with a prepared function.
+
+        A component without a function of its own, such as a tool of another server, and a component that is prepared
+        already are returned unchanged.
+
+        Raises:
+            ValueError: a cached tool has an invalid policy, a parameter for Context or dependencies, or a return type
+                that cannot be written as JSON.
+        """
+        match component:
+            case PlannedTool():  # of this package, or prepared already
+                return component
+            case FunctionTool():
+                return component if hasattr(component.fn, _PREPARED) else self._tool(component)
+            case FunctionResource() | FunctionResourceTemplate() | FunctionPrompt():
+                fn = _author_function(component.fn)
+                if hasattr(fn, _PREPARED):
+                    return component
+        match component:
+            case FunctionResource():
+                return component.model_copy(update={"fn": self._resource(component, fn)})
+            case FunctionResourceTemplate():
+                validating = validate_call(self._resource(component, fn))
+                return TypedTemplate.of(component.model_copy(update={"fn": validating}))
+            case FunctionPrompt():
+                return component.model_copy(update={"fn": self._prompt(component, fn)})
+            case _:
+                return component
+
+    def _tool(self, tool: FunctionTool) -> FunctionTool:
+        threads = self._settings.tool_threads if tool.run_in_thread else None
+        contained = contain(tool.fn, threads=threads, kind="tool", what=f"tool {tool.name!r}")
+        if (policy := policy_of(tool.meta)) is not None:
+            if without_injected_parameters(contained) is not contained:
+                raise ValueError("a cached tool cannot have parameters for Context or dependencies")
+            seconds = tool.timeout or self._settings.call_timeout_seconds
+            contained = CachedTool(contained, self._cache, policy, tool.name, tool.version, seconds).function()
+        if type(tool) is FunctionTool:
+            return PlannedTool.of(tool, _marked(contained))
+        return tool.model_copy(update={"fn": _marked(contained)})  # its own class may run it in another way
+
+    def _resource(self, component: FastMCPComponent, fn: Callable[..., Any]) -> Callable[..., Any]:
+        what = f"resource {component.name!r}"
+        contained = contain(fn, threads=self._settings.tool_threads, kind="resource", what=what)
+        return without_injected_parameters(_marked(tell_not_found(contained)))
+
+    def _prompt(self, prompt: FunctionPrompt, fn: Callable[..., Any]) -> Callable[..., Any]:
+        what = f"prompt {prompt.name!r}"
+        contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
+        if not self._settings.debug_errors:
+            contained = mask_prompt_errors(contained, what=what)
+        return without_injected_parameters(_marked(contained))
+
+
+def _author_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the author's function beneath pydantic's and FastMCP's wrappers.
+
+    FastMCP wraps the function of a resource or prompt: `validate_call` of pydantic for templates, and
+    `without_injected_parameters` for a function with parameters for Context or dependencies.
+    """
+    fn = getattr(fn, "raw_function", fn)  # of `validate_call`
+    code = getattr(fn, "__code__", None)
+    if code is not None and code.co_qualname == _INJECTING:
+        return cast("Callable[..., Any]", inspect.getclosurevars(fn).nonlocals["fn"])
+    return fn
+
+
+def _marked(fn: AsyncFunction) -> AsyncFunction:
+    setattr(fn, _PREPARED, True)
+    return fn

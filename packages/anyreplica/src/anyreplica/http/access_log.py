@@ -1,0 +1,183 @@
+"""The access log: one line per request. It also adds the request id and the name of the replica to each reply.
+
+The access log does not use the logging module, because a log record takes more time than the answer to a call. Its
+lines have the same format as the lines of the formatters in `anyreplica.process.logs`.
+"""
+
+import asyncio
+import datetime
+import logging
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
+
+import orjson
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anyreplica.http.headers import headers_of
+from anyreplica.http.responses import BEGINNINGS
+from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.process.logs import marked, request_id, trace_id
+from anyreplica.settings import Settings
+
+CALLED = "anyreplica.called"
+"""Scope key for the call of a request: (JSON-RPC method, name of the tool or "")."""
+
+FAILED = "anyreplica.failed"
+"""Scope key that is set if a reply contains an error although its status is 200. The value says what failed:
+`TOOL_ERROR`, `RPC_ERROR` or `FAULT`."""
+
+TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
+"""Values of `FAILED`: the tool, the request or the server failed."""
+
+PATH_TAKEN = "anyreplica.path"
+"""Scope key for the protocol family of a request and its path (fast path or FastMCP path)."""
+
+LONGEST = 200
+"""Maximum number of characters of a logged path or name. Code that sets `CALLED` must shorten longer names."""
+
+_LOGGER = "anyreplica.access"
+logger = logging.getLogger(_LOGGER)
+
+Write = Callable[[str, Scope, int, float], None]
+"""Writes the line of a request. Arguments: the request id, the scope, the status of the reply, the duration in
+seconds."""
+
+_Asked = tuple[str, bytes, tuple[str, ...]]
+"""The HTTP method, the path, and the value of `CALLED`."""
+
+CLIENT_GONE = 499
+"""Status in the log when the client disconnects before its request is complete. The number is from nginx; no reply has
+it."""
+
+_QUIET = frozenset({"/healthz", "/health", "/health/deep", "/readyz", "/metrics"})
+"""Paths of probes and of Prometheus. Their requests are neither logged nor counted, so that a failed probe does not
+count as a refused call. A request that authentication refuses is logged and counted on these paths, too."""
+_UNAUTHORIZED = (401, 403)
+_WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class AccessLog:
+    """The middleware that logs each request except probes and `/metrics`.
+
+    It adds the request id (`X-Request-ID`) and the name of the replica (`X-Served-By`) to each reply. If the client
+    sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this value is the request id. The middleware
+    logs an unhandled exception once, with its traceback, and answers with a plain 500.
+    """
+
+    def __init__(self, app: ASGIApp, replica: str, write: Write) -> None:
+        self.app = app
+        self.served_by = (b"x-served-by", replica.encode("latin-1"))
+        self.write = write
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        identity = _identity(scope)
+        status = 0
+
+        def send_with_id(message: Message) -> Awaitable[None]:
+            nonlocal status
+            if message["type"] in BEGINNINGS:
+                status = message["status"]
+                request = (b"x-request-id", identity.encode())
+                message["headers"] = [*message.get("headers", ()), request, self.served_by]
+            return send(message)
+
+        request_id.set(identity)  # each request has its own task, so the value is not visible to other requests
+        try:
+            await self.app(scope, receive, send_with_id)
+        except asyncio.CancelledError:
+            # SHUTDOWN_GRACE_SECONDS are over. The reply is sent here, because uvicorn's reply has no replica's name.
+            if not status:
+                scope[FAILED] = FAULT
+                reply = PlainTextResponse("This replica is stopping; retry later.", 503, {"Retry-After": "1"})
+                await reply(scope, receive, send_with_id)
+        except Exception:
+            logger.exception("Unhandled error")
+            if not status:
+                await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_id)
+        finally:
+            if scope["path"] not in _QUIET or status in _UNAUTHORIZED:
+                self.write(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
+
+
+def _identity(scope: Scope) -> str:
+    given = headers_of(scope).get(b"x-request-id")
+    if given is not None and _WELL_FORMED.fullmatch(given):
+        return str(given, "ascii")
+    return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
+
+
+def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
+    """Return the function that writes the line of a request, in the format of the settings."""
+    if settings.log_level not in ("DEBUG", "INFO"):
+        return lambda *_: None
+    form = partial(_json, replica) if settings.log_format == "json" else _text
+
+    def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
+        failed = status >= 400 or FAILED in scope
+        path = (scope.get("raw_path") or scope["path"].encode())[:LONGEST]
+        asked = scope["method"], path, scope.get(CALLED, ())
+        buffer.add((form, time.time(), identity, trace_id.get(), status, failed, seconds, asked))
+
+    return write
+
+
+def _text(now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked) -> str:
+    second = int(now)
+    return "%s,%03d - anyreplica.access - INFO - [%s] %s" % (  # noqa: UP031  # takes half the time of an f-string
+        _clock(second),
+        (now - second) * 1000,
+        marked(identity, trace),
+        _message(status, failed, seconds, asked),
+    )
+
+
+def _json(
+    replica: str, now: float, identity: str, trace: str, status: int, failed: bool, seconds: float, asked: _Asked
+) -> str:
+    method, path, called = asked
+    fields = {
+        "time": datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat(timespec="milliseconds"),
+        "level": "INFO",
+        "logger": _LOGGER,
+        "message": _message(status, failed, seconds, asked),
+        "replica": replica,
+        "request_id": identity,
+        "method": method,
+        "path": _printable(path.decode("latin-1")),
+        "status": status,
+        "failed": failed,
+        "ms": round(seconds * 1000, 3),
+    }
+    if trace:
+        fields["trace_id"] = trace
+    for key, word in zip(("rpc_method", "rpc_name"), called, strict=False):
+        if word:
+            fields[key] = _printable(word)
+    return orjson.dumps(fields).decode()
+
+
+def _message(status: int, failed: bool, seconds: float, asked: _Asked) -> str:
+    return "%s %d %s (%.1fms)" % ("✗" if failed else "✓", status, _words(*asked), seconds * 1000)  # noqa: UP031
+
+
+@lru_cache(maxsize=2)
+def _clock(second: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+
+
+@lru_cache(maxsize=256)
+def _words(method: str, path: bytes, called: tuple[str, ...]) -> str:
+    return " ".join([method, _printable(path.decode("latin-1")), *[_printable(word) for word in called if word]])
+
+
+def _printable(text: str) -> str:
+    """Return a client's text for a log line: escape line breaks and control characters, and limit the length."""
+    return text if text.isprintable() else ascii(text)[1:-1][:LONGEST]

@@ -1,0 +1,54 @@
+"""The headers of a request as a dictionary that all middleware share."""
+
+from collections.abc import Hashable, Mapping
+
+from starlette.types import Scope
+
+Headers = Mapping[bytes, bytes]
+"""The headers of a request by their names in lower case."""
+
+HEADERS = "anyreplica.headers"
+"""Scope key of the dictionary of headers. `headers_of` creates the dictionary at the first use."""
+
+DUPLICATED = b":duplicated"
+"""Key in the dictionary. Its value is the name of a routing header that the request has more than once."""
+
+_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers by their names in lower case.
+
+    If a header occurs several times, the first one counts. All Accept headers are joined with commas.
+    """
+    values: dict[bytes, bytes] | None = scope.get(HEADERS)
+    if values is None:
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        values = scope[HEADERS] = dict(pairs)
+        if len(values) != len(pairs):
+            _fold(values, pairs)
+    return values
+
+
+def deciding(scope: Scope, headers: Headers) -> Hashable:
+    """Return the parts of a request head that decide whether `Admission` accepts the request."""
+    get = headers.get
+    said = get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")
+    return said, scope["method"], scope["scheme"], tuple(scope["server"] or ())  # some ASGI servers use a list
+
+
+def drop_session_id(scope: Scope) -> None:
+    """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
+    scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
+
+
+def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:
+    seen: set[bytes] = set()
+    for name, value in pairs:
+        if name not in seen:
+            seen.add(name)
+            values[name] = value
+        elif name == b"accept":
+            values[name] += b"," + value
+        elif name in _ROUTING:
+            values[DUPLICATED] = name

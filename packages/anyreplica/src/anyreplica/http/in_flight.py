@@ -1,0 +1,76 @@
+"""Limits for the number of requests in flight and for their memory."""
+
+from anyreplica.http.refusal import Refused
+
+UNAVAILABLE = -32000
+"""The first JSON-RPC code for errors of the server (JSON-RPC 2.0, section 5.1). MCP does not define its meaning."""
+
+
+class InFlight:
+    """A counter of requests in flight that refuses further requests at its limit.
+
+    Without this limit, each new request makes all others slower, until clients time out and retry.
+
+    Args:
+        most: Maximum number of requests in flight.
+        limit: The name of the counted thing and its setting, for the text of the error.
+    """
+
+    def __init__(self, most: int, limit: str = "requests in flight (MAX_IN_FLIGHT)") -> None:
+        self.most = most
+        self.count = 0
+        self._limit = limit
+        self._arriving = 0
+
+    def enter(self, identity: int | str | None) -> None:
+        """Count one more request. Call `leave` after it. Raise `Refused` (503) at the limit."""
+        if self.count >= self.most:
+            text = f"Server busy: {self.most} {self._limit}; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
+        self.count += 1
+
+    def leave(self) -> None:
+        self.count -= 1
+
+    def arrive(self) -> None:
+        """Count a request with a body that arrives in parts. Call `arrived` after the last part.
+
+        Raise `Refused` (503) at the limit. Such requests may use at most half of `most`, so that slow senders do not
+        block other clients.
+        """
+        if self._arriving >= max(1, self.most // 2):
+            text = f"Server busy: {self._arriving} request bodies are arriving (half of MAX_IN_FLIGHT); retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"})
+        self.enter(None)
+        self._arriving += 1
+
+    def arrived(self) -> None:
+        self._arriving -= 1
+        self.leave()
+
+
+class Memory:
+    """A counter of the memory of requests in flight that refuses a request beyond `most` bytes.
+
+    A limit of the number of requests is not enough: 100 requests of the maximum size need more memory than a container
+    has.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+    def take(self, size: int, identity: int | str | None = None) -> None:
+        """Count bytes. Call `give` when they are free.
+
+        Raise `Refused` (503) if all requests together would need more than `most`.
+        """
+        if self.held + size > self.most:
+            limit = f"the limit of all requests together is {self.most} bytes (MAX_BUFFERED_BYTES)"
+            text = f"Server busy: no memory for this request; {limit}; retry later."
+            headers = {"Retry-After": "1", "Connection": "close"}  # the rest of a body may still arrive
+            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers=headers)
+        self.held += size
+
+    def give(self, size: int) -> None:
+        self.held -= size

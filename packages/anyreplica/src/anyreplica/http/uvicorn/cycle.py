@@ -1,0 +1,230 @@
+"""A request and its response, between the parser and the app, and the queue that writes responses together."""
+
+import asyncio
+import functools
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from anyreplica.http.compression import accepts_gzip, compressed
+from anyreplica.http.responses import WHOLE
+
+if TYPE_CHECKING:
+    from anyreplica.http.uvicorn.protocol import HttpProtocol
+
+_SECONDS = 0.002
+"""Time limit for the work of a `Turn`, in seconds. Then the event loop reads the data that arrived in this time."""
+
+_LARGE = 64 * 1024
+"""Minimum size of a body that is written alone and not together with other replies, in bytes."""
+
+
+class Turn:
+    """A queue of the work of all connections (parsing, answering), which also writes their replies together.
+
+    Each write to a socket is a system call. The call may also wake the process that reads, on another core. In a
+    virtual machine, it may wake the network driver of the host. README.md in this folder has the measured costs.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._context = copy_context()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._replies: list[tuple[asyncio.Transport, bytes]] = []
+        self._due = False
+        self._running = False
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Queue a piece of work. It runs after the event loop has read from all connections."""
+        self._waiting.append(work)
+        self._be_due()
+
+    def write(self, transport: asyncio.Transport, reply: bytes) -> None:
+        """Write a reply together with the others of this turn, or at once if no work of the queue runs.
+
+        A tool that has waited replies outside of the queue's work. Another turn of the loop for its reply would cost a
+        fifth of the call.
+        """
+        if self._running:
+            self._replies.append((transport, reply))
+        elif not transport.is_closing():
+            transport.write(reply)
+
+    def flush(self) -> None:
+        """Write the waiting replies. Call this method before you use the transport directly to write or to close."""
+        replies, self._replies = self._replies, []
+        for transport, reply in replies:
+            if not transport.is_closing():
+                transport.write(reply)
+
+    def _be_due(self) -> None:
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._run, context=self._context)
+
+    def _run(self) -> None:
+        late = time.perf_counter() + _SECONDS
+        waiting = self._waiting
+        self._running = True
+        try:
+            while waiting and time.perf_counter() < late:
+                waiting.popleft()()
+        finally:
+            self._due = self._running = False
+            self.flush()
+            if waiting:
+                self._be_due()
+
+
+turn_of = functools.lru_cache(maxsize=1)(Turn)
+"""Returns the `Turn` that all connections of an event loop share."""
+
+
+class Cycle(RequestResponseCycle):
+    """A request and its response, based on uvicorn's class, with faster code for a response in one message.
+
+    uvicorn checks each header with two regular expressions and writes the head and the body separately. This class
+    writes a whole response itself in the usual case. uvicorn's code writes the others: responses in several messages,
+    to HEAD, with a `Connection` header, before the whole request has arrived, to a slow client, and the last one of a
+    connection.
+    """
+
+    logger = logging.getLogger("uvicorn.error")
+    access_log = False
+    disconnected = False
+    chunked_encoding = None
+    expected_content_length = 0
+
+    def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
+        # The same attributes as in uvicorn's class. The attributes above rarely change.
+        self.connection = connection
+        self.scope = scope
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.default_headers = connection.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = connection.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = expects_100
+        self.body = bytearray()
+        self.more_body = True
+        self.response_started = self.response_complete = self._asked = False
+
+    def abandon(self) -> None:
+        """Signal to the app that the client has disconnected. The server discards the rest of the response."""
+        self.disconnected = True
+        self.message_event.set()
+
+    def send(self, message: Any) -> Awaitable[None]:  # type: ignore[override]
+        """Send an ASGI message, or a whole response in one message (`anyreplica.http.responses`)."""
+        kind = message["type"]
+        if kind == WHOLE:
+            if 0 < self.connection.settings.compress_min_bytes <= len(message["body"]):
+                return self._send_large(message)
+            return self._send_whole(message)
+        if kind == "http.response.start" and self.connection.leaving:
+            message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+        return self._send_part(message)
+
+    async def _send_part(self, message: Any) -> None:
+        """Send one ASGI message of a response as uvicorn does. After the last message, wait as `_taken` does."""
+        if (self.more_body or self.connection.reader.has_more) and not isinstance(self.transport, _Lingering):
+            self.transport = cast("asyncio.Transport", _Lingering(self.transport, self.connection))
+        self.connection.turn.flush()
+        await super().send(message)
+        del message  # free its memory: it may be large, and the wait may be long
+        if self.response_complete:
+            await self._taken()
+
+    async def _taken(self) -> None:
+        """Wait while too many bytes of the response wait for the client. Until then the request is in flight."""
+        if self.flow.write_paused:
+            await self.flow.drain()
+
+    def _send_whole(self, message: Any) -> Awaitable[None]:
+        body: bytes = message["body"]
+        if (
+            self.response_started
+            or self.more_body
+            or not self.keep_alive
+            or self.disconnected
+            or self.flow.write_paused
+            or self.connection.leaving
+            or self.scope["method"] == "HEAD"
+        ):
+            return self._send_parts(message)
+        length = (b"content-length", b"%d" % len(body))
+        head = b"\r\n".join(map(b": ".join, (length, *message["headers"], *self.default_headers)))
+        if head.find(b"\nconnection: ") >= 0:  # uvicorn must handle this header; `find` is faster than `in`
+            return self._send_parts(message)
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        head = b"%b%b\r\n\r\n" % (STATUS_LINE[message["status"]], head)
+        if len(body) < _LARGE:
+            self.connection.turn.write(self.transport, head + body)
+        else:  # write a large body without copying it
+            self.connection.turn.flush()
+            self.transport.writelines((head, body))
+        self.message_event.set()
+        self.on_response()
+        return self._taken()
+
+    async def _send_large(self, message: Any) -> None:
+        message["headers"] = [*message["headers"], (b"vary", b"accept-encoding")]
+        said = b",".join(value for name, value in self.scope["headers"] if name == b"accept-encoding")
+        if accepts_gzip(said):
+            message["headers"].append((b"content-encoding", b"gzip"))
+            message["body"] = await compressed(message["body"])
+        sending = self._send_whole(message)
+        del message
+        await sending
+
+    async def _send_parts(self, message: Any) -> None:
+        """Send a whole response as uvicorn does."""
+        headers = [*message["headers"], (b"content-length", b"%d" % len(message["body"]))]
+        await self.send({"type": "http.response.start", "status": message["status"], "headers": headers})
+        sending = self.send({"type": "http.response.body", "body": message["body"]})
+        del message
+        await sending
+
+    async def receive(self) -> Any:
+        """Return the next ASGI message.
+
+        If no part of the body has arrived, the first call returns an empty part at once. So the reader of a body needs
+        a time limit only for the parts after the first one.
+        """
+        first, self._asked = not self._asked, True
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.connection.turn.flush()
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not (self.disconnected or self.response_complete):
+            if first and not self.message_event.is_set():
+                return {"type": "http.request", "body": b"", "more_body": True}
+            if not self.connection.reader.unparsed:  # otherwise the server first parses the data that it has
+                self.flow.resume_reading()
+            if not self.message_event.is_set():
+                await self.message_event.wait()
+            self.message_event.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body, self.body = self.body, bytearray()
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
+
+class _Lingering:
+    """The transport of a request that gets its answer before the whole request has arrived.
+
+    The rest may still arrive. If the server closed the connection at once, the kernel would send a reset. The reset may
+    reach the client before the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, connection: "HttpProtocol") -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = connection.linger

@@ -1,0 +1,371 @@
+"""The private names of FastMCP and the MCP SDK that serving a request needs.
+
+Only modules whose names begin with one underscore use private names. `tests/mcp/test_sdk.py` lists the names. When an
+upgrade moves one of them, the test fails and says which one.
+"""
+
+import re
+import weakref
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from contextvars import ContextVar
+from functools import cached_property, partial
+from operator import attrgetter
+from typing import Any, cast
+
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import FastMCPError
+from fastmcp.server import context as _context
+from fastmcp.server import dependencies as _dependencies
+from fastmcp.server.dependencies import (
+    FastMCPRequestContext,
+    _CurrentContext,
+    _OptionalCurrentContext,
+    extract_version_spec,
+    fastmcp_request_ctx,
+    without_injected_parameters,
+)
+from fastmcp.server.extensions import ServerExtension
+from fastmcp.server.low_level import LowLevelServer
+from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.tools import FunctionTool, ToolResult
+from fastmcp.tools import base as _tools
+from fastmcp.tools.function_tool import _ToolBodyError
+from fastmcp.utilities.types import get_cached_typeadapter
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.runner import ServerRunner, _extract_meta
+from mcp.shared.dispatcher import Outbound
+from mcp_types import TextContent
+from pydantic import ValidationError
+from uncalled_for import CycleError, frame_scope, get_dependency_parameters
+from uncalled_for.resolution import _Depends  # type: ignore[attr-defined]
+
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.dispatch import CallOutbound, Dispatch
+
+_RAW = "_raw_mcp_result"
+_set = object.__setattr__
+"""Sets an attribute of a pydantic model without the model's own steps."""
+
+
+def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
+    """Return the SDK's server inside a FastMCP server."""
+    return mcp._mcp_server
+
+
+def mask_errors(mcp: FastMCP, *, masked: bool) -> None:
+    """Choose whether error texts of components are hidden from clients."""
+    mcp._mask_error_details = masked
+
+
+def has_random_name(mcp: FastMCP) -> bool:
+    """Return whether FastMCP made up the server's name. Each replica would then have another one."""
+    return re.fullmatch(rf"{type(mcp).__name__}-[0-9a-f]{{4}}", mcp.name) is not None
+
+
+def rename(mcp: FastMCP, name: str) -> None:
+    """Give a server another name."""
+    low_level(mcp).name = name
+
+
+@contextmanager
+def refusing_duplicates(mcp: FastMCP) -> Iterator[None]:
+    """Inside the `with` block, FastMCP raises ValueError if a component is added whose name exists."""
+    provider = mcp.local_provider
+    before, provider._on_duplicate = provider._on_duplicate, "error"
+    try:
+        yield
+    finally:
+        provider._on_duplicate = before
+
+
+def seal_states(mcp: FastMCP, security: RequestStateSecurity, audience: str) -> None:
+    """Choose how request states are sealed (encrypted and authenticated), unless the server's author has chosen it.
+
+    Args:
+        audience: the server's name. Each sealed state contains it.
+    """
+    if mcp._request_state_security is None:
+        boundary = RequestStateBoundary(security, default_audience=audience)
+        chain = low_level(mcp).middleware
+        chain[:] = [boundary if isinstance(each, RequestStateBoundary) else each for each in chain]
+
+
+def runner_of(mcp: FastMCP, state: Any, version: str) -> ServerRunner[Any]:
+    """Return the SDK's runner for a message from a client with unknown name and capabilities."""
+    return ServerRunner(low_level(mcp), Connection.from_envelope(version, None, None), state)
+
+
+def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> ServerRunner[Any]:
+    """Return the SDK's runner for one call."""
+    outbound = CallOutbound(dispatch)
+    if call.modern:
+        connection = Connection.from_envelope(call.version, *call.client, outbound=outbound)
+    else:
+        connection = call.asking.connection(call, outbound)
+    return ServerRunner(low_level(mcp), connection, state)
+
+
+def request_context_of(context: MiddlewareContext[Any]) -> ServerRequestContext[Any, Any] | None:
+    """Return the SDK's context of the request that a middleware handles. None: there is no request."""
+    own = context.fastmcp_context.request_context if context.fastmcp_context else None
+    return None if own is None else own._srctx
+
+
+def outbound_of(request: ServerRequestContext[Any, Any]) -> Outbound:
+    """Return the channel on which a request to the client belongs to the call of `request`."""
+    return request.session._request_outbound
+
+
+def call_of(request: ServerRequestContext[Any, Any]) -> Call | None:
+    """Return the call of a request. None: the SDK's own endpoint answers the request."""
+    outbound = outbound_of(request)
+    return outbound.call if isinstance(outbound, Dispatch) else None
+
+
+def needs_cleanup(connection: Connection) -> bool:
+    """Return whether a connection's exit stack contains anything."""
+    return bool(connection.exit_stack._exit_callbacks)  # type: ignore[attr-defined]
+
+
+def wire(mcp: FastMCP, method: str, version: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that converts a handler's result to the form of a protocol version.
+
+    The function validates the result, drops the fields that the version does not have, and adds those that it requires.
+    """
+    return partial(runner_of(mcp, None, version)._serialize, method, version)
+
+
+def compiled(tool: FunctionTool) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    """Return a function that validates arguments, injects dependencies and calls the tool's function.
+
+    This preparation happens once. `FunctionTool.run` prepares these steps again in each call.
+
+    Raises (the returned function, before the tool's body starts):
+        pydantic.ValidationError: the arguments are invalid.
+    """
+    fn = without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread)
+    if fn is not tool.fn:
+        fn = _injected(tool.fn, fn)
+    return cast("Callable[[Mapping[str, Any]], Awaitable[Any]]", get_cached_typeadapter(fn).validator.validate_python)
+
+
+def _injected(fn: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that injects dependencies like FastMCP's `wrapper`. For a tool that needs only its Context, it
+    opens no context manager.
+
+    The function has the signature of the wrapper: its parameters are the tool's arguments only.
+    """
+    wanted = get_dependency_parameters(fn)
+    if all(isinstance(each, _CurrentContext | _OptionalCurrentContext) for each in wanted.values()):
+        current = _context._current_context.get
+
+        async def injected(**arguments: Any) -> Any:
+            return await fn(**arguments, **dict.fromkeys(wanted, current()))
+    else:
+
+        async def injected(**arguments: Any) -> Any:
+            _Depends.cache.set({})
+            async with AsyncExitStack() as stack:
+                _Depends.stack.set(stack)
+                with frame_scope(fn, arguments) as frame:
+                    return await fn(**arguments, **{name: await _resolved(fn, frame, name) for name in wanted})
+
+    for name in ("__signature__", "__annotations__", "__name__", "__doc__", "__module__", "__qualname__"):
+        setattr(injected, name, getattr(wrapper, name))
+    return injected
+
+
+async def _resolved(fn: Callable[..., Any], frame: Any, name: str) -> Any:
+    """Return the value of a dependency; raise the same errors as FastMCP."""
+    try:
+        return await frame.resolve(name)
+    except (FastMCPError, CycleError):
+        raise
+    except Exception as error:
+        raise RuntimeError(f"Failed to resolve dependency '{name}' for {fn.__name__}") from error
+
+
+def body_error(error: BaseException) -> BaseException:
+    """Return an error of a tool's body as FastMCP raises it.
+
+    FastMCP wraps pydantic's ValidationError. Otherwise an error in the body would look like invalid arguments.
+    """
+    if not isinstance(error, ValidationError):
+        return error
+    wrapped = _ToolBodyError(str(error))
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def injects(tool: FunctionTool) -> bool:
+    """Return whether a tool has parameters for Context or dependencies."""
+    return without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread) is not tool.fn
+
+
+jsonable = _tools._serialize_to_jsonable
+"""Convert a tool's value to plain data, with the serializer of its annotation.
+
+Raises PydanticSerializationError or UnicodeDecodeError if the value has no such form.
+"""
+
+
+def withdraw_method(mcp: FastMCP, method: str) -> None:
+    """Remove the handler of a method. The server's capabilities follow from its handlers."""
+    low_level(mcp)._request_handlers.pop(method, None)
+
+
+def extensions_of(mcp: FastMCP) -> dict[str, ServerExtension]:
+    """Return the protocol extensions that the server announces and uses in calls, by identifier.
+
+    FastMCP adds extensions only before the server starts, and it never removes one.
+    """
+    return mcp._extensions
+
+
+def replace_extension(mcp: FastMCP, extension: ServerExtension) -> None:
+    """Use a protocol extension instead of the one with the same identifier."""
+    mcp._extensions.pop(extension.identifier, None)
+    mcp.add_extension(extension)
+
+
+def has_raw_result(result: ToolResult) -> bool:
+    """Return whether a tool result contains a `CallToolResult` of the SDK, which FastMCP sends unchanged."""
+    return (result.__pydantic_private__ or {}).get(_RAW) is not None  # reading the attribute would take 1 µs
+
+
+def text_result(text: str) -> ToolResult:
+    """Return the tool result of a text that FastMCP wraps, with objects of its own, because middleware may change them.
+
+    This does what `ToolResult.model_construct` does, in 2 µs instead of 5.
+    """
+    result = ToolResult.__new__(ToolResult)
+    values = {
+        "content": [TextContent(type="text", text=text)],
+        "structured_content": {"result": text},
+        "meta": {"fastmcp": {"wrap_result": True}},
+        "is_error": False,
+    }
+    _set(result, "__dict__", values)
+    _set(result, "__pydantic_fields_set__", {"content", "structured_content", "meta"})
+    _set(result, "__pydantic_extra__", None)
+    _set(result, "__pydantic_private__", {_RAW: None})
+    return result
+
+
+def selected_version(meta: Any) -> str | None:
+    """Return the version of a tool that a call's `_meta` selects; None: the highest one."""
+    return extract_version_spec(meta) if isinstance(meta, dict) else None
+
+
+def serve_over_http(mcp: FastMCP) -> None:
+    """Set FastMCP's context variables for all requests: this process serves only `mcp`, and only over HTTP."""
+    for variable, value in _process_wide(mcp).items():
+        variable.set(value)
+
+
+def _process_wide(mcp: FastMCP) -> dict[ContextVar[Any], Any]:
+    return {
+        _context._current_transport: "streamable-http",
+        _dependencies._current_server: weakref.ref(mcp),
+    }
+
+
+class Binding:
+    """The source of FastMCP's request contexts. The parts of a context are made only when a tool reads them.
+
+    Most tools never use their Context. Making all parts of a Context takes longer than calling the tool.
+
+    Args:
+        mcp: the server that has the tool.
+        state: what the lifespan of the root server has returned.
+        root: the server that got the request.
+    """
+
+    __slots__ = ("_per_call", "_values", "mcp", "root", "state")
+
+    def __init__(self, mcp: FastMCP, state: Any, root: FastMCP) -> None:
+        self.mcp = mcp
+        self.root = root
+        self.state = state
+        values = self._values = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
+        # `serve_over_http` has set some variables for the whole process. Calls do not set these again.
+        self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) != value)
+
+    def bind(self, call: Call) -> Context:
+        """Set the context variables of the running task for a call, and return the call's Context."""
+        fastmcp_request_ctx.set(LazyRequestContext(self, call))
+        for bind, value in self._per_call:
+            bind(value)
+        context = CallContext(self.mcp)
+        _context._current_context.set(context)
+        return context
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Inside the `with` block, the Context is one of this server, with the request and state of the one around."""
+        around = _context._current_context.get()
+        context = CallContext(self.mcp)
+        tokens = [
+            (each, each.set(value)) for each, value in (*self._values.items(), (_context._current_context, context))
+        ]
+        if around is not None:
+            context._request_state = around._request_state
+        try:
+            yield
+        finally:
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
+
+class CallContext(Context):
+    """A FastMCP Context that makes its parts at their first use."""
+
+    _session = None
+    _task_id = None
+    _origin_request_id = None
+    _task_input_responses = None
+    _task_request_state = None
+
+    def __init__(self, mcp: FastMCP) -> None:
+        self._fastmcp = weakref.ref(mcp)
+
+    @cached_property
+    def _tokens(self) -> list[Any]:  # type: ignore[override]
+        return []
+
+    @cached_property
+    def _request_state(self) -> dict[str, Any]:  # type: ignore[override]
+        return {}
+
+
+class LazyRequestContext(FastMCPRequestContext):
+    """FastMCP's request context, as `bind_request_context` makes it, but each part is made at its first use."""
+
+    session = property(attrgetter("_srctx.session"))
+    request = property(attrgetter("_srctx.request"))
+    protocol_version = property(attrgetter("_call.version"))
+    lifespan_context = property(attrgetter("_binding.state"))
+    close_sse_stream = None  # nothing to close: the event stream of a reply ends with the result
+
+    def __init__(self, binding: Binding, call: Call) -> None:
+        self._binding = binding
+        self._call = call
+
+    @cached_property
+    def _srctx(self) -> ServerRequestContext[Any, Any]:  # type: ignore[override]
+        call, request = self._call, self._call.request
+        dispatch, meta = Dispatch(request, call.scope, call), _extract_meta(request.params)
+        runner = runner_of_call(self._binding.root, self._binding.state, call, dispatch)
+        return runner._make_context(dispatch, request.method, request.params, meta, call.version)
+
+    @property
+    def request_id(self) -> str:  # type: ignore[override]
+        return str(self._call.request.id)
+
+    @property
+    def meta(self) -> dict[str, Any] | None:  # type: ignore[override]
+        meta = (self._call.request.params or {}).get("_meta")
+        return dict(meta) if isinstance(meta, Mapping) else None

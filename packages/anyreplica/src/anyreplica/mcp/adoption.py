@@ -1,0 +1,44 @@
+"""The adoption of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
+
+from fastmcp import FastMCP
+
+from anyreplica.mcp import _mounts, _sdk, _state_store
+from anyreplica.mcp._mounts import Prepare
+from anyreplica.sessions.state import SharedState
+
+
+class Adoption:
+    """The adopted servers. A server may be mounted while the replica runs: call `adopt` after each change.
+
+    Attributes:
+        timeouts: time limits of tools with a timeout of their own, in seconds, by the name that clients use. The
+            planner fills it.
+    """
+
+    def __init__(self, mcp: FastMCP, prepare: Prepare, *, mask_errors: bool) -> None:
+        self.mcp = mcp
+        self.timeouts: dict[str, float] = {}
+        self._prepare = prepare
+        self._mask_errors = mask_errors
+        self._state: SharedState | None = None
+        self._whole_state = False
+        self._stores_state = False
+
+    def adopt(self) -> None:
+        """Prepare the components of all servers, hide their error texts, and choose their stores of session state.
+
+        Raises:
+            ValueError: a component cannot be prepared.
+        """
+        for number, server in enumerate(_mounts.servers_of(self.mcp)):
+            _mounts.prepare_components(server, self._prepare)
+            _sdk.mask_errors(server, masked=self._mask_errors)
+            if self._stores_state:
+                # Each server has state of its own. All replicas number their servers in the same order.
+                state = self._state.part(number) if self._state is not None and number else self._state
+                _state_store.store_state(server, state, whole=self._whole_state)
+
+    def store_state(self, state: SharedState | None, *, whole: bool) -> None:
+        """Choose the store for session state, see `_state_store.store_state`."""
+        self._state, self._whole_state, self._stores_state = state, whole, True
+        self.adopt()

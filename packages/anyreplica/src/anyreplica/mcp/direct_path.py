@@ -1,0 +1,76 @@
+"""The direct path: FastMCP's `call_tool` answers a tool call, without the steps of the SDK around it.
+
+It is for tools without a call plan, such as tools of a provider and tools with a transform, and for calls that select a
+version of a tool.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.telemetry import suppress_fastmcp_telemetry
+from fastmcp.tools import ToolResult
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import CallToolRequestParams
+
+from anyreplica.components import arguments as arguments_
+from anyreplica.components.outcome import Handover
+from anyreplica.downstream.deadline import END
+from anyreplica.http.access_log import PATH_TAKEN
+from anyreplica.mcp._sdk import Binding, selected_version
+from anyreplica.mcp.around import call_around, reply_to, wait_for
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.fastmcp_path import HANDSHAKE_FULL, STATELESS_FULL, FastMcpPath
+from anyreplica.mcp.plan import DirectPlan
+from anyreplica.process import eager_task
+
+
+class DirectPath:
+    """The path for tools with a direct plan. `full` is the FastMCP path, which takes over unusual outcomes."""
+
+    def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath) -> None:
+        self.mcp = mcp
+        self.full = full
+        self.binding = Binding(mcp, state, mcp)
+
+    def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
+        """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
+        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
+        if not call.asking.is_open:
+            return self._open_and_answer(call, plan)
+        task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())
+        if task.done():
+            return reply_to(call, task.result(), self.full)
+        return wait_for(call, task, plan.name, plan.seconds, self.full)
+
+    async def _open_and_answer(self, call: Call, plan: DirectPlan) -> None:
+        await call.asking.open(call)
+        await self.answer(call, plan)
+
+    async def _call(self, call: Call, plan: DirectPlan) -> bytes | Handover:
+        params = call.request.params or {}
+        arguments = params.get("arguments") or {}
+        if arguments_.count(arguments) > arguments_.FEW:
+            return Handover()  # the FastMCP path checks many arguments before it validates them
+        version = selected_version(params.get("_meta"))
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        context: MiddlewareContext[Any] = MiddlewareContext(
+            message=CallToolRequestParams(
+                name=plan.name, arguments=arguments, _meta={"fastmcp": {"version": version}} if version else None
+            ),
+            source="client",
+            type="request",
+            method="tools/call",
+            fastmcp_context=self.binding.bind(call),
+        )
+        spec = VersionSpec(eq=version) if version else None
+        with suppress_fastmcp_telemetry():  # this path is only taken while tracing is off
+            return await call_around(call, plan, context, partial(self._body, spec))
+
+    async def _body(self, version: VersionSpec | None, context: MiddlewareContext[Any]) -> ToolResult:
+        message = context.message
+        return await self.mcp.call_tool(message.name, message.arguments or {}, version=version, run_middleware=False)

@@ -1,0 +1,129 @@
+"""The transport interface that the SDK's runner needs, for one message over HTTP."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import anyio
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.subscriptions import ResourceUpdated, event_from_wire
+from mcp.shared.transport_context import TransportContext
+from mcp_types import INVALID_REQUEST
+from starlette.requests import Request as HttpRequest
+from starlette.types import Scope
+
+from anyreplica.http.headers import drop_session_id, headers_of
+from anyreplica.http.responses import encode
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.message import Notification, Request
+from anyreplica.sessions.errors import ClientRequestError
+from anyreplica.sessions.open_round import Question, new_identity
+from anyreplica.shared.publish import publish
+
+
+class Dispatch:
+    """The SDK's `DispatchContext` (a structural type). It sends notifications and requests in the reply to a request.
+
+    `call` is None if the message is a notification, because a notification has no reply.
+    """
+
+    def __init__(self, message: Request | Notification, scope: Scope, call: Call | None = None) -> None:
+        self.message = message
+        self.call = call
+        self.request_id = message.id
+        if b"mcp-session-id" in headers_of(scope):
+            drop_session_id(scope)
+        self.http_request = HttpRequest(scope)
+        self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
+
+    @property
+    def can_send_request(self) -> bool:
+        """Whether the call can ask its client."""
+        return self.call is not None and self.call.may_stream and self.call.asking.can_ask
+
+    @property
+    def transport(self) -> TransportContext:
+        return TransportContext(kind="streamable-http", can_send_request=self.can_send_request)
+
+    @cached_property
+    def cancel_requested(self) -> anyio.Event:
+        """An event that is never set: a client cancels a call by closing the connection, and this cancels the task."""
+        return anyio.Event()
+
+    async def send_raw_request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+    ) -> dict[str, Any]:
+        """Send a request to the client and return the result of its answer.
+
+        Raises:
+            ClientRequestError: the client cannot be asked, does not answer in time, or answers with an error.
+        """
+        if self.call is None:
+            raise ClientRequestError(INVALID_REQUEST, f"A notification cannot send {method}, because it has no reply.")
+        opts = opts or {}
+        identity = str(opts.get("request_id") or new_identity())
+        question = Question(identity, method, None if params is None else dict(params))
+        return await self.call.asking.ask(self.call, question, opts)
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002
+    ) -> None:
+        """Send a notification before the result, if the client accepts an event stream.
+
+        An update of a resource also reaches all clients that listen, on any replica. A change of a list does not,
+        because FastMCP sends one when only the session of this call sees other components.
+        """
+        listens = self.message.method == "subscriptions/listen"  # its notifications are what was published
+        if not listens and isinstance(change := event_from_wire(method, params), ResourceUpdated):
+            await publish(change)
+        if self.call is not None and self.call.may_stream:
+            if method == "notifications/message" and not await self.call.asking.wants((params or {}).get("level", "")):
+                return
+            message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+            if params is not None:
+                message["params"] = dict(params)
+            await self.call.event(encode(message))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Send a progress notification, if the client sent a progress token."""
+        meta = (self.message.params or {}).get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is None:
+            return
+        params = {"progressToken": token, "progress": progress, "total": total, "message": message}
+        await self.notify("notifications/progress", {key: value for key, value in params.items() if value is not None})
+
+
+class CallOutbound:
+    """The SDK's `Outbound` of a connection, for messages that belong to no call.
+
+    Requests go to the event stream of the call. Notifications of changes go to all clients that listen, on any replica.
+    Other notifications are dropped.
+    """
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request like `Dispatch.send_raw_request`."""
+        return await self._dispatch.send_raw_request(method, params, opts)
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,  # noqa: ARG002
+    ) -> None:
+        """Publish a change of a list or a resource. Drop any other notification."""
+        change = event_from_wire(method, params)
+        if change is not None:
+            await publish(change)

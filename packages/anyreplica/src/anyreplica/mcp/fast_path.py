@@ -1,0 +1,161 @@
+"""The fast path: it validates, runs and answers a tool call with the tool's call plan, without FastMCP's server."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.server.middleware import MiddlewareContext
+from fastmcp.tools import ToolResult
+from mcp_types import CallToolRequestParams
+
+from anyreplica.auth.caller import CALLER, Caller
+from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
+from anyreplica.downstream.deadline import END
+from anyreplica.mcp._sdk import Binding, body_error
+from anyreplica.mcp.around import call_around, wait_for
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.fastmcp_path import FastMcpPath
+from anyreplica.mcp.plan import DirectPlan, Plan
+from anyreplica.mcp.planning import Plans
+from anyreplica.mcp.protocol_version import Envelopes
+from anyreplica.process import eager_task
+
+_PARAMS = frozenset({"name", "arguments", "_meta"})
+
+
+class Bindings(dict[FastMCP, Binding]):
+    """The sources of request contexts. That of a mounted server is made in the first call of one of its tools."""
+
+    def __init__(self, root: FastMCP, state: Any) -> None:
+        super().__init__({root: Binding(root, state, root)})
+        self._root = root
+        self._state = state
+
+    def __missing__(self, server: FastMCP) -> Binding:
+        """Make the source of a server's request contexts."""
+        self[server] = made = Binding(server, self._state, self._root)
+        return made
+
+
+class FastPath:
+    """The path for tools with a call plan. `full` is the FastMCP path, which takes over unusual calls."""
+
+    def __init__(self, mcp: FastMCP, state: Any, full: FastMcpPath, envelopes: Envelopes) -> None:
+        self.mcp = mcp
+        self.full = full
+        self.bindings = Bindings(mcp, state)
+        self.envelopes = envelopes
+
+    def plan_for(self, call: Call, plans: Plans) -> Plan | DirectPlan | None:
+        """Return the plan of the tool that a call names; return None if the FastMCP path must answer the call.
+
+        A call that selects a version of a tool gets a direct plan. The FastMCP path answers further rounds of a
+        multi-round tool, invalid calls, and calls of a tool that the caller may not use.
+        """
+        params = call.request.params
+        if params is None or not params.keys() <= _PARAMS:
+            return None
+        name, arguments = params.get("name"), params.get("arguments")
+        if type(name) is not str or (arguments is not None and type(arguments) is not dict):
+            return None
+        plan = plans.tools.get(name) or plans.direct.get(name)
+        if plan is None:
+            return None
+        caller: Caller | None = call.scope.get(CALLER)
+        if caller is not None and not caller.may_use(name):
+            return None
+        meta = params.get("_meta")
+        if meta is None:
+            return plan
+        if type(meta) is not dict or not self.envelopes.is_valid("tools/call", meta, call.version, call.request.size):
+            return None
+        return plans.direct.get(name) if "fastmcp" in meta else plan
+
+    def answer(self, call: Call, plan: Plan) -> Awaitable[None]:
+        """Answer a tool call. Awaiting the reply raises `ClientGone` if the client closes the connection.
+
+        Awaiting the reply raises `Refused` if the tool needs the session and the call's session id is invalid. A tool
+        without Context, dependencies and middleware does not need the session.
+        """
+        if not call.asking.is_open and plan.needs_session:
+            return self._open_and_answer(call, plan)
+        running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
+        task = eager_task.start(running, loop=asyncio.get_running_loop())
+        if task.done():
+            reply = task.result()
+            return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
+        return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
+
+    async def _open_and_answer(self, call: Call, plan: Plan) -> None:
+        await call.asking.open(call)
+        await self.answer(call, plan)
+
+    async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:
+        arguments = _arguments(call)
+        if len(arguments) > plan.parameters:  # the FastMCP path reports the unknown arguments
+            return Handover()
+        self.bindings[plan.server].bind(call)
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        try:
+            running = plan.call(arguments)
+        except BaseException:  # noqa: BLE001  # the FastMCP path reports the invalid arguments
+            return Handover()
+        try:
+            value = await running
+        except BaseException as error:  # noqa: BLE001  # even a SystemExit must end this call only
+            return Handover(body=Outcome(error=body_error(error)))
+        try:
+            written = plan.write(value)
+        except Exception:  # noqa: BLE001  # the FastMCP path reports what is wrong with the value
+            written = None
+        if written is None:
+            return Handover(body=Outcome(value))
+        text, content = written
+        if content is None:
+            return plan.templates.bare[call.version].fill(call.request.id, text, b"")
+        return plan.structured[call.version].fill(call.request.id, text, content)
+
+    async def _within_middleware(self, call: Call, plan: Plan) -> bytes | Handover:
+        END.set(time.monotonic() + plan.seconds)  # this task runs this call only, so the deadline affects no other call
+        context: MiddlewareContext[Any] = MiddlewareContext(
+            message=CallToolRequestParams(name=plan.tool.name, arguments=_arguments(call)),
+            source="client",
+            type="request",
+            method="tools/call",
+            fastmcp_context=self.bindings[self.mcp].bind(call),
+        )
+        body = self._body if plan.server is self.mcp else self._mounted_body
+        return await call_around(call, plan, context, partial(body, plan))
+
+    async def _mounted_body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+        with self.bindings[plan.server].within():
+            return await self._body(plan, context)
+
+    async def _body(self, plan: Plan, context: MiddlewareContext[Any]) -> ToolResult:
+        """Call the tool that the middleware passes on. This is the innermost step of the middleware chain.
+
+        After an error, FastMCP's `call_tool` reports the outcome (`BODY_OUTCOME`), and the tool's function does not run
+        again. For another tool or invalid arguments, `call_tool` does the whole work.
+        """
+        name, arguments = context.message.name, context.message.arguments or {}
+        if name == plan.tool.name and len(arguments) <= plan.parameters:
+            try:
+                running = plan.call(arguments)
+            except BaseException:  # noqa: BLE001
+                running = None
+            if running is not None:
+                outcome = Outcome()
+                try:
+                    outcome.value = await running
+                    return plan.convert(outcome.value)
+                except BaseException as error:  # noqa: BLE001
+                    outcome.error = body_error(error)
+                BODY_OUTCOME.set(outcome)
+        return await self.mcp.call_tool(name, arguments, run_middleware=False)
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    return (call.request.params or {}).get("arguments") or {}

@@ -1,0 +1,132 @@
+"""The FastMCP path: FastMCP and the SDK's runner answer the requests that no call plan covers."""
+
+import logging
+from collections.abc import Awaitable
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.server.context import set_transport
+from fastmcp.server.http import set_http_request
+from mcp import MCPError
+from mcp.server.runner import aclose_shielded, modern_error_data
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp_types import INTERNAL_ERROR
+from starlette.types import Scope
+
+from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME, Handover, forget_frames
+from anyreplica.http.access_log import FAILED, FAULT, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
+from anyreplica.http.refusal import ClientGone
+from anyreplica.http.responses import error_response, response
+from anyreplica.mcp import _sdk
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.call_span import noted_in_span
+from anyreplica.mcp.dispatch import Dispatch
+from anyreplica.mcp.message import Notification
+from anyreplica.process import task_exits
+from anyreplica.sessions.sessions import Sessions
+
+logger = logging.getLogger(__name__)
+
+HANDSHAKE_FULL, STATELESS_FULL = ("handshake", "fastmcp"), ("stateless", "fastmcp")
+"""Protocol family and path for the access log."""
+
+
+class FastMcpPath:
+    """The path that answers any request, in both protocol families.
+
+    Args:
+        state: the value of FastMCP's lifespan.
+        sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
+        in_span: whether the request's span is already open. Errors are then recorded on this span.
+    """
+
+    def __init__(self, mcp: FastMCP, state: Any, sessions: Sessions | None, *, in_span: bool = False) -> None:
+        self.mcp = mcp
+        self.state = state
+        self.sessions = sessions
+        self.in_span = in_span
+
+    async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
+        """Answer a request.
+
+        Args:
+            handed: the outcomes that the fast path hands over, if the fast path has already started the call.
+
+        Raises:
+            ClientGone: the client closed the connection, and the call was cancelled.
+            Refused: the session id of the call is invalid, see `Sessions.open_live`.
+        """
+        if not call.asking.is_open:
+            await call.asking.open(call)
+        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
+        task = task_exits.start(self._serve(call, handed))
+        await call.wait_for(task)
+        if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
+            logger.error("%s: the task of the request cancelled itself", call.request.method)
+            call.scope[FAILED] = FAULT
+            status, message = 200, error_response(call.request.id, INTERNAL_ERROR, "Internal server error")
+        else:
+            status, message = task.result()
+        await call.finish(status, message)
+
+    async def _serve(self, call: Call, handed: Handover) -> tuple[int, bytes]:
+        """Return the HTTP status and the JSON-RPC response of a request.
+
+        An exception becomes an error response without internal details.
+        """
+        request = call.request
+        try:
+            result = await self.result(call, handed)
+            if result.get("isError") is True:
+                call.scope[FAILED] = TOOL_ERROR
+            if self.sessions is not None and request.method == "initialize" and not call.modern:
+                session = self.sessions.start(call.scope, result["protocolVersion"], request.params or {})
+                call.headers = ((b"mcp-session-id", session.encode()),)
+            return 200, response(request.id, result)
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001  # `modern_error_data` logs unexpected errors and hides their texts
+            data = modern_error_data(error)
+            call.scope[FAILED] = FAULT if data.code == INTERNAL_ERROR else RPC_ERROR
+            if isinstance(error, MCPError):
+                logger.info("%s answered with an error: %.300s", request.method, " ".join(data.message.split()))
+            # Clients of the handshake protocol expect the errors of handlers with HTTP status 200.
+            status = ERROR_CODE_HTTP_STATUS.get(data.code, 200) if call.modern else 200
+            forget_frames(error)
+            return status, error_response(request.id, data.code, data.message, data.data)
+        finally:
+            handed.forget_frames()
+
+    def result(self, call: Call, handed: Handover = Handover()) -> Awaitable[dict[str, Any]]:  # noqa: B008
+        """Return the result of a request as plain data. Awaiting it raises the handler's exceptions unchanged."""
+        result = self._result(call, handed)
+        return noted_in_span(handed, result) if self.in_span else result
+
+    async def _result(self, call: Call, handed: Handover) -> dict[str, Any]:
+        BODY_OUTCOME.set(handed.body)  # this task runs this request only, so the variables affect no other request
+        CALL_OUTCOME.set(handed.around)
+        request = call.request
+        dispatch = Dispatch(request, call.scope, call)
+        set_transport("streamable-http")
+        with set_http_request(dispatch.http_request):
+            # The same steps as in the SDK's `serve_one`, except for the cleanup. `serve_one` always runs a cleanup that
+            # is shielded from cancellation, but hardly any request needs one.
+            runner = _sdk.runner_of_call(self.mcp, self.state, call, dispatch)
+            try:
+                return await runner.on_request(dispatch, request.method, request.params)
+            finally:
+                del runner.on_request  # the cached method would keep the runner in a reference cycle
+                if _sdk.needs_cleanup(runner.connection):
+                    await aclose_shielded(runner.connection)
+
+    async def observe(self, notification: Notification, version: str, scope: Scope) -> None:
+        """Pass a notification to its handlers and to middleware. Their exceptions are logged."""
+        dispatch = Dispatch(notification, scope)
+        runner = _sdk.runner_of(self.mcp, self.state, version)
+        set_transport("streamable-http")
+        try:
+            with set_http_request(dispatch.http_request):
+                await runner.on_notify(dispatch, notification.method, notification.params)
+        finally:
+            del runner.on_notify  # the cached method would keep the runner in a reference cycle
+            await aclose_shielded(runner.connection)

@@ -1,0 +1,176 @@
+"""Multi-round components for handshake-protocol clients.
+
+A component that returns an `InputRequiredResult` asks for input. A client of the stateless protocol then sends the call
+again with its input. For a client of the handshake protocol, this replica does the same: it asks the client with
+requests on the event stream of the call, and calls the component again with the answers and the component's state.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from fastmcp.prompts.base import InputRequiredPromptResult, PromptResult
+from fastmcp.resources.base import InputRequiredResourceResult, ResourceResult
+from fastmcp.server.dependencies import bind_request_context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp.server.context import ServerRequestContext
+from mcp.shared.dispatcher import CallOptions
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    CallToolRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitResult,
+    GetPromptRequestParams,
+    InputRequiredResult,
+    ListRootsResult,
+    ReadResourceRequestParams,
+    Result,
+)
+from mcp_types.methods import validate_client_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME
+from anyreplica.mcp._sdk import call_of, outbound_of, request_context_of
+from anyreplica.mcp.call import Call
+from anyreplica.sessions.errors import ClientRequestError
+from anyreplica.sessions.open_round import OpenRound, Question, new_identity
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_MOST_ROUNDS = 100
+"""Maximum number of rounds of a handshake-protocol call. In the stateless protocol, the client sends each round itself,
+so the client limits the number."""
+_PAUSE_SECONDS = 0.5
+"""Pause before the next round if a component asks for nothing and only wants to be called again."""
+
+_CANNOT = (
+    "The component needs several rounds. With a handshake-protocol client, this needs HANDSHAKE_SESSIONS=ask, the "
+    "Mcp-Session-Id from initialize in the call, and the header Accept with text/event-stream."
+)
+_INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequiredResourceResult)
+
+
+class Rounds(Middleware):
+    """FastMCP middleware that drives the rounds of a component for a handshake-protocol client.
+
+    It must be outside `CallLimits`. Then the time limit of a call holds for each round, as in the stateless protocol.
+    """
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
+        """Drive the rounds of a tool."""
+        return await self._rounds(context, call_next)
+
+    async def on_read_resource(
+        self,
+        context: MiddlewareContext[ReadResourceRequestParams],
+        call_next: CallNext[ReadResourceRequestParams, ResourceResult],
+    ) -> ResourceResult:
+        """Drive the rounds of a resource."""
+        return await self._rounds(context, call_next)
+
+    async def on_get_prompt(
+        self,
+        context: MiddlewareContext[GetPromptRequestParams],
+        call_next: CallNext[GetPromptRequestParams, PromptResult],
+    ) -> PromptResult:
+        """Drive the rounds of a prompt."""
+        return await self._rounds(context, call_next)
+
+    async def _rounds(self, context: MiddlewareContext[P], call_next: CallNext[P, R]) -> R:
+        request = request_context_of(context)
+        call = None if request is None else call_of(request)
+        if request is not None and not _is_called_by_client(request, context.message):
+            call = None  # a new replica would begin with the component that calls this one
+        if request is not None and call is not None and call.taken is not None:
+            found = call.taken.round
+        else:
+            result = await call_next(context)
+            if not isinstance(result, _INPUT_REQUIRED):
+                return result
+            if request is None or request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return result
+            found = _round(request, 0, result.input_required)
+        while found.number < _MOST_ROUNDS:
+            responses = await _answers(request, call, found)
+            params = {**found.params, "inputResponses": responses, "requestState": found.state}
+            BODY_OUTCOME.set(None)  # the outcomes of the fast path are those of the first round
+            CALL_OUTCOME.set(None)
+            with bind_request_context(replace(request, params=params)):
+                result = await call_next(context)
+            if not isinstance(result, _INPUT_REQUIRED):
+                return result
+            found = _round(request, found.number + 1, result.input_required)
+        raise ClientRequestError(INTERNAL_ERROR, f"The call asked its client in {_MOST_ROUNDS} rounds, the maximum.")
+
+
+def _is_called_by_client(request: ServerRequestContext[Any, Any], message: Any) -> bool:
+    """Return whether the client calls this component. If not, the code of another component calls it."""
+    params = request.params or {}
+    named = getattr(message, "name", None) or getattr(message, "uri", None)
+    arguments = getattr(message, "arguments", None) or {}
+    is_named = str(named) == str(params.get("name") or params.get("uri"))
+    return is_named and arguments == (params.get("arguments") or {})
+
+
+def _round(request: ServerRequestContext[Any, Any], number: int, asked: InputRequiredResult) -> OpenRound:
+    """Return the round that a component asks for."""
+    questions = {}
+    for name, each in (asked.input_requests or {}).items():
+        data = each.model_dump(by_alias=True, mode="json", exclude_none=True)
+        questions[name] = Question(new_identity(), data["method"], data.get("params"))
+    params = dict(request.params or {})
+    return OpenRound(request.method, params, request.protocol_version, number, asked.request_state, questions)
+
+
+async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, found: OpenRound) -> dict[str, Any]:
+    """Ask the client all questions of a round at once, and return the answers by the names of the questions.
+
+    While the client is asked, another replica can take over the call.
+    """
+    if not found.questions:
+        if not request.session.can_send_request:
+            raise ClientRequestError(INVALID_REQUEST, _CANNOT)
+        await asyncio.sleep(_PAUSE_SECONDS)
+        return {}
+    if call is not None:
+        await call.asking.wait_in_round(call, found)
+        call.taken = None
+    tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in found.questions.items()}
+    try:
+        answers = dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
+    finally:
+        for task in tasks.values():
+            task.cancel()
+    if call is not None:
+        await call.asking.leave_round(call)
+    return answers
+
+
+async def _answer(request: ServerRequestContext[Any, Any], asked: Question) -> dict[str, Any]:
+    """Ask the client one question and return its answer as plain data."""
+    opts: CallOptions = {"request_id": asked.identity}
+    result = await outbound_of(request).send_raw_request(asked.method, asked.params, opts)
+    try:
+        with contextlib.suppress(KeyError):  # the protocol version does not have the method
+            validate_client_result(asked.method, request.protocol_version, result)
+        answer = _result_type(asked).model_validate(result, by_name=False)
+    except ValidationError:
+        raise ClientRequestError(INTERNAL_ERROR, f"The client's answer to {asked.method} has a wrong form.") from None
+    return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _result_type(asked: Question) -> type[Result]:
+    if asked.method == "elicitation/create":
+        return ElicitResult
+    if asked.method == "roots/list":
+        return ListRootsResult
+    return CreateMessageResultWithTools if (asked.params or {}).get("tools") else CreateMessageResult

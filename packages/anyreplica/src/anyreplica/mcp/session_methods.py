@@ -1,0 +1,84 @@
+"""The methods that a handshake-protocol client can use only in a session: subscriptions and the log level."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastmcp import FastMCP
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    EmptyResult,
+    SetLevelRequestParams,
+    SubscribeRequestParams,
+    UnsubscribeRequestParams,
+)
+
+from anyreplica.mcp import _sdk
+from anyreplica.mcp.asking import SESSION
+from anyreplica.sessions.records import MOST_RESOURCES, SessionRecords
+from anyreplica.sessions.session import Session
+
+
+class SessionMethods:
+    """The handlers of the methods. They write the record of the session, which every replica reads."""
+
+    def __init__(self, records: SessionRecords) -> None:
+        self._records = records
+
+    def offer(self, mcp: FastMCP) -> None:
+        """Register the handlers, and announce that a session gets notifications of changed lists."""
+        server = _sdk.low_level(mcp)
+        server.notification_options = NotificationOptions(
+            prompts_changed=True, resources_changed=True, tools_changed=True
+        )
+        server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
+        server.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
+        server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
+
+    async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
+        """Set the minimum level of the log messages that this session gets. Without a session, do nothing."""
+        session = _session(ctx)
+        if session is not None:
+            with _reachable():
+                await self._records.set_level(session, params.level)
+        return EmptyResult()
+
+    async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
+        """Subscribe a session to a resource."""
+        with _reachable():
+            subscribed = await self._records.subscribe(_required(ctx), str(params.uri))
+        if not subscribed:
+            text = f"Too many subscriptions: a session has at most {MOST_RESOURCES}; unsubscribe from some resources."
+            raise MCPError(INVALID_PARAMS, text)
+        return EmptyResult()
+
+    async def _unsubscribe(self, ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
+        """End the subscription of a session to a resource."""
+        with _reachable():
+            await self._records.unsubscribe(_required(ctx), str(params.uri))
+        return EmptyResult()
+
+
+def _session(ctx: ServerRequestContext[Any, Any]) -> Session | None:
+    return None if ctx.request is None else ctx.request.scope.get(SESSION)
+
+
+def _required(ctx: ServerRequestContext[Any, Any]) -> Session:
+    session = _session(ctx)
+    if session is None:
+        text = f"{ctx.method} needs a session: send initialize first, and its Mcp-Session-Id with each request."
+        raise MCPError(INVALID_REQUEST, text)
+    return session
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        raise MCPError(INTERNAL_ERROR, "The server's Redis cannot be reached; retry later.") from None

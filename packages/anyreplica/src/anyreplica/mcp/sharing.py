@@ -1,0 +1,104 @@
+"""The connections of a replica to the other replicas, set up from the settings: Redis, subscriptions and peers."""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastmcp import FastMCP
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
+from mcp_types import INTERNAL_ERROR, SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+from anyreplica.mcp import _sdk
+from anyreplica.mcp.request_state import OneUse, note_state
+from anyreplica.settings import Settings
+from anyreplica.shared import publish
+from anyreplica.shared.events import RedisBus
+from anyreplica.shared.peers import peers
+from anyreplica.shared.redis import connect
+
+logger = logging.getLogger(__name__)
+
+_METHOD = "subscriptions/listen"
+
+
+class Subscriptions(ListenHandler):
+    """The handler of `subscriptions/listen`. The server can offer and withdraw the method while it runs."""
+
+    def __init__(self, mcp: FastMCP, bus: SubscriptionBus, most: int) -> None:
+        super().__init__(bus, max_subscriptions=most)
+        self._mcp = mcp
+        self._closed = True
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one event stream.
+
+        Raises:
+            MCPError: subscriptions are closed, so nothing would end the stream.
+        """
+        if self._closed:
+            raise MCPError(INTERNAL_ERROR, f"This replica has closed its subscriptions; send {_METHOD} again.")
+        return await super().__call__(ctx, params)
+
+    def offer(self) -> None:
+        """Accept subscriptions."""
+        self._closed = False
+        _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self)
+
+    def withdraw(self) -> None:
+        """Refuse new subscriptions and end the open ones."""
+        self.close()
+        _sdk.withdraw_method(self._mcp, _METHOD)
+
+    def close(self) -> None:
+        """End all event streams, each with its result."""
+        self._closed = True
+        super().close()
+
+
+class Sharing:
+    """The connections of one replica to the others.
+
+    The server offers subscriptions only if an event reaches every listener: with Redis, or with a single replica. The
+    SDK derives the reply to `server/discover` from the handlers, so withdrawn subscriptions are not in that reply.
+
+    Raises:
+        StartupError: REDIS_URL cannot be used.
+    """
+
+    def __init__(self, settings: Settings, mcp: FastMCP, replica: str) -> None:
+        self.redis = connect(settings)
+        self.peers = peers(settings, self.redis, replica)
+        self.subscriptions: Subscriptions | None = None
+        """The subscriptions; None if the settings do not allow them."""
+        self.bus: SubscriptionBus | None = None
+        """The change events of all replicas; None if this replica does not get those of the others."""
+        self._bus: RedisBus | None = None
+        if self.redis is not None:
+            # FastMCP's boundary unseals request states. One middleware must run before it, the other one after it.
+            middleware = _sdk.low_level(mcp).middleware
+            middleware.insert(0, note_state)
+            middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
+            self._bus = RedisBus.of(self.redis, settings.mcp_name)
+        elif settings.mcp_replicas > 1:
+            logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
+            return
+        bus = self.bus = self._bus or InMemorySubscriptionBus()
+        publish.use(bus)
+        self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
+        self.subscriptions.offer()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the connections open inside the `async with` block."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self.redis is not None:
+                stack.push_async_callback(self.redis.aclose)
+            if self._bus is not None:
+                await stack.enter_async_context(self._bus.running())
+            await stack.enter_async_context(self.peers.running())
+            yield

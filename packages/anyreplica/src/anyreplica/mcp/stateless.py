@@ -1,0 +1,24 @@
+"""Changes to FastMCP so that it keeps no session state and offers no features that need such state."""
+
+from typing import Any
+
+from fastmcp import FastMCP
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp_types import EmptyResult, SetLevelRequestParams
+
+from anyreplica.mcp import _sdk
+
+
+def forget_sessions(mcp: FastMCP) -> None:
+    """Configure a server so that it keeps no session state and announces no notifications outside a reply."""
+    server = _sdk.low_level(mcp)
+    server.notification_options = NotificationOptions()
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
+
+
+async def _ignore_level(*_: Any) -> EmptyResult:
+    """Accept a log level and ignore it, because FastMCP would apply it to all clients of this replica.
+
+    A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
+    """
+    return EmptyResult()

@@ -1,0 +1,94 @@
+"""The calls of lost replicas that this replica takes over."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anyreplica.audit.call import note_arguments
+from anyreplica.http.access_log import CALLED, FAILED, RPC_ERROR
+from anyreplica.http.headers import headers_of
+from anyreplica.http.intake import Intake
+from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.responses import encode, error_response
+from anyreplica.mcp.asking import CallSession
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.message import Request, called, memory_of
+from anyreplica.mcp.stopping import answer_cancelled
+from anyreplica.sessions.event_log import TakenCall
+from anyreplica.sessions.sessions import Sessions
+from anyreplica.tracing.middleware import TRACE
+
+_TAKEN = "anyreplica.taken"
+"""Scope key for the call that this replica has taken over."""
+
+
+class TakenCalls:
+    """Continues with calls of lost replicas. Their events go to the log, where the client's resumed stream reads them.
+
+    Args:
+        intake: the counters of requests in flight and of their memory.
+        answer: answers a call on the FastMCP path.
+
+    Attributes:
+        app: this object, or middleware around it, for example the access log.
+    """
+
+    def __init__(self, sessions: Sessions, intake: Intake, answer: Callable[[Call], Awaitable[None]]) -> None:
+        self.app: ASGIApp = self
+        self._sessions = sessions
+        self._intake = intake
+        self._answer = answer
+
+    def start(self, scope: Scope, taken: TakenCall) -> None:
+        """Start a task that continues with a call.
+
+        Args:
+            scope: the scope of the request with which the client resumes the call. The call gets the caller and the
+                headers of this request.
+        """
+        head = {key: value for key, value in scope.items() if key not in (TRACE, FAILED)}
+        task = asyncio.create_task(self._run({**head, "method": "POST", _TAKEN: taken}))
+        self._sessions.taken.add(task)
+        task.add_done_callback(self._sessions.taken.discard)
+
+    async def _run(self, scope: Scope) -> None:
+        await self.app(scope, _nothing_arrives, _send_nothing)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Continue with the call in the scope."""
+        taken: TakenCall = scope.pop(_TAKEN)
+        found = taken.round
+        body = encode(found.params)
+        request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
+        scope[CALLED] = called(request)
+        note_arguments(scope, found.params)
+        asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
+        call = Call(request, found.version, False, scope, receive, send, True, asking)
+        call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        intake = self._intake
+        intake.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
+        intake.memory.held += request.memory
+        try:
+            await self._answer(call)
+        except ClientGone:
+            return
+        except Refused as refused:
+            scope[FAILED] = RPC_ERROR
+            await call.finish(refused.status, error_response(request.id, refused.code, refused.message))
+        except asyncio.CancelledError:
+            await answer_cancelled(call)
+            raise
+        finally:
+            intake.in_flight.leave()
+            intake.memory.give(request.memory)
+
+
+async def _nothing_arrives() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _send_nothing(message: Message) -> None:
+    """Drop a part of a reply: the client of the call has no connection to this call."""

@@ -1,0 +1,142 @@
+"""Logging: one handler on the root logger that writes text for people or one JSON object per line."""
+
+import datetime
+import logging
+import sys
+import warnings
+from contextvars import ContextVar
+from typing import Any
+
+import orjson
+from mcp.shared.exceptions import MCPDeprecationWarning
+
+from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.settings import Settings
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the current request. Empty outside of a request."""
+
+trace_id: ContextVar[str] = ContextVar("trace_id", default="")
+"""The id of the current trace. Empty without tracing."""
+
+# These loggers write a line about each request, like the access log, or about each step of uvicorn.
+_CHATTY = (
+    "mcp.server.streamable_http",
+    "mcp.server.streamable_http_manager",
+    "uvicorn.error",
+    "asyncio",
+    "httpx",
+    "httpx2",
+)
+
+_LONGEST_LINE = 8192
+"""Maximum size of a log line, in bytes. A character has at most 4 bytes."""
+
+_LONGEST_RECORD = 64 * 1024
+"""Maximum number of characters of a record. The traceback of a record may have many lines."""
+
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_VISIBLE |= {ord("\t"): "\t", ord("\n"): "\n    ", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+class TextFormatter(logging.Formatter):
+    """A formatter that writes `time - logger - LEVEL - [request id trace=id] message` and then the traceback.
+
+    All lines of a record except the first are indented. Control characters, except tabs, are escaped. So the text of a
+    client cannot look like a separate log line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s - %(name)s - %(levelname)s - %(request)s%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        current = marked(request_id.get(), trace_id.get())
+        record.request = f"[{current}] " if current else ""
+        text = _shortened(super().format(record), _LONGEST_RECORD).translate(_VISIBLE)
+        if len(text) <= _LONGEST_LINE // 4:
+            return text
+        return "\n".join(_shortened(line, _LONGEST_LINE // 4) for line in text.split("\n"))
+
+
+def marked(request: str, trace: str) -> str:
+    """Return the ids of a request and its trace in the format of a text line. Each id may be empty."""
+    return f"{request} trace={trace}".lstrip() if trace else request
+
+
+class JsonFormatter(logging.Formatter):
+    """A formatter that writes one JSON object per line.
+
+    The key `exception` has the traceback, if there is one. The items of `extra={"fields": …}` become further keys.
+    """
+
+    def __init__(self, replica: str) -> None:
+        super().__init__()
+        self.replica = replica
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record as a line of JSON. Values that JSON does not support are written as `str(value)`."""
+        time = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        line: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "replica": self.replica,
+        }
+        if current := request_id.get():
+            line["request_id"] = current
+        if trace := trace_id.get():
+            line["trace_id"] = trace
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        written = _written(line)
+        if len(written) > _LONGEST_LINE:
+            line = {
+                key: _shortened(value, _LONGEST_LINE) if isinstance(value, str) else value
+                for key, value in line.items()
+            }
+        while len(written) > _LONGEST_LINE:
+            longest = max(line, key=lambda key: len(str(line[key])))
+            text = str(line[longest])
+            line[longest] = _shortened(text, min(len(text) * 3 // 4, len(text) * _LONGEST_LINE // len(written)))
+            written = _written(line)
+        return written.decode()
+
+
+def _written(line: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(line, default=str)
+    except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 cannot encode either
+        return orjson.dumps({key: ascii(value) for key, value in line.items()})
+
+
+def _shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` characters: the beginning and the end of a longer text."""
+    if len(text) <= most:
+        return text
+    gap = f" … {len(text) - most} characters left out … "
+    half = max(0, most - len(gap)) // 2
+    return f"{text[:half]}{gap}{text[len(text) - half :]}"
+
+
+def configure(settings: Settings, replica: str) -> LogBuffer:
+    """Send the lines of all loggers to stderr through one handler. Return this handler."""
+    # A character that the terminal cannot show (a lone surrogate, ✓ in a C locale) is escaped. Otherwise the whole
+    # line would be lost.
+    if hasattr(sys.stderr, "reconfigure"):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    logging.captureWarnings(True)
+    # For clients of the handshake protocol, FastMCP sends log messages with a function that the SDK has deprecated.
+    warnings.filterwarnings("ignore", category=MCPDeprecationWarning, module="fastmcp")
+    buffer = LogBuffer()
+    buffer.setFormatter(JsonFormatter(replica) if settings.log_format == "json" else TextFormatter())
+    root, fastmcp = logging.getLogger(), logging.getLogger("fastmcp")
+    fastmcp.handlers, fastmcp.propagate = [], True  # the handler of FastMCP would print each line a second time
+    root.handlers = [buffer]
+    root.setLevel(settings.log_level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    # At DEBUG this logger writes the arguments of each call, which are private to the caller.
+    logging.getLogger("fastmcp.server.mixins.mcp_operations").setLevel(max(root.level, logging.INFO))
+    return buffer

@@ -1,0 +1,97 @@
+"""One replica: its name, its options for uvicorn, and its process."""
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from anyreplica.process import garbage_collector, task_exits
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.watchdog import watch
+from anyreplica.settings import Settings
+
+_LAST_SECONDS = 1.0
+
+
+def replica_name(settings: Settings) -> str:
+    """Return the name of this replica: `REPLICA_NAME`, or the name of the host if `REPLICA_NAME` is empty.
+
+    If a local supervisor started the replica, the name ends with a number, such as `host-2`.
+
+    Example:
+
+        from anyreplica import Settings, replica_name
+
+        print(replica_name(Settings.load()))
+    """
+    name = settings.replica_name or socket.gethostname()
+    if multiprocessing.parent_process() is None:
+        return name
+    return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # SpawnProcess-1, …
+
+
+def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
+    """Return the keyword arguments of `uvicorn.Config`. All commands that start a replica use them."""
+    return {
+        "app": app,
+        "factory": isinstance(app, str),
+        "interface": "asgi3",
+        **({"uds": settings.mcp_uds} if settings.mcp_uds else {"host": settings.mcp_host, "port": settings.mcp_port}),
+        "loop": "uvloop",
+        "http": "anyreplica.http.uvicorn.protocol:HttpProtocol",
+        "ws": "none",
+        "lifespan": "on",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_worker_healthcheck": 30,  # on a busy machine the start of a replica can take long
+        "timeout_keep_alive": settings.keep_alive_seconds,
+        "timeout_graceful_shutdown": settings.shutdown_grace_seconds,
+    }
+
+
+@asynccontextmanager
+async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIterator[None]:
+    """Inside the block: watch the event loop, drain when a signal arrives, and end if the supervisor ends."""
+    loop = asyncio.get_running_loop()
+    task_exits.install(loop)
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        # If its supervisor is killed or crashes, a replica must end. Otherwise it would use the port forever.
+        loop.add_reader(supervisor.sentinel, _exit, 1)
+    garbage_collector.settle()
+    try:
+        with lifecycle.running():
+            # local_replicas has blocked SIGINT until now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            async with watch(settings.loop_stall_seconds), garbage_collector.trimming():
+                yield
+    finally:
+        _flush()  # after this block the ASGI server may end the process with a signal
+
+
+def end_regardless() -> None:
+    """End the process after 1 s, even if a thread or task of a tool still runs. Python would wait for them."""
+    timer = threading.Timer(_LAST_SECONDS, _exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+def _exit(code: int) -> None:
+    """Write the waiting log lines and end the process at once."""
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
+    for handler in logging.getLogger().handlers:
+        handler.flush()

@@ -1,0 +1,85 @@
+"""`/`: a page for people who open the address of the server in a browser."""
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from anyreplica._version import __version__
+from anyreplica.mcp.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",  # for browsers that do not support frame-ancestors
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
+    """Return the route `GET /`. Its page says how to connect and lists the components.
+
+    `catalogue` is None if callers need a token. The page then does not list the components.
+    """
+
+    async def show(request: Request) -> Response:
+        host = request.headers.get("host", "")
+        base = f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}"
+        html = _template().render(
+            name=name,
+            version=__version__,
+            replica=replica,
+            base=base,
+            clients=_clients(name, f"{base}/mcp", secured=catalogue is None),
+            catalogue=catalogue,
+        )
+        return HTMLResponse(html, headers=_HEADERS)
+
+    return Route("/", show)
+
+
+@functools.cache
+def _template() -> "Template":
+    # Imported at the first use, because most replicas never show the page.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    return environment.get_template("home.html")
+
+
+def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
+    """Return the configuration of each common client: (name of the client, place of the text, text)."""
+    claude = f"claude mcp add --transport http {name} {url}"
+    entry: dict[str, object] = {"url": url}
+    codex = f'[mcp_servers."{name}"]\nurl = "{url}"'
+    curl = f"curl -X POST {url} -H 'Content-Type: application/json' \\\n  -H 'Accept: application/json'"
+    if secured:
+        bearer = "Bearer <token>"
+        claude += f' --header "Authorization: {bearer}"'
+        entry["headers"] = {"Authorization": bearer}
+        codex += '\nbearer_token_env_var = "MCP_TOKEN"'
+        curl += f" -H 'Authorization: {bearer}'"
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    return [
+        ("Claude Code", "shell", claude),
+        ("Cursor, Windsurf and others", "mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2)),
+        ("VS Code", ".vscode/mcp.json", json.dumps({"servers": {name: {"type": "http", **entry}}}, indent=2)),
+        ("Codex", "~/.codex/config.toml", codex),
+        ("curl", "shell", f"{curl} -d '{message}'"),
+    ]

@@ -1,0 +1,277 @@
+"""The requests to clients that wait for an answer, and the answers that no call has taken yet."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from anyreplica.shared.lost_redis import persistently, raising_os_errors
+from anyreplica.shared.wakeups import RedisWakeups, Wakeups
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+Given = Literal["taken", "late", "unknown", "ended"]
+"""What became of an answer. `taken`: the call gets it. `late`: the call no longer waits. `unknown`: this session has no
+such request, or it is answered already. `ended`: the session has ended."""
+
+_LOOK_SECONDS = 5.0
+"""Pause between two looks for an answer whose wake-up was lost."""
+_LATE_SECONDS = 600
+"""Time after a call has stopped waiting, in seconds. In this time, an answer is `late`; afterwards, it is `unknown`."""
+_SLACK_SECONDS = 60
+"""Time for which a request stays in Redis after its time limit, and an answer after its arrival, in seconds. With
+HANDSHAKE_SESSIONS=full it stays longer, because another replica can take over the call."""
+
+
+class SessionEnded(Exception):
+    """The client has ended its session, so it cannot be asked."""
+
+
+Wait = Callable[[float], Awaitable[bytes]]
+"""Returns the answer to a request; raises TimeoutError after a number of seconds."""
+
+
+class Answers(Protocol):
+    """The store of waiting requests and of answers. A request belongs to one session.
+
+    Each method raises OSError if the store cannot be reached. `waiting` first tries for some seconds. A call that
+    already waits for an answer gets no OSError: it waits until the answer arrives or its time limit ends.
+    """
+
+    def waiting(
+        self, identity: str, session: str, seconds: float, *, of_round: bool = False
+    ) -> AbstractAsyncContextManager[Wait]:
+        """Let a request wait for an answer inside the `async with` block, for at most `seconds`.
+
+        Args:
+            of_round: whether another replica may take over the request. Then the store keeps the request after the
+                block.
+
+        Raises:
+            SessionEnded: the session has ended.
+        """
+
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
+        """Hand over the answer to a request. Only the first answer of the right session is taken.
+
+        `again` means that this replica tries a second time, because it does not know whether the first try succeeded.
+        """
+
+    async def end(self, session: str, seconds: float) -> None:
+        """Note that a session has ended. The id of the session expires in `seconds`."""
+
+    async def has_ended(self, session: str) -> bool:
+        """Return whether a session has ended."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    session: str
+    answer: bytes | None = None
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class LocalAnswers:
+    """The store of a single replica, in its memory."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, _Waiting] = {}
+        self._late: dict[str, str] = {}
+        self._ended: dict[str, None] = {}
+
+    @asynccontextmanager
+    async def waiting(
+        self,
+        identity: str,
+        session: str,
+        seconds: float,  # noqa: ARG002
+        *,
+        of_round: bool = False,  # noqa: ARG002  # there is no other replica
+    ) -> AsyncIterator[Wait]:
+        if session in self._ended:
+            raise SessionEnded
+        waiting = self._waiting[identity] = _Waiting(session)
+
+        async def wait(seconds: float) -> bytes:
+            async with asyncio.timeout(seconds):
+                await waiting.arrived.wait()
+            assert waiting.answer is not None  # noqa: S101
+            return waiting.answer
+
+        try:
+            yield wait
+        finally:
+            del self._waiting[identity]
+            if waiting.answer is None:
+                _remember(self._late, identity, session)
+
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:  # noqa: ARG002
+        if session in self._ended:
+            return "ended"
+        waiting = self._waiting.get(identity)
+        if waiting is None:
+            return "late" if self._late.get(identity) == session else "unknown"
+        if waiting.session != session or waiting.answer is not None:
+            return "unknown"
+        waiting.answer = answer
+        waiting.arrived.set()
+        return "taken"
+
+    async def end(self, session: str, seconds: float) -> None:  # noqa: ARG002
+        _remember(self._ended, session, None)
+
+    async def has_ended(self, session: str) -> bool:
+        return session in self._ended
+
+
+class RedisAnswers:
+    """The store that replicas share, in Redis.
+
+    A waiting call reads the answer from Redis. A wake-up contains no answer: it only makes the call look in Redis. The
+    call also looks every 5 seconds, so a lost wake-up does not lose the answer. All keys start with `prefix`.
+
+    Args:
+        seconds: time for which another replica can take over a call, in seconds.
+    """
+
+    def __init__(self, redis: "Redis", prefix: str, wakeups: RedisWakeups, seconds: float = 0) -> None:
+        self._redis = redis
+        self._prefix = prefix
+        self._wakeups = wakeups
+        self._keep = int(seconds) + _SLACK_SECONDS
+        self._expect = redis.register_script(_EXPECT)
+        self._give = redis.register_script(_GIVE)
+        self._forget = redis.register_script(_FORGET)
+
+    @asynccontextmanager
+    async def waiting(
+        self, identity: str, session: str, seconds: float, *, of_round: bool = False
+    ) -> AsyncIterator[Wait]:
+        # The call listens before the client is asked, so that it does not miss the wake-up of a fast answer.
+        with self._wakeups.waiting(identity) as woken:
+            expected = await persistently(lambda: self._begin(identity, session, seconds))
+            if expected == _SESSION_ENDED:
+                raise SessionEnded
+            if expected == _ANSWERED:
+                woken.set()
+            answered = of_round
+
+            async def wait(seconds: float) -> bytes:
+                nonlocal answered
+                answer = await self._wait(identity, woken, seconds)
+                answered = True
+                return answer
+
+            try:
+                yield wait
+            finally:
+                if not answered:
+                    await asyncio.shield(self._forget_quietly(identity, session))
+
+    async def _begin(self, identity: str, session: str, seconds: float) -> int:
+        keys = [self._request(identity), self._ended(session), self._answer(identity)]
+        with raising_os_errors():
+            return int(await self._expect(keys=keys, args=[session, int(seconds) + self._keep]))
+
+    async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
+        keys = [self._request(identity), self._answer(identity), self._ended(session)]
+        args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity, int(again)]
+        with raising_os_errors():
+            given: bytes = await self._give(keys=keys, args=args)
+        return given.decode()  # type: ignore[return-value]
+
+    async def _wait(self, identity: str, woken: asyncio.Event, seconds: float) -> bytes:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while True:
+            remaining = end - loop.time()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, min(remaining, _LOOK_SECONDS))):
+                    await woken.wait()
+            woken.clear()
+            with contextlib.suppress(OSError), raising_os_errors():  # look again when Redis is back
+                answer = await self._redis.get(self._answer(identity))
+                if isinstance(answer, bytes):
+                    return answer
+            if remaining <= 0:
+                raise TimeoutError
+
+    async def _forget_quietly(self, identity: str, session: str) -> None:
+        """Note that a request no longer waits. Without Redis, its key expires by itself."""
+        keys = [self._request(identity), self._answer(identity)]
+        with contextlib.suppress(OSError), raising_os_errors():
+            await self._forget(keys=keys, args=[session, _LATE_SECONDS])
+
+    async def end(self, session: str, seconds: float) -> None:
+        with raising_os_errors():
+            await self._redis.set(self._ended(session), b"", ex=max(1, int(seconds)))
+
+    async def has_ended(self, session: str) -> bool:
+        with raising_os_errors():
+            return bool(await self._redis.exists(self._ended(session)))
+
+    def _request(self, identity: str) -> str:
+        return f"{self._prefix}:client_request:{identity}"
+
+    def _answer(self, identity: str) -> str:
+        return f"{self._prefix}:client_answer:{identity}"
+
+    def _ended(self, session: str) -> str:
+        return f"{self._prefix}:session_ended:{session}"
+
+
+_SESSION_ENDED, _ANSWERED = 0, 2
+
+_EXPECT = """
+if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+if redis.call('EXISTS', KEYS[3]) == 1 then return 2 end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return 1
+"""
+"""A script that notes a waiting request, unless its session has ended or it is already answered."""
+
+_GIVE = """
+if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
+if ARGV[6] == '1' and redis.call('GET', KEYS[2]) == ARGV[2] then return 'taken' end
+local waiting = redis.call('GET', KEYS[1])
+if waiting == 'late:' .. ARGV[1] then return 'late' end
+if waiting ~= ARGV[1] then return 'unknown' end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+redis.call('DEL', KEYS[1])
+redis.call('PUBLISH', ARGV[4], ARGV[5])
+return 'taken'
+"""
+"""A script that stores the first answer of the right session, and wakes the call that waits for it."""
+
+_FORGET = """
+if redis.call('DEL', KEYS[2]) == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+    redis.call('SET', KEYS[1], 'late:' .. ARGV[1], 'EX', ARGV[2])
+end
+return 1
+"""
+"""A script that notes that a request no longer waits. An answer that arrives after this is `late`."""
+
+
+def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float) -> Answers:
+    """Return the store: in Redis if there is one, otherwise in this process.
+
+    Args:
+        seconds: time for which another replica can take over a call, in seconds.
+    """
+    if redis is None:
+        return LocalAnswers()
+    assert isinstance(wakeups, RedisWakeups)  # noqa: S101
+    return RedisAnswers(redis, prefix, wakeups, seconds)
+
+
+_REMEMBERED = 10_000
+
+
+def _remember(known: dict[str, str] | dict[str, None], name: str, value: object) -> None:
+    """Add an entry, and drop the oldest entry beyond the limit."""
+    known[name] = value  # type: ignore[assignment]
+    if len(known) > _REMEMBERED:
+        del known[next(iter(known))]

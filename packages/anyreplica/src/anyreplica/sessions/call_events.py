@@ -1,0 +1,156 @@
+"""The events of one call, on the replica that owns the call."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyreplica.sessions.event_store import FOREIGN, UNKNOWN, reader_of
+from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
+from anyreplica.shared.lost_redis import persistently
+
+if TYPE_CHECKING:
+    from anyreplica.sessions.event_log import EventLog
+
+logger = logging.getLogger(__name__)
+
+_MOST_LATE = 1000
+"""Maximum number of results that wait for Redis."""
+
+
+class CallEvents:
+    """The events of one call, on the replica that owns the call."""
+
+    __slots__ = ("_log", "_loss_is_noted", "_mark", "_round", "_stream", "_written")
+
+    def __init__(self, log: "EventLog", stream: str) -> None:
+        self._log = log
+        self._stream = stream
+        self._loss_is_noted = True
+        self._round: tuple[str, int] | None = None
+        """The sealed round in which the call waits for its client, and its number."""
+        self._mark = secrets.token_hex(8)
+        """Begins the marks of the events. A replica may own a call twice, so its own id would not do."""
+        self._written = 0
+        """Number of events that this object has written."""
+
+    @property
+    def first_id(self) -> str:
+        """The id of the empty event before all others, with which a client can resume the whole stream."""
+        return f"{self._stream}.0"
+
+    @property
+    def seconds(self) -> float:
+        """Time for which the call goes on without a client, in seconds."""
+        return self._log.seconds
+
+    def taken_over(self, on_reader: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
+        return self._log.wakeups.listening(reader_of(self._stream), on_reader)
+
+    async def append(self, event: bytes, *, last: bool, delivered: bool, needed: bool = False) -> str | None:
+        """Write an event and return its id. Return None if this replica no longer owns the call.
+
+        The id is empty if the store has lost the call. Then the client cannot resume it.
+
+        Args:
+            event: the message.
+            last: whether the message ends the call.
+            delivered: whether the event goes to a client whose connection is open. The events of a call do not stay
+                long after a last event that is delivered, so that calls cannot fill the store.
+            needed: whether the client waits for this event, or the call waits for its answer. If such an event is not
+                delivered, it is only in the store. So this method tries again for some seconds if the store cannot be
+                reached.
+
+        Raises:
+            OSError: the store cannot be reached.
+        """
+        store, owner = self._log.store, self._log.owner
+        self._written += 1
+        mark = f"{self._mark}:{self._written}"
+        write = partial(store.append, self._stream, owner, event, mark, last=last, delivered=delivered)
+        persists = (last or needed) and not delivered
+        try:
+            number = await (persistently(write) if persists else write())
+        except OSError:
+            if last and persists and len(self._log.late) < _MOST_LATE:
+                self._log.late.append((self, event))  # nobody else has the result
+            elif last:
+                self.end()
+            raise
+        if last:
+            self.end()
+        if number == FOREIGN:
+            return None
+        return "" if number == UNKNOWN else f"{self._stream}.{number}"
+
+    def end(self) -> None:
+        """Note that this replica no longer runs the call."""
+        self._log.running_here.discard(self._stream)
+
+    async def wait_in_round(self, found: OpenRound) -> bool:
+        """Note that the call waits for its client in a round. Return whether another replica can take the call over.
+
+        If none can, the call goes on, and it ends with an error if this replica is lost.
+        """
+        sealed = self._log.seal.seal(self._stream, found)
+        if len(sealed) > MOST_CHARACTERS:
+            text = "A round is too large for another replica to take it over: %d characters; the limit is %d"
+            logger.warning(text, len(sealed), MOST_CHARACTERS)
+            return False
+        self._round = sealed, found.number
+        try:
+            await persistently(partial(self._log.store.wait_in_round, self._stream, self._log.owner, *self._round))
+        except OSError as error:  # `give_up` makes the note, too
+            logger.warning("Redis can't be reached: no other replica can take over a call: %s", error)
+        return True
+
+    async def leave_round(self) -> bool:
+        """Note that the call goes on with its next round. Return False if this replica no longer owns the call.
+
+        After True, no other replica begins this round.
+
+        Raises:
+            OSError: the store cannot be reached for some seconds.
+        """
+        if self._round is None:
+            return True
+        (_, number), self._round = self._round, None
+        return await persistently(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
+
+    async def give_up(self) -> bool:
+        """Let another replica take over the call, if the call waits for its client.
+
+        Return whether this replica no longer owns the call.
+
+        Raises:
+            OSError: the store cannot be reached for some seconds.
+        """
+        sealed, number = self._round or ("", 0)
+        return await persistently(partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number))
+
+    async def lose_reader(self) -> None:
+        """Note that the client has lost the connection of the call. It has some time to resume.
+
+        Raises:
+            OSError: the store cannot be reached for some seconds. `has_reader` then makes the note.
+        """
+        self._loss_is_noted = False
+        await persistently(self._note_loss)
+
+    async def has_reader(self) -> bool:
+        """Keep the events, and return whether a client follows them or has time to resume.
+
+        Raises:
+            OSError: the store cannot be reached.
+        """
+        await self._log.store.keep(self._stream)
+        if not self._loss_is_noted:
+            await self._note_loss()
+        return await self._log.store.is_followed(self._stream)
+
+    async def _note_loss(self) -> None:
+        await self._log.store.follow(self._stream, self._log.seconds)
+        self._loss_is_noted = True

@@ -1,0 +1,203 @@
+"""Requests to a client in the middle of a call: elicitation, sampling, roots and ping."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+from mcp_types.jsonrpc import REQUEST_TIMEOUT
+from pydantic_core import from_json
+
+from anyreplica.downstream.deadline import Pauses
+from anyreplica.http.in_flight import InFlight
+from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.responses import encode
+from anyreplica.sessions.answers import Answers, Given, SessionEnded, Wait
+from anyreplica.sessions.capabilities import missing_capability
+from anyreplica.sessions.errors import ClientRequestError
+from anyreplica.sessions.metrics import ClientRequestMetrics
+from anyreplica.sessions.open_round import Question
+from anyreplica.sessions.session import Session, unknown_session
+from anyreplica.shared.lost_redis import persistently
+
+logger = logging.getLogger(__name__)
+
+WriteEvent = Callable[[bytes], Awaitable[None]]
+"""Writes a JSON-RPC message as an event on the event stream of a call."""
+
+_GIVE_SECONDS = 10.0
+"""Time for which a replica tries to hand over an answer, in seconds."""
+_GOODBYE_SECONDS = 1.0
+"""Time limit for telling the client that a request has ended, in seconds."""
+
+
+class ClientRequests:
+    """The requests of a replica to clients.
+
+    Args:
+        answers: the store of waiting requests and answers.
+        seconds: time limit for an answer.
+        in_flight: the counter of requests in flight. A call that waits for its client does not count.
+        most: maximum number of requests that wait for an answer.
+    """
+
+    def __init__(self, answers: Answers, seconds: float, in_flight: InFlight, most: int) -> None:
+        self.answers = answers
+        self.seconds = seconds
+        self.metrics = ClientRequestMetrics()
+        self.offered = True
+        """Whether this replica can ask clients. False: there are several replicas without a Redis."""
+        self._in_flight = in_flight
+        self._waiting = InFlight(most, "requests to clients (MAX_CLIENT_REQUESTS)")
+
+    async def send(
+        self,
+        session: Session,
+        write: WriteEvent,
+        pauses: Pauses,
+        question: Question,
+        limit: float,
+        *,
+        of_round: bool = False,
+        is_sent: bool = False,
+    ) -> dict[str, Any]:
+        """Send a request to the client and return the result of its answer.
+
+        Args:
+            write: writes an event on the event stream of the call.
+            pauses: the pauses of the call.
+            question: the request.
+            limit: time limit that the tool sets for this request, in seconds. The shorter one of `limit` and the
+                setting holds.
+            of_round: whether another replica may take over the request.
+            is_sent: whether another replica has already sent the request, so that this one only waits for the answer.
+
+        Raises:
+            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or
+                this replica cannot ask now.
+        """
+        method, params = question.method, question.params
+        if not self.offered:
+            text = f"The server cannot send {method} to the client: with several replicas it needs REDIS_URL."
+            raise ClientRequestError(INVALID_REQUEST, text)
+        missing = missing_capability(session.client.capabilities, method, params)
+        if missing:
+            self.metrics.count(method, "unsupported")
+            raise ClientRequestError(
+                INVALID_REQUEST, f"The client cannot answer {method}: it lacks the capability {missing}."
+            )
+        identity = question.identity
+        request = {"jsonrpc": "2.0", "id": identity, "method": method} | ({} if params is None else {"params": params})
+        seconds = min(self.seconds, limit)
+        started = time.monotonic()
+        outcome = "failed"
+        try:
+            with self._place(pauses, beyond=is_sent):
+                async with self._expecting(session, identity, seconds, of_round=of_round) as wait:
+                    if not is_sent:
+                        await write(encode(request))
+                    answer: dict[str, Any] = from_json(await wait(seconds))
+            outcome = "error" if "error" in answer else "answered"
+        except TimeoutError:
+            outcome = "timeout"
+            text = f"The client did not answer {method} within {seconds:g} s."
+            await _cancel(write, identity, text)
+            raise ClientRequestError(REQUEST_TIMEOUT, text) from None
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            await _cancel(write, identity, "The call has ended.")
+            raise
+        finally:
+            self.metrics.count(method, outcome, time.monotonic() - started)
+        error = answer.get("error")
+        if error is not None:
+            raise ClientRequestError(error["code"], error["message"], error.get("data"))
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    @contextlib.asynccontextmanager
+    async def _expecting(
+        self, session: Session, identity: str, seconds: float, *, of_round: bool
+    ) -> AsyncIterator[Wait]:
+        """Let a request wait for an answer, with errors that tools can read."""
+        try:
+            async with self.answers.waiting(identity, session.key, seconds, of_round=of_round) as wait:
+                yield wait
+        except SessionEnded:
+            raise ClientRequestError(INVALID_REQUEST, "The client has ended this session.") from None
+        except TimeoutError:
+            raise
+        except OSError as error:
+            logger.warning("Redis can't be reached: the client was not asked: %s", error)
+            text = "The server cannot ask the client now, because its Redis cannot be reached; retry later."
+            raise ClientRequestError(INTERNAL_ERROR, text) from None
+
+    async def answer(self, session: Session, identity: int | str | None, answer: Mapping[str, Any]) -> None:
+        """Hand over the client's answer to the call that waits for it, on any replica. Ignore a late answer.
+
+        Args:
+            answer: `result` or `error` of the JSON-RPC response.
+
+        Raises:
+            Refused: HTTP 400: no request of this session waits for this answer. HTTP 404: the session has ended. HTTP
+                503: Redis cannot be reached.
+        """
+        given: Given = "unknown"
+        try:
+            if isinstance(identity, str):
+                given = await self._give(identity, session.key, encode(answer))
+        except OSError as error:
+            logger.warning("Redis can't be reached: the answer of a client was refused: %s", error)
+            text = "The server cannot take the answer now; send it again later."
+            raise Refused(503, text, code=INTERNAL_ERROR, headers={"Retry-After": "1"}) from None
+        if given == "ended":
+            raise unknown_session()
+        if given == "unknown":
+            self.metrics.refused += 1
+            raise Refused(400, "No request of the server waits for this response in this session.")
+
+    async def _give(self, identity: str, session: str, answer: bytes) -> Given:
+        """Hand over an answer. Try again for a while, because the official Python client sends it only once."""
+        tries = itertools.count()
+
+        async def give() -> Given:
+            return await self.answers.give(identity, session, answer, again=next(tries) > 0)
+
+        return await persistently(give, _GIVE_SECONDS)
+
+    @contextlib.contextmanager
+    def _place(self, pauses: Pauses, *, beyond: bool) -> Iterator[None]:
+        """Count the call as one that waits for its client, and not as one in flight.
+
+        `beyond` means that the limit does not hold, because the client is already being asked.
+        """
+        try:
+            if not beyond:
+                self._waiting.enter(None)
+        except Refused as refused:
+            raise ClientRequestError(refused.code, refused.message) from None
+        if beyond:
+            self._waiting.count += 1
+        first = not pauses.is_open
+        if first:
+            self._in_flight.leave()
+        try:
+            with pauses.pause():
+                yield
+        finally:
+            if not pauses.is_open:
+                self._in_flight.count += 1  # beyond the limit, if other calls have taken the place
+            self._waiting.leave()
+
+
+async def _cancel(write: WriteEvent, identity: str, why: str) -> None:
+    """Tell the client that the server no longer waits (2025-11-25, Utilities, "Cancellation")."""
+    params = {"requestId": identity, "reason": why}
+    message = encode({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    # RuntimeError: the connection is closed. ClientGone: another replica has taken over the call.
+    with contextlib.suppress(TimeoutError, RuntimeError, ClientGone):
+        await asyncio.wait_for(write(message), _GOODBYE_SECONDS)

@@ -1,0 +1,271 @@
+"""The events of calls that a client can resume after it has lost its connection.
+
+A call in a session writes each event of its event stream into the log. A client that lost the connection continues at
+any replica (MCP 2025-11-25, Transports, "Resumability and Redelivery").
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcp_types import INTERNAL_ERROR
+from pydantic_core import from_json
+
+from anyreplica.http.event_stream import FIRST_WITH_EMPTY
+from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import encode
+from anyreplica.process.meanwhile import meanwhile
+from anyreplica.sessions.call_events import CallEvents
+from anyreplica.sessions.event_store import (
+    EventPart,
+    EventStore,
+    LocalEvents,
+    RedisEvents,
+    name_of,
+    reader_of,
+)
+from anyreplica.sessions.open_round import OpenRound, RoundSeal
+from anyreplica.sessions.session import Session
+from anyreplica.shared.lost_redis import persistently
+from anyreplica.shared.wakeups import RedisWakeups, Wakeups
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.8
+"""Seconds after which a resumed stream looks whether the replica of the call still runs. It yields an empty event,
+which also keeps proxies from closing the stream."""
+_SILENT_SECONDS = 3.5
+"""Seconds without a sign of life after which a replica counts as lost, if a client has waited as long. The client then
+gets an error within 5 s after it has resumed its call."""
+_LONG_SILENT_SECONDS = 8
+"""Seconds without a sign of life after which a replica counts as lost in any case."""
+_SHOW_SECONDS = 0.5
+"""Pause between two signs of life, in seconds."""
+_LOST = "The replica that ran this call was lost; send the call again."
+
+
+@dataclass(frozen=True, slots=True)
+class TakenCall:
+    """A call that waited for its client, and that this replica has taken over."""
+
+    identity: int | str
+    """The JSON-RPC id of the call."""
+    round: OpenRound
+    events: CallEvents
+    sent: frozenset[str]
+    """The ids of those questions of the round that the client has got or will get from the log."""
+
+
+Continue = Callable[[TakenCall], object]
+"""Starts a task that continues with a call."""
+
+
+class EventLog:
+    """The events of all calls that can be resumed.
+
+    Args:
+        seconds: time for which a call goes on without a connection, and for which its events stay after its end.
+    """
+
+    def __init__(
+        self, redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float, keys: Sequence[str]
+    ) -> None:
+        self.seconds = seconds
+        self.wakeups = wakeups
+        self.seal = RoundSeal(keys, prefix)
+        self.resumed = 0
+        """Number of streams that clients have resumed at this replica."""
+        self.lost = 0
+        """Number of calls that this replica has ended, because their replica was lost."""
+        self.taken = 0
+        """Number of calls that this replica has taken over."""
+        self.owner = secrets.token_hex(8)
+        """Random text that identifies this replica."""
+        self.running_here: set[str] = set()
+        """The streams of the calls that this replica runs."""
+        self._healthy_since: float | None = None
+        """Time of the first sign of life after the last failed one. None: the newest one did not reach Redis."""
+        self._taking: dict[str, asyncio.Task[None]] = {}
+        self.late: list[tuple[CallEvents, bytes]] = []
+        """Results of calls without a connection that did not reach Redis. They are written when Redis is back."""
+        self._readers: set[asyncio.Event] = set()
+        self._closed = False
+        if redis is None:
+            self.store: EventStore = LocalEvents(seconds, wakeups)
+        else:
+            assert isinstance(wakeups, RedisWakeups)  # noqa: S101
+            self.store = RedisEvents(redis, prefix, seconds, wakeups.channel)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Show the other replicas that this one runs, inside the `async with` block."""
+        try:
+            async with meanwhile(self._show_life()):
+                yield
+        finally:
+            with contextlib.suppress(OSError):
+                await self.store.show_end(self.owner)
+
+    async def _show_life(self) -> None:
+        while True:
+            try:
+                await self.store.show_life(self.owner)
+                self._healthy_since = self._healthy_since or time.monotonic()
+                while self.late:
+                    events, result = self.late.pop(0)
+                    await events.append(result, last=True, delivered=False)
+            except OSError:
+                self._healthy_since = None
+            await asyncio.sleep(_SHOW_SECONDS)
+
+    async def _is_lost(self, part: EventPart, stream: str, waited: float) -> bool:
+        """Return whether the replica that owns this unfinished call no longer runs it.
+
+        A replica may stall for a few seconds, for example when its machine starts other containers. So a client waits
+        for it, unless the silence is long.
+
+        While Redis cannot be reached, no replica can give a sign of life. So this replica believes that another one is
+        lost only after its own signs of life have reached Redis for some time.
+
+        Args:
+            waited: seconds since the client has resumed the call.
+        """
+        if part.owner in ("", self.owner):
+            return stream not in self.running_here
+        if self._healthy_since is None or time.monotonic() - self._healthy_since < _SILENT_SECONDS:
+            return False
+        silence = await self.store.silence(part.owner)
+        return silence > (_SILENT_SECONDS if waited > _SILENT_SECONDS else _LONG_SILENT_SECONDS)
+
+    def close(self) -> None:
+        """End all resumed streams. The clients then resume their calls at other replicas."""
+        self._closed = True
+        for woken in self._readers:
+            woken.set()
+
+    async def begin(self, session: Session, request: int | str) -> CallEvents:
+        """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached."""
+        stream = secrets.token_urlsafe(16)
+        await self.store.begin(stream, session.key, self.owner, encode(request).decode())
+        self.running_here.add(stream)
+        return CallEvents(self, stream)
+
+    async def resume(self, session: Session, event_id: str, go_on: Continue) -> AsyncGenerator[tuple[str, bytes]]:
+        """Yield the events after an event, each with its id, and an empty event at the start and after each pause.
+
+        The empty event at the start has the id with which the client resumes.
+
+        The iterator ends after the last event of the call, when another reader resumes the same call, or when this
+        replica drains.
+
+        Args:
+            go_on: continues with the call, if its replica is lost and this replica takes it over.
+
+        Raises:
+            Refused: HTTP 400: this session has no such event.
+            OSError: the store cannot be reached for some seconds.
+        """
+        stream, _, number = event_id.rpartition(".")
+        reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
+        is_possible = stream and ":" not in stream and after >= 0
+        resumed = time.monotonic()
+
+        async def attempt() -> EventPart | None:
+            found = await self.store.read(stream, session.key, after)
+            if found is not None:
+                await self.store.follow(stream, self.seconds)
+                await self.store.set_reader(stream, reader)
+            return found
+
+        # The official Python client resumes a call at most twice if it gets errors.
+        part = await persistently(attempt) if is_possible else None
+        if part is None:
+            raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
+        await self.wakeups.wake_everywhere(reader_of(stream))
+        self.resumed += 1
+        # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
+        yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
+        with (
+            self.wakeups.waiting(name_of(stream)) as woken,
+            self.wakeups.listening(reader_of(stream), woken.set),
+            contextlib.ExitStack() as stack,
+        ):
+            self._readers.add(woken)
+            stack.callback(self._readers.discard, woken)
+            while not self._closed:
+                woken.clear()
+                with contextlib.suppress(OSError):  # look again when the store can be reached
+                    part = await self._part(stream, session, after, go_on, time.monotonic() - resumed)
+                    if part is None or part.reader != reader:
+                        return
+                    for event in part.events:
+                        after += 1
+                        yield f"{stream}.{after}", event
+                    if part.is_whole:
+                        return
+                    await self.store.follow(stream, self.seconds)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(_LOOK_SECONDS, self.seconds / 2)):
+                        await woken.wait()
+                if not woken.is_set():
+                    yield "", b""
+
+    async def _part(
+        self, stream: str, session: Session, after: int, go_on: Continue, waited: float
+    ) -> EventPart | None:
+        """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
+        part = await self.store.read(stream, session.key, after)
+        if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream, waited):
+            return part
+        # A task of its own, because a client that leaves must not interrupt a take-over.
+        task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
+        await asyncio.shield(task)
+        return await self.store.read(stream, session.key, after)
+
+    async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+        """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
+        try:
+            with contextlib.suppress(OSError):
+                await self._take_or_end(stream, session, part, go_on)
+        finally:
+            del self._taking[stream]
+
+    async def _take_or_end(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+        tries = itertools.count()
+
+        async def attempt() -> str | None:
+            if next(tries):  # the first try may have succeeded, although its reply was lost
+                sealed = await self.store.take_over(stream, self.owner, self.owner)
+                if sealed is not None:
+                    return sealed
+            return await self.store.take_over(stream, part.owner, self.owner)
+
+        sealed = await persistently(attempt)
+        if sealed is None:  # another replica has taken over the call
+            return
+        found = self.seal.open(stream, sealed)
+        if found is None:
+            await self._end(stream, self.owner if sealed else part.owner, part.request)
+            return
+        whole = await self.store.read(stream, session.key, 0)
+        events = b"".join(whole.events) if whole is not None else b""
+        sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
+        self.taken += 1
+        self.running_here.add(stream)
+        go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream), frozenset(sent)))
+
+    async def _end(self, stream: str, owner: str, request: str) -> None:
+        """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
+        error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
+        message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
+        if await self.store.append(stream, owner, message, "end", last=True, delivered=False) > 0:
+            self.lost += 1

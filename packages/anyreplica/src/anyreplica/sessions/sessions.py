@@ -1,0 +1,181 @@
+"""The sessions of handshake-protocol clients in one replica: start, open and end."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.subscriptions import SubscriptionBus
+from prometheus_client.registry import Collector
+from starlette.types import Scope
+
+from anyreplica.auth.caller import owner_of
+from anyreplica.http.in_flight import UNAVAILABLE, InFlight
+from anyreplica.http.refusal import Refused
+from anyreplica.sessions.answers import answers
+from anyreplica.sessions.client_requests import ClientRequests
+from anyreplica.sessions.event_log import EventLog
+from anyreplica.sessions.metrics import StreamMetrics
+from anyreplica.sessions.progress import ClientProgress
+from anyreplica.sessions.records import SessionRecords
+from anyreplica.sessions.session import Session, SessionIds, unknown_session
+from anyreplica.sessions.streams import SessionStreams
+from anyreplica.settings import Settings
+from anyreplica.shared.wakeups import ONCE, RedisWakeups, Wakeups
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Starts, opens and ends sessions, and sends requests to their clients.
+
+    Args:
+        in_flight: the counter of requests in flight.
+        bus: the events of changed lists and resources, from all replicas. None: there are none.
+    """
+
+    def __init__(
+        self, settings: Settings, redis: "Redis | None", in_flight: InFlight, bus: SubscriptionBus | None
+    ) -> None:
+        name = settings.mcp_name
+        keys = settings.request_state_ring or [secrets.token_hex(32)]
+        self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
+        self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
+        is_full = settings.handshake_sessions == "full"
+        kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
+        self._answers = answers(redis, name, self._wakeups, kept)
+        seconds, most = settings.client_request_seconds, settings.max_client_requests
+        self.leaving: set[Callable[[], object]] = set()
+        """Functions that move the client of a running call on to another replica. `leave` calls them."""
+        self.has_left = False
+        """Whether this replica drains."""
+        self.taken: set[asyncio.Task[None]] = set()
+        """The tasks of calls that this replica has taken over."""
+        self._stop_seconds = settings.drain_seconds + settings.shutdown_grace_seconds
+        self._stops = 0.0
+        self.progress = ClientProgress(self._wakeups)
+        self.requests = ClientRequests(self._answers, seconds, in_flight, most)
+        self.records: SessionRecords | None = None
+        """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
+        self.streams: SessionStreams | None = None
+        """The event streams of sessions; None unless HANDSHAKE_SESSIONS is full."""
+        self.events: EventLog | None = None
+        """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
+        if is_full and bus is not None:
+            self.events = EventLog(redis, name, self._wakeups, settings.resume_seconds, keys)
+            self.records = SessionRecords(redis, name, self._wakeups)
+            self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Receive the wake-ups of waiting calls inside the `async with` block.
+
+        At the end, wait for the calls that this replica has taken over, until SHUTDOWN_GRACE_SECONDS are over.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self._wakeups.running())
+            if self.events is not None:
+                await stack.enter_async_context(self.events.running())
+            stack.push_async_callback(self._end_taken)
+            yield
+
+    async def _end_taken(self) -> None:
+        if self.taken:
+            await asyncio.wait(self.taken, timeout=max(0.0, self._stops - time.monotonic()))
+        for task in self.taken:
+            task.cancel()
+        await asyncio.gather(*self.taken, return_exceptions=True)
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """The metrics of sessions."""
+        if self.streams is None or self.events is None:
+            return [self.requests.metrics]
+        return [self.requests.metrics, StreamMetrics(self.streams, self.events)]
+
+    def leave(self) -> None:
+        """Move clients on to other replicas: end the event streams of sessions and of calls that can be resumed."""
+        self.has_left, self._stops = True, time.monotonic() + self._stop_seconds
+        if self.streams is not None:
+            self.streams.close()
+        if self.events is not None:
+            self.events.close()
+        for move_on in tuple(self.leaving):
+            move_on()
+
+    def start(self, scope: Scope, version: str, params: Mapping[str, Any]) -> str:
+        """Return the id of a new session.
+
+        Args:
+            version: the protocol version that client and server agreed on.
+            params: the params of `initialize`.
+        """
+        return self._ids.seal(
+            version, params.get("clientInfo") or {}, params.get("capabilities") or {}, owner_of(scope)
+        )
+
+    def open(self, scope: Scope, sealed: bytes) -> Session:
+        """Return the session of an id. Raise `Refused` (404 or 403) like `SessionIds.open`."""
+        return self._ids.open(sealed.decode("latin-1"), owner_of(scope))
+
+    async def open_live(self, scope: Scope, sealed: bytes) -> Session:
+        """Return the session of an id, and check that the client has not ended the session at any replica.
+
+        While Redis cannot be reached, the session counts as live.
+
+        Raises:
+            Refused: like `open`; also HTTP 404 if the client has ended the session.
+        """
+        session = self.open(scope, sealed)
+        try:
+            ended = await self._answers.has_ended(session.key)
+        except OSError as error:
+            logger.warning("Redis can't be reached: a session was not checked for its end: %s", error)
+            return session
+        if ended:
+            raise unknown_session()
+        return session
+
+    async def cancel(self, sealed: bytes, identity: object) -> None:
+        """Cancel a call of a session, on the replica that runs it.
+
+        Args:
+            sealed: the session id, which the caller of this method has opened.
+            identity: the JSON-RPC id of the call.
+        """
+        if isinstance(identity, int | str):
+            await self._wakeups.wake_everywhere(_call(sealed, identity))
+
+    def cancelling(
+        self, sealed: bytes, identity: int | str, cancel: Callable[[], object]
+    ) -> AbstractContextManager[None]:
+        """Call `cancel` when the client cancels this call, inside the `with` block."""
+        return self._wakeups.listening(_call(sealed, identity), cancel)
+
+    async def end(self, session: Session) -> None:
+        """End a session on all replicas.
+
+        Raises:
+            Refused: HTTP 503: Redis cannot be reached.
+        """
+        try:
+            await self._answers.end(session.key, session.expires - time.time())
+            if self.records is not None:
+                await self.records.changed(session)
+        except OSError as error:
+            logger.warning("Redis can't be reached: a session was not ended: %s", error)
+            text = "The session cannot be ended now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
+
+
+def _call(sealed: bytes, identity: int | str) -> str:
+    """Return the name of the wake-ups of a call. It must not contain the session id, which others could use."""
+    return f"{ONCE}call:{hashlib.sha256(sealed).hexdigest()[:32]}:{identity!r}"

@@ -1,0 +1,143 @@
+"""The event streams of sessions: `GET /mcp`, for messages that belong to no call."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator
+
+from mcp.server.subscriptions import ResourceUpdated, ServerEvent, SubscriptionBus
+from mcp.shared.subscriptions import event_to_notification
+
+from anyreplica.http.event_stream import PING_SECONDS
+from anyreplica.http.responses import encode
+from anyreplica.sessions.answers import Answers
+from anyreplica.sessions.records import SessionRecord, SessionRecords, name_of
+from anyreplica.sessions.session import Session
+from anyreplica.shared.wakeups import Wakeups
+
+
+class _Open:
+    """An open stream."""
+
+    __slots__ = ("_waiter", "events", "record", "stale")
+
+    def __init__(self) -> None:
+        self.events: dict[ServerEvent, None] = {}
+        """The events that the client has not got yet. The same event twice is one message."""
+        self.record = SessionRecord()
+        self.stale = False
+        """Whether the record in the store may have changed."""
+        self._waiter: asyncio.Future[None] | None = None
+
+    def hear(self, event: ServerEvent) -> None:
+        """Note an event that the client wants."""
+        if not isinstance(event, ResourceUpdated) or event.uri in self.record.resources:
+            self.events[event] = None
+            self.wake()
+
+    def look_again(self) -> None:
+        """Note that the record may have changed."""
+        self.stale = True
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for an event or a change, for at most `seconds`. An `asyncio.Event` would take 1 kB more per stream."""
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, self.wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+
+class SessionStreams:
+    """The open streams of a replica.
+
+    Any replica can serve the stream of a session. If a client opens a second stream, the first one ends, because each
+    message must reach the client only once (MCP 2025-11-25, Transports, "Multiple Connections").
+    """
+
+    def __init__(self, records: SessionRecords, answers: Answers, wakeups: Wakeups, bus: SubscriptionBus) -> None:
+        self._records = records
+        self._answers = answers
+        self._wakeups = wakeups
+        self._bus = bus
+        self._open: set[_Open] = set()
+        self._closed = False
+
+    @property
+    def count(self) -> int:
+        """Number of open streams."""
+        return len(self._open)
+
+    def close(self) -> None:
+        """End all streams. The clients then open new ones, at other replicas."""
+        self._closed = True
+        for stream in self._open:
+            stream.wake()
+
+    async def messages(self, session: Session) -> AsyncGenerator[tuple[str, bytes]]:
+        """Yield the notifications for a session, without event ids. At the start and after each pause, yield an empty
+        one.
+
+        The iterator ends when the replica drains, the session ends, or the client opens another stream.
+
+        Raises:
+            OSError: the store cannot be reached.
+        """
+        stream, name = _Open(), secrets.token_hex(8)
+        self._open.add(stream)
+        unsubscribe = self._bus.subscribe(stream.hear)
+        try:
+            with self._wakeups.listening(name_of(session), stream.look_again):
+                await self._records.set_stream(session, name)
+                stream.record = await self._records.read(session)
+                yield "", b""
+                while not self._closed:
+                    message = await self._next(stream)
+                    if stream.stale and not await self._is_newest(session, stream, name):
+                        return
+                    yield "", message
+        finally:
+            unsubscribe()
+            self._open.discard(stream)
+
+    async def _next(self, stream: _Open) -> bytes:
+        """Wait for the next event and return its message; return an empty message after a pause or a change."""
+        if not stream.events and not stream.stale and not self._closed:
+            await stream.wait(PING_SECONDS)
+        if not stream.events:
+            return b""
+        event = next(iter(stream.events))
+        del stream.events[event]
+        return _notification(event)
+
+    async def _is_newest(self, session: Session, stream: _Open, name: str) -> bool:
+        """Read the record of the session again. Return False if the stream must end.
+
+        While the store cannot be reached, the stream goes on with what it knows. If the store has lost its data, the
+        stream writes the record again.
+        """
+        stream.stale = False
+        with contextlib.suppress(OSError):
+            if await self._answers.has_ended(session.key):
+                return False
+            record = await self._records.read(session)
+            if record == SessionRecord():  # Redis has lost its data
+                await self._records.restore(session, stream.record)
+                return True
+            stream.record = record
+            return record.stream == name
+        return True
+
+
+def _notification(event: ServerEvent) -> bytes:
+    params = {"params": {"uri": event.uri}} if isinstance(event, ResourceUpdated) else {}
+    return encode({"jsonrpc": "2.0", "method": event_to_notification(event, {}).method, **params})

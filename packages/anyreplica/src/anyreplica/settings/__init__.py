@@ -1,0 +1,150 @@
+"""The settings: every variable with its type, default, meaning and check.
+
+The value of a variable comes from the environment. If the variable is unset, the value comes from a file of the same
+name (upper or lower case) in the secrets folder. Docker mounts secrets there.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self, get_args
+
+from pydantic import SecretStr, ValidationError, model_validator
+from pydantic_settings import SettingsConfigDict, SettingsError
+
+from anyreplica.settings.access import AccessSettings
+from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.settings.errors import StartupError
+from anyreplica.settings.jobs import JobSettings
+from anyreplica.settings.login import LoginSettings
+from anyreplica.settings.rate import RateSettings
+from anyreplica.settings.replica import ReplicaSettings
+from anyreplica.settings.sessions import SessionSettings
+from anyreplica.settings.telemetry import AuditSettings, TelemetrySettings
+
+
+class Settings(
+    TelemetrySettings,
+    DownstreamSettings,
+    JobSettings,
+    AuditSettings,
+    RateSettings,
+    LoginSettings,
+    AccessSettings,
+    SessionSettings,
+    ReplicaSettings,
+):
+    """The settings of the server. The name of a variable or secret file is the name of the field in capitals.
+
+    To add your own settings, define a subclass.
+
+    Example:
+
+        from pydantic import Field, SecretStr
+
+        import anyreplica
+
+        class Settings(anyreplica.Settings):
+            weather_key: SecretStr = Field(description="Key of the weather API.")
+
+        key = Settings.load().weather_key.get_secret_value()
+    """
+
+    model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="after")
+    def _nothing_missing(self) -> Self:
+        if self.mcp_replicas > 1 and not self.request_state_ring:
+            raise ValueError(
+                f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
+                "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes a key)"
+            )
+        if self.handshake_sessions != "off":
+            self._check_sessions()
+        self.check_login(self.public_url)
+        if self.auth_enabled and not self.asks_who:
+            raise ValueError(
+                "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true; "
+                "set one of them, or mount a secret named auth_token"
+            )
+        return self
+
+    def _check_sessions(self) -> None:
+        setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}"
+        if self.mcp_replicas > 1 and self.redis_url is None:
+            raise ValueError(f"REDIS_URL: required by {setting} with MCP_REPLICAS={self.mcp_replicas}; set it")
+        if self.json_response != "auto":
+            raise ValueError(f"{setting}: needs JSON_RESPONSE=auto, because a request to a client is an event")
+        if not self.stateless_http:
+            raise ValueError(f"{setting}: needs STATELESS_HTTP=true; with STATELESS_HTTP=false, sessions exist already")
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read and check the settings.
+
+        The variable `SECRETS_DIR` names the folder of secrets. Its default is `/run/secrets`.
+
+        Raises:
+            StartupError: a variable is invalid. The text has one line per invalid variable, with its name and never
+                with the value of a secret.
+        """
+        named = os.environ.get("SECRETS_DIR")
+        secrets = Path(named or "/run/secrets")
+        if named and not secrets.is_dir():
+            raise StartupError(f"SECRETS_DIR={named}: no such folder; create it, or unset SECRETS_DIR")
+        try:
+            return cls(_secrets_dir=secrets if secrets.is_dir() else None)
+        except (SettingsError, OSError, UnicodeError) as error:
+            reason = error.__cause__ or error
+            raise StartupError(f"{secrets}: a secret in this folder cannot be read as text: {reason}") from None
+        except ValidationError as error:
+            lines = (_line(problem, cls) for problem in error.errors(include_url=False))
+            raise StartupError("\n".join(lines)) from None
+
+
+_PLAIN = {
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+    "missing": "required; set it",
+}
+"""Messages for operators, in place of pydantic's messages of these types."""
+
+
+def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = _PLAIN.get(problem["type"], message.replace("Input should be", "must be", 1))
+    if not problem["loc"]:
+        return message
+    field = str(problem["loc"][0])
+    value = str(problem["input"])[:200]
+    known = settings.model_fields.get(field)  # None: it has an alias
+    secret = known is None or SecretStr in (known.annotation, *get_args(known.annotation))
+    # For a missing field, pydantic's input is the values of all fields.
+    hidden = secret or problem["type"] == "missing"
+    shown = "" if hidden else f"={value if value.isprintable() else ascii(value)}"
+    return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
+
+
+def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
+    """Return a sentence for each variable that looks like a misspelt setting, such as AUTH_ENABLE."""
+    known = {name.upper() for name in type(settings).model_fields}
+    found = []
+    for name in sorted(environment.keys() - known):
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if close and not name.startswith(("MAKE", "OTEL_")):  # OTEL_* variables belong to the OpenTelemetry SDK
+            found.append(f"{name} is not a setting and has no effect; did you mean {close[0]}?")
+    return found
+
+
+def doubts(settings: Settings, replicas: int) -> list[str]:
+    """Return a sentence for each combination of settings that is allowed but is usually a mistake."""
+    found = []
+    if settings.asks_who and not settings.auth_enabled:
+        found.append(f"{settings.asks_who}: set but not used, because AUTH_ENABLED is false; callers need no key.")
+    if settings.downstream_tokens_file is not None and not settings.auth_enabled:
+        found.append("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange.")
+    if not settings.stateless_http and replicas > 1:
+        found.append("STATELESS_HTTP=false with several replicas: each session exists in one replica only.")
+    return found

@@ -1,0 +1,151 @@
+"""Settings of rate limits: a token bucket per caller, and a limit of calls that run at the same time."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from pydantic import Field, field_validator
+
+from anyreplica.settings.words import SettingsGroup, WordList
+
+_FORM = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?:/(s|m|h|d))?")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
+_LEAST_BURST = 10.0
+"""Minimum burst, in calls. An agent sends its first calls together: it discovers the server, lists tools, and calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate limit: the refill and the size of a token bucket, and a limit of calls that run at the same time.
+
+    Attributes:
+        calls: Number of calls per `seconds`. 0: no limit.
+        seconds: Length of the period, in seconds.
+        burst: Size of the bucket: number of calls that may come at once.
+        concurrent: Maximum number of calls that run at the same time. 0: no limit.
+    """
+
+    calls: float
+    seconds: float
+    burst: float
+    concurrent: int = 0
+
+    @property
+    def per_second(self) -> float:
+        """Number of tokens that return to the bucket per second. 0: no limit."""
+        return self.calls / self.seconds
+
+    @property
+    def bounds(self) -> bool:
+        """Whether this rate limits anything."""
+        return bool(self.calls or self.concurrent)
+
+    def but(self, burst: float | None = None, concurrent: int | None = None) -> "Rate":
+        """Return a copy with another burst or concurrency. None keeps the value."""
+        return Rate(
+            self.calls,
+            self.seconds,
+            self.burst if burst is None else burst,
+            self.concurrent if concurrent is None else concurrent,
+        )
+
+    def share(self, replicas: int) -> "Rate":
+        """Return the share of one replica. Its burst and its concurrency allow at least one call."""
+        concurrent = -(-self.concurrent // replicas)
+        return Rate(self.calls / replicas, self.seconds, max(1.0, self.burst / replicas), concurrent)
+
+    def __str__(self) -> str:
+        return f"{self.calls:g}/{_UNITS[self.seconds]}"
+
+
+NO_RATE = Rate(0, 1, 1)
+
+
+def parse(text: str) -> Rate:
+    """Parse a rate such as `100/s`, `600/m`, `5000/h` or `20000/d`. A plain `100` means 100 per second.
+
+    The burst is the number of calls of a quarter of a second, and at least 10.
+
+    Raises:
+        ValueError: The text is not a rate.
+    """
+    found = _FORM.fullmatch(text.strip())
+    calls = float(found[1]) if found else 0.0
+    if found is None or not calls:
+        raise ValueError(f"{text!r} is not a rate; write it like 100/s, 600/m, 5000/h or 20000/d")
+    seconds = _SECONDS[found[2] or "s"]
+    return Rate(calls, seconds, max(_LEAST_BURST, calls / seconds / 4))
+
+
+class RateSettings(SettingsGroup):
+    """Settings of rate limits, and of proxies that name the address of a caller."""
+
+    rate_limit: str = ""
+    """Rate limit of each caller without a limit of its own, such as `100/s`, `600/m`, `5000/h` or `20000/d`. A call
+    beyond the limit gets HTTP 429. With `REDIS_URL`, the limit holds for all replicas together, otherwise for each
+    replica. Empty: no limit."""
+    rate_burst: float | None = Field(None, ge=1)
+    """Number of calls that a caller may make at once (the size of its token bucket). Empty: the calls of a quarter of a
+    second, at least 10."""
+    rate_concurrent: int = Field(0, ge=0)
+    """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. 0: no limit."""
+    replica_rate_limit: str = ""
+    """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
+    429. Empty: no limit."""
+    tool_costs: WordList = ()
+    """Cost of a call, by patterns of tool names, comma-separated: `generate_report=10,sales_*=2`. A call with a cost of
+    10 counts as ten calls in the rate limit. The first pattern that matches the name decides. Other tools cost 1."""
+    trusted_proxies: WordList = ()
+    """Addresses or networks of trusted proxies, comma-separated. The replica reads the `X-Forwarded-For` header only if
+    such a proxy sent it. It then uses the address in the header to distinguish callers without authentication. Never
+    name the addresses of the routing mesh."""
+
+    @field_validator("rate_limit", "replica_rate_limit")
+    @classmethod
+    def _rate(cls, value: str) -> str:
+        if value:
+            parse(value)
+        return value
+
+    @field_validator("tool_costs")
+    @classmethod
+    def _costs(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _costs(value)
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for network in value:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"{error}; write it like 10.0.0.7 or 10.0.0.0/8") from None
+        return value
+
+    @property
+    def rate(self) -> Rate:
+        """Rate limit of callers without a limit of their own."""
+        return (parse(self.rate_limit) if self.rate_limit else NO_RATE).but(self.rate_burst, self.rate_concurrent)
+
+    @property
+    def replica_rate(self) -> Rate:
+        """Rate limit of one replica for all callers together."""
+        return parse(self.replica_rate_limit) if self.replica_rate_limit else NO_RATE
+
+    @property
+    def costs(self) -> list[tuple[str, int]]:
+        """Patterns of tool names, each with the cost of a call."""
+        return _costs(self.tool_costs)
+
+
+def _costs(words: tuple[str, ...]) -> list[tuple[str, int]]:
+    costs = []
+    for word in words:
+        pattern, _, cost = word.rpartition("=")
+        if not pattern or not cost.isdecimal() or not cost.isascii() or not 0 < int(cost) <= 1_000_000:
+            text = "is not a pattern with a cost; write it like generate_report=10, with a cost from 1 to 1000000"
+            raise ValueError(f"{word!r} {text}")
+        costs.append((pattern, int(cost)))
+    return costs

@@ -1,0 +1,28 @@
+"""Settings of handshake-protocol clients that a tool may ask in the middle of a call."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from anyreplica.settings.words import Seconds, SettingsGroup
+
+
+class SessionSettings(SettingsGroup):
+    """Settings of sessions in the handshake protocol (protocol version 2025-11-25 and older)."""
+
+    handshake_sessions: Literal["off", "ask", "full"] = "off"
+    """Whether a tool can ask a handshake-protocol client in the middle of a call (elicitation, sampling, roots). `off`:
+    no. `ask`: yes, on the event stream of the call. The client then gets a session id, which any replica can read.
+    `full`: as `ask`; a client can also open an event stream outside of its calls, subscribe to resources, set a log
+    level, and cancel a call, and tools can keep state for a session. Several replicas need `REDIS_URL`."""
+    handshake_session_seconds: Seconds = Field(86400, ge=60)
+    """Lifetime of a session id, in seconds. A client with an expired id gets HTTP 404 and starts a new session."""
+    client_request_seconds: Seconds = Field(300, gt=0)
+    """Time limit for a handshake-protocol client to answer a request of a tool, in seconds. Usually a user answers.
+    This time does not count for `CALL_TIMEOUT_SECONDS`."""
+    resume_seconds: Seconds = Field(120, gt=0, le=3600)
+    """Time in which a client that lost the connection of a call can resume it, in seconds. Without the client, the call
+    goes on for this time. Only with `HANDSHAKE_SESSIONS=full`."""
+    max_client_requests: int = Field(1000, ge=1)
+    """Maximum number of requests to clients that wait for an answer in a replica. A call beyond the limit gets an
+    error. A call that waits for its client does not count for `MAX_IN_FLIGHT`."""

@@ -1,0 +1,151 @@
+"""The number of replicas. Some features need a Redis only if there are several replicas.
+
+`MCP_REPLICAS` sets the planned number. `docker service scale` does not change this setting, so a replica also
+counts the running replicas. With `REDIS_URL`, each replica writes a sign of life to Redis and counts these signs. With
+`REPLICAS_DNS`, a replica counts the addresses of a DNS name.
+"""
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from anyreplica.process.meanwhile import meanwhile
+from anyreplica.settings import Settings
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 2.0
+_GONE_SECONDS = 10.0
+"""Age in seconds after which the last sign of life of a replica no longer counts."""
+_ANY_PORT = 9
+_LOOKS = 2
+"""Number of counts in a row that must agree before `Peers.alone` changes. During an update, there is one replica more
+for a moment."""
+
+_SIGN = """
+local now = redis.call('TIME')
+now = now[1] + now[2] / 1000000
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
+redis.call('EXPIRE', KEYS[1], math.ceil(ARGV[2]))
+return redis.call('ZCARD', KEYS[1])
+"""
+"""A script that writes a sign of life and returns the number of replicas with a recent one, by the clock of Redis."""
+
+
+class Peers:
+    """The replicas of this server, including this one. `planned` is the planned number of replicas.
+
+    `look` returns the number of running replicas, and raises OSError if it cannot find out. Without `look`,
+    `count` stays at the planned number. `leave` is called at the end.
+    """
+
+    def __init__(
+        self,
+        planned: int,
+        look: Callable[[], Awaitable[int]] | None = None,
+        leave: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.planned = planned
+        self.count = planned
+        """Number of running replicas; the planned number before the first count."""
+        self.alone = planned == 1
+        """Whether this is the only replica and only one is planned."""
+        self.on_change: list[Callable[[], None]] = []
+        """Functions that this object calls when `alone` changes."""
+        self._look = look
+        self._leave = leave
+        self._agreeing = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Count the replicas every two seconds while the context is open. The first count comes before any request."""
+        if self._look is None:
+            yield
+            return
+        await self._count(looks=1)
+        try:
+            async with meanwhile(self._keep_looking()):
+                yield
+        finally:
+            if self._leave is not None:
+                await self._leave()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._count(_LOOKS)
+
+    async def _count(self, looks: int) -> None:
+        assert self._look is not None  # noqa: S101
+        try:
+            seen = await self._look()
+        except OSError:  # keep the last known number
+            return
+        self.count = max(1, seen)
+        alone = self.planned == 1 and self.count == 1
+        self._agreeing = self._agreeing + 1 if alone != self.alone else 0
+        if self._agreeing >= looks:
+            self.alone, self._agreeing = alone, 0
+            for notify in self.on_change:
+                notify()
+
+
+def peers(settings: Settings, redis: "Redis | None", replica: str) -> Peers:
+    """Return the `Peers` that the settings describe."""
+    if redis is not None:
+        return Peers(settings.mcp_replicas, *_by_signs(redis, f"{settings.mcp_name}:replicas", replica))
+    if settings.replicas_dns:
+        return Peers(settings.mcp_replicas, _by_name(settings.replicas_dns))
+    return Peers(settings.mcp_replicas)
+
+
+def _by_signs(
+    redis: "Redis", key: str, replica: str
+) -> tuple[Callable[[], Awaitable[int]], Callable[[], Awaitable[None]]]:
+    from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
+
+    sign = redis.register_script(_SIGN)
+    # Several replicas on one machine may have the same name.
+    own = f"{replica}:{secrets.token_hex(4)}"
+
+    async def look() -> int:
+        try:
+            return int(await sign(keys=[key], args=[own, _GONE_SECONDS]))
+        except RedisError as error:
+            raise OSError(str(error)) from None
+
+    async def leave() -> None:
+        with suppress(RedisError, OSError):
+            await redis.zrem(key, own)
+
+    return look, leave
+
+
+def _by_name(name: str) -> Callable[[], Awaitable[int]]:
+    async def look() -> int:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(name, _ANY_PORT, type=socket.SOCK_DGRAM)
+        addresses = {(family, address) for family, _, _, _, address in found}
+        # Swarm's DNS lists a replica only when it is healthy. Before that, this replica counts itself.
+        return len(addresses) + (not any(_is_own(family, address) for family, address in addresses))
+
+    return look
+
+
+def _is_own(family: int, address: tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]) -> bool:
+    """Return whether an address belongs to this machine. The function sends nothing.
+
+    A packet to an own address would have the same address as its source.
+    """
+    with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(address)
+        return bool(probe.getsockname()[0] == address[0])
+    return False

@@ -1,0 +1,131 @@
+"""Wake-ups: when something changes, a replica wakes the tasks that wait for the change, on any replica.
+
+Short texts that may get lost, such as progress, go the same way.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING
+
+from anyreplica.shared.channel import Channel
+from anyreplica.shared.lost_redis import raising_os_errors
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+ONCE = "once:"
+"""Beginning of the names whose wake-up is an order and not a reason to look. They are not woken after a loss."""
+
+
+class Wakeups:
+    """The waiting tasks of this replica, by the name of the thing that each task waits for.
+
+    A wake-up contains no data and can be lost. So a task looks first, waits for a wake-up for a limited time, and looks
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[Callable[[], object]]] = {}
+        self._receiving: dict[str, Callable[[str], object]] = {}
+
+    @contextlib.contextmanager
+    def waiting(self, name: str) -> Iterator[asyncio.Event]:
+        """Return an event that is set when `name` is woken. Clear the event before each look."""
+        event = asyncio.Event()
+        with self.listening(name, event.set):
+            yield event
+
+    @contextlib.contextmanager
+    def listening(self, name: str, on_wake: Callable[[], object]) -> Iterator[None]:
+        """Call `on_wake` when `name` is woken, inside the `with` block."""
+        listeners = self._waiting.setdefault(name, [])
+        listeners.append(on_wake)
+        try:
+            yield
+        finally:
+            listeners.remove(on_wake)
+            if not listeners:
+                del self._waiting[name]
+
+    @contextlib.contextmanager
+    def receiving(self, name: str, on_text: Callable[[str], object]) -> Iterator[None]:
+        """Call `on_text` with each text that `send` sends to `name`, inside the `with` block. A name has one receiver.
+
+        A text can be lost.
+        """
+        self._receiving[name] = on_text
+        try:
+            yield
+        finally:
+            del self._receiving[name]
+
+    async def send(self, name: str, text: str) -> None:
+        """Send a text to the receiver of `name`, on whichever replica it is. In this class, there is only one replica.
+
+        The name must not contain a line break.
+        """
+        self.take(name, text)
+
+    def take(self, name: str, text: str) -> None:
+        """Give a text to the receiver of `name`, if it is on this replica."""
+        on_text = self._receiving.get(name)
+        if on_text is not None:
+            on_text(text)
+
+    def wake(self, name: str) -> None:
+        """Wake the tasks of this replica that wait for `name`."""
+        for on_wake in self._waiting.get(name, ()):
+            on_wake()
+
+    def wake_all(self) -> None:
+        """Wake all waiting tasks of this replica, because wake-ups may have been lost."""
+        for name in self._waiting:
+            if not name.startswith(ONCE):
+                self.wake(name)
+
+    async def wake_everywhere(self, name: str) -> None:
+        """Wake the tasks of all replicas that wait for `name`. In this class, there is only one replica."""
+        self.wake(name)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Get the wake-ups of other replicas while the context is open. This base class gets none."""
+        yield
+
+
+class RedisWakeups(Wakeups):
+    """Wake-ups over a Redis channel. To wake the tasks of all replicas, publish the name on `channel`."""
+
+    def __init__(self, redis: "Redis", channel: str) -> None:
+        super().__init__()
+        self.channel = channel
+        self._channel = Channel(redis, channel, "this replica finds the answers of clients late")
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Get the wake-ups of all replicas while the context is open."""
+
+        async def deliver(data: bytes) -> None:
+            name, is_text, text = data.decode(errors="replace").partition("\n")
+            if is_text:
+                self.take(name, text)
+            else:
+                self.wake(name)
+
+        async with self._channel.listening(deliver, self.wake_all):
+            yield
+
+    async def wake_everywhere(self, name: str) -> None:
+        """Wake the tasks of all replicas that wait for `name`. Without Redis, wake only those of this replica."""
+        try:
+            with raising_os_errors():
+                await self._channel.redis.publish(self.channel, name)
+        except OSError:
+            self.wake(name)
+
+    async def send(self, name: str, text: str) -> None:
+        """Send a text to the receiver of `name`, on whichever replica it is. Without Redis, the text is lost."""
+        with contextlib.suppress(OSError), raising_os_errors():
+            await self._channel.redis.publish(self.channel, f"{name}\n{text}")

@@ -1,0 +1,82 @@
+"""An attacker that behaves at random.
+
+`ATTACK_SEED` repeats the attacker's actions, but not their times. `ATTACK_SECONDS` is the duration of the attack.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from anyreplica.http.event_stream import PING_SECONDS
+from conftest import ROOT, until
+from tests.attacks.conftest import Attack, Attacked
+from tests.attacks.counted_connection import Report
+
+SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
+SEED = os.environ.get("ATTACK_SEED") or secrets.token_hex(4)
+SEEN = {"200", "202", "400", "404", "408", "413"}
+"""Statuses that every attack causes, even one of half a minute.
+
+Other statuses belong to kinds of requests that may not occur within this time.
+"""
+
+GROWTH = 60
+"""Maximum growth of the replica's memory, in MB."""
+
+
+def attacked(replica: Attacked) -> Report:
+    """Attack the replica and return the attacker's report."""
+    command = [sys.executable, "-m", "tests.attacks.attacker", str(replica.server.port), SEED, str(SECONDS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS + 60)
+    assert done.returncode == 0, done.stderr
+    return Report(**json.loads(done.stdout))
+
+
+def sockets(replica: Attacked) -> int:
+    """Return the number of open sockets of the replica, in any state."""
+    files = Path(f"/proc/{replica.server.process.pid}/fd").iterdir()
+    return sum(file.is_symlink() and str(file.readlink()).startswith("socket:") for file in files)
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(SECONDS + 180)
+def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
+    """A replica serves other clients during a random attack and recovers from it.
+
+    Afterwards no connection is left, and memory has hardly grown.
+
+    A subscriber may send another request and then leave. The replica notices this only with its pings, at the latest
+    with the second one.
+    """
+    replica = attack(
+        RECEIVE_TIMEOUT_SECONDS="3", SEND_TIMEOUT_SECONDS="3", KEEP_ALIVE_SECONDS="5", LOOP_STALL_SECONDS="10"
+    )
+    print(f"ATTACK_SEED={SEED} ATTACK_SECONDS={SECONDS:g}")
+    before, files = replica.rss, sockets(replica)
+    with replica.beside_good_client():
+        report = attacked(replica)
+        print(
+            f"At most {report.open} open connections, {report.share:.0%} of a core; {report.rounds}; {report.statuses}"
+        )
+    assert replica.server.process.poll() is None, replica.server.output[-3000:]
+    until(lambda: replica.connections == 0, "the replica has no open connection", 15)
+    until(lambda: sockets(replica) <= files, "the replica has no more sockets than before", 2 * PING_SECONDS + 5)
+    print(f"Memory: {before:.0f} MB before, {replica.rss:.0f} MB after all connections had ended.")
+    # The replica returns free memory to the system every half a minute.
+    until(
+        lambda: replica.rss < before + GROWTH,
+        f"the replica uses at most {GROWTH} MB more memory than before the attack",
+        45,
+    )
+    print(f"Memory: {replica.rss:.0f} MB at the end.")
+    assert report.faults == []
+    assert report.statuses.keys() >= SEEN
+    log = replica.server.output
+    for sign in ("Traceback (most recent call last)", "Unhandled error"):
+        place = log.find(sign)
+        assert place < 0, log[max(0, place - 500) : place + 4000]

@@ -1,0 +1,168 @@
+"""Tests of `python -m server audit verify`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from anyreplica.cli.audit import main
+from conftest import ROOT
+from tests.audit.calls import KEY, a_call, chained, said
+
+_CODE = "import sys; from anyreplica.cli.audit import main; sys.exit(main(sys.argv[1:]))"
+
+
+def audit(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run(
+        [sys.executable, "-c", _CODE, *map(str, arguments)],
+        cwd=ROOT,
+        input=stdin.decode(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def lines() -> list[bytes]:
+    """Return the entries of a run of three calls."""
+    return chained([a_call()] * 3)
+
+
+def written(path: Path, lines: Sequence[bytes]) -> Path:
+    """Write the lines to a file and return its path."""
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_an_intact_log(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command prints one line per run and the verdict for an intact log."""
+    done = audit("verify", written(tmp_path / "log", lines))
+    assert (done.returncode, done.stderr) == (0, "")
+    first, verdict = done.stdout.splitlines()
+    assert first.startswith("replica r1, run run1, from its beginning: 5 lines, 20")
+    assert first.endswith(f", ended; last hash {said(lines[-1])['hash']}")
+    assert verdict == "intact: 5 lines"
+
+
+def test_a_broken_log(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command names the line of each problem in a broken log."""
+    done = audit("verify", written(tmp_path / "log", lines[:2] + lines[3:4]))
+    assert (done.returncode, done.stderr) == (1, "")
+    first, problem, verdict = done.stdout.splitlines()
+    assert ", no end: killed, still running, or cut off; last hash " in first
+    assert problem == "the entry with seq 2 is missing before line 3, in the same run"
+    assert verdict == "broken: 1 problem in 3 lines"
+
+
+def test_many_problems_are_not_all_shown(tmp_path: Path) -> None:
+    """The command shows the first problems only, but counts all of them."""
+    lines = [line.replace(b'"ok"', b'"failed"') for line in chained([a_call()] * 2000)]
+    done = audit("verify", written(tmp_path / "log", lines))
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 23
+    assert done.stdout.splitlines()[-2:] == ["… and 1980 more problems", "broken: 2000 problems in 2002 lines"]
+
+
+def test_from_a_pipe(lines: list[bytes]) -> None:
+    """The command reads stdin and ignores the prefix that `docker service logs` puts before each line."""
+    collected = b"".join(b"mcp.1.h2xk@node1    | " + line for line in [b"Ready\n", *lines])
+    done = audit("verify", "-", stdin=collected)
+    assert done.returncode == 0
+    assert done.stdout.endswith("intact: 5 lines\n")
+    assert audit("verify", "-").returncode == 1
+
+
+def test_rotated_files_together(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command checks rotated files together, and a problem names its file.
+
+    The newer file alone needs `--part`, because it begins in the middle of a run.
+    """
+    old, new = written(tmp_path / "log.1", lines[:2]), written(tmp_path / "log", lines[2:])
+    assert audit("verify", old, new).returncode == 0
+    assert "is the first entry of its run here" not in audit("verify", old, new).stdout
+    done = audit("verify", new, old)
+    assert done.returncode == 1
+    assert f"{new}, line 1 is the first entry of its run here" in done.stdout
+    assert audit("verify", new).returncode == 1
+    assert audit("verify", "--part", new).returncode == 0
+
+
+def test_with_a_key(tmp_path: Path) -> None:
+    """The command reads the key from a file, with or without a line break at its end."""
+    log = written(tmp_path / "log", chained([a_call()], KEY))
+    for key in (KEY, KEY + b"\n"):
+        assert audit("verify", "--key-file", written(tmp_path / "key", [key]), log).returncode == 0
+    assert audit("verify", log).returncode == 1
+    done = audit("verify", "--key-file", written(tmp_path / "key", [KEY[::-1]]), log)
+    assert done.returncode == 1
+    assert KEY.decode() not in done.stdout + done.stderr
+
+
+def test_an_expected_hash(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command reports whether an expected hash is in the log, in upper or lower case."""
+    recorded = said(lines[-1])["hash"]
+    log = written(tmp_path / "log", lines)
+    assert audit("verify", "--expect", recorded.upper(), log).returncode == 0
+    cut = written(tmp_path / "cut", lines[:-1])
+    assert audit("verify", cut).returncode == 0
+    done = audit("verify", "--expect", said(lines[0])["hash"], "--expect", recorded, cut)
+    assert done.returncode == 1
+    assert f"no entry has the hash {recorded}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "COMMAND"),
+        (("verify",), "FILE"),
+        (("verify", "nowhere"), "nowhere: can't be read: No such file or directory"),
+        (("verify", "tests"), "tests: can't be read: Is a directory"),
+        (("verify", "--key-file", "nowhere", "-"), "nowhere: can't be read: No such file or directory"),
+        (("verify", "--key-file", "/dev/null", "-"), "/dev/null: the key is shorter than 32 bytes"),
+        (("verify", "--expect", "abc", "-"), "'abc' is not a hash; a hash has 64 hexadecimal digits"),
+        (("forge", "-"), "forge"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
+    """The command reports a wrong usage on stderr."""
+    done = audit(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_states_the_limits_of_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help states the limits of the check and the exit codes."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["verify", "--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert "the command can't detect whether lines were removed" in text
+    assert "exit codes:\n  0  intact\n  1  broken" in text
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: list[bytes]) -> None:
+    """The command ends without an error when its reader is gone, as with `| head`."""
+    log = written(tmp_path / "log", lines)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", _CODE, "verify", log], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_nothing_in_a_file_reaches_the_terminal_as_it_is(tmp_path: Path) -> None:
+    """The command prints no control characters from a log.
+
+    Otherwise a person who can write the log could change what an operator sees.
+    """
+    log = written(tmp_path / "log", chained([a_call()], replica="\x1b[2J", run="a\u202eb"))
+    done = audit("verify", log)
+    assert done.stdout.replace("\n", "").isprintable()

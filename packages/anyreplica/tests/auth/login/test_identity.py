@@ -1,0 +1,200 @@
+"""The identity and the scopes of a user reach tools, lists, rate limits, jobs and the audit log, as a key's do."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from fastmcp.server.auth import AccessToken, MultiAuth, StaticTokenVerifier
+
+from anyreplica.auth.key import hash_of
+from anyreplica.auth.login.identity import Identities
+from anyreplica.settings.rate import NO_RATE
+from conftest import Server, until
+from tests.auth.login.assertions import identity_assertion
+from tests.auth.login.fleets import LoginFleet, logins
+from tests.auth.login.flow import OAuthClient, post
+from tests.calls import get, legacy, modern
+
+pytestmark = pytest.mark.timeout(180)
+
+KEY = "a-key-with-more-than-32-characters-for-a-program"
+RATE = 30
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginFleet]:
+    """Three replicas with a login, keys, jobs, a rate limit and an audit log."""
+    folder = tmp_path_factory.mktemp("identities")
+    (folder / "keys").write_text(json.dumps({"id": "program", "hash": hash_of(KEY), "scopes": ["reports:read"]}) + "\n")
+    settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys"), "AUDIT_LOG": "stdout"}
+    settings |= {"RATE_LIMIT": f"{RATE}/d", "RATE_BURST": str(RATE)}
+    with logins(folder, 3, 300, jobs=True, **settings) as fleet:
+        yield fleet
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return the header of a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def names(reply: httpx.Response) -> set[str]:
+    """Return the names of the listed tools."""
+    return {tool["name"] for tool in reply.json()["result"]["tools"]}
+
+
+def said(reply: httpx.Response) -> str:
+    """Return the text of a tool's result."""
+    text: str = reply.json()["result"]["content"][0]["text"]
+    return text
+
+
+@pytest.mark.needs("node")
+@pytest.mark.needs("redis")
+class TestReplicas:
+    """Tests with real replicas."""
+
+    def test_a_tool_knows_its_user(self, fleet: LoginFleet) -> None:
+        """A tool reads the user with `get_access_token`, at every replica and in both protocols."""
+        token = OAuthClient(fleet.url).log_in(fleet.url, "grace")["access_token"]
+        for url in fleet.urls:
+            for ask in (legacy, modern):
+                reply = ask(url, "tools/call", {"name": "read_report", "arguments": {}}, **bearer(token))
+                assert said(reply) == "for grace"
+
+    def test_a_scope_decides_what_a_user_sees(self, fleet: LoginFleet) -> None:
+        """A tool that requires a scope does not exist for a user without it."""
+        weak = OAuthClient(fleet.url).log_in(fleet.url, "linus", scope="mcp")["access_token"]
+        strong = OAuthClient(fleet.url).log_in(fleet.url, "linus")["access_token"]
+        for url in fleet.urls:
+            for ask in (legacy, modern):
+                assert "read_report" not in names(ask(url, "tools/list", {}, **bearer(weak)))
+                assert "read_report" in names(ask(url, "tools/list", {}, **bearer(strong)))
+            called = {"name": "read_report", "arguments": {}}
+            hidden = legacy(url, "tools/call", called, **bearer(weak)).text
+            absent = legacy(url, "tools/call", {**called, "name": "nope"}, **bearer(weak)).text
+            assert hidden == absent.replace("nope", "read_report")
+
+    def test_a_key_works_beside_the_login(self, fleet: LoginFleet) -> None:
+        """A program uses its key at the same server, and needs no scope of the login."""
+        for url in fleet.urls:
+            assert said(legacy(url, "tools/call", {"name": "read_report", "arguments": {}}, **bearer(KEY))) == (
+                "for key:program"
+            )
+
+    def test_a_user_has_one_rate_limit_at_all_replicas(self, fleet: LoginFleet) -> None:
+        """All clients of a user share the limit, and another user has another limit."""
+        tokens = [OAuthClient(fleet.url).log_in(fleet.url, "edsger")["access_token"] for _ in range(2)]
+        statuses = [
+            legacy(fleet.url, "ping", {}, **bearer(tokens[number % 2])).status_code for number in range(RATE + 3)
+        ]
+        assert statuses == [200] * RATE + [429] * 3
+        other = OAuthClient(fleet.url).log_in(fleet.url, "barbara")["access_token"]
+        assert legacy(fleet.url, "ping", {}, **bearer(other)).status_code == 200
+
+    def test_a_job_belongs_to_its_user(self, fleet: LoginFleet) -> None:
+        """A user finds a job at every replica and with every client. Another user does not find it."""
+        mine, also_mine = (OAuthClient(fleet.url).log_in(fleet.url, "alan")["access_token"] for _ in range(2))
+        other = OAuthClient(fleet.url).log_in(fleet.url, "alonzo")["access_token"]
+        body = {"job": "generate_report", "params": {"rows": 5}}
+        submitted = post(f"{fleet.urls[0]}/jobs", json=body, headers=bearer(mine))
+        assert submitted.status_code == 202, submitted.text
+        path = f"/jobs/{submitted.json()['id']}"
+        for url in fleet.urls:
+            assert get(url + path, headers=bearer(also_mine)).status_code == 200
+            assert get(url + path, headers=bearer(other)).status_code == 404
+            assert get(url + path, headers=bearer(KEY)).status_code == 404
+            assert get(url + path).status_code == 401
+
+    def test_an_assertion_and_a_login_of_one_user_are_different_users(self, fleet: LoginFleet) -> None:
+        """The same name at another issuer is another user."""
+        client = OAuthClient(fleet.url)
+        mine = client.log_in(fleet.url, "ada")["access_token"]
+        body = {"job": "generate_report", "params": {"rows": 5}}
+        vouched = post(f"{fleet.url}/token", data=identity_assertion(fleet.issuer, client)).json()["access_token"]
+        submitted = post(f"{fleet.url}/jobs", json=body, headers=bearer(vouched))
+        assert submitted.status_code == 202, submitted.text
+        path = f"/jobs/{submitted.json()['id']}"
+        assert get(fleet.url + path, headers=bearer(vouched)).status_code == 200
+        assert get(fleet.url + path, headers=bearer(mine)).status_code == 404
+
+    def test_the_audit_log_names_the_user(self, fleet: LoginFleet) -> None:
+        """Each call of a user is an entry with the user's name, and the logs contain no token."""
+        token = OAuthClient(fleet.url).log_in(fleet.url, "margaret")["access_token"]
+        for url in fleet.urls:
+            called = legacy(url, "tools/call", {"name": "echo", "arguments": {"message": "x"}}, **bearer(token))
+            assert called.status_code == 200
+        for server in fleet.replicas:
+            until(partial(has_echo, server, "login:margaret"), "the call is in the audit log")
+            assert token not in server.output
+
+
+def has_echo(server: Server, caller: str) -> bool:
+    """Return whether the audit log of a replica has exactly one call of `echo`, from a caller."""
+    entries = [json.loads(line) for line in server.output.splitlines() if line.startswith('{"audit":1')]
+    return [entry["caller"] for entry in entries if entry.get("name") == "echo"] == [caller]
+
+
+def token(**changes: Any) -> AccessToken:
+    """Return a verified token."""
+    return AccessToken(**{"token": "t", "client_id": "c", "scopes": [], **changes})
+
+
+IDENTITIES = Identities(StaticTokenVerifier(tokens={}), NO_RATE)
+
+
+def test_the_owner_is_the_user_of_an_issuer() -> None:
+    """Clients do not matter, and the same subject of another issuer is somebody else."""
+    mine = IDENTITIES.caller(token(claims={"sub": "ada", "iss": "https://a"}))
+    assert mine.name == "login:ada"
+    assert mine.owner == IDENTITIES.caller(token(client_id="d", claims={"sub": "ada", "iss": "https://a"})).owner
+    others = [
+        token(claims={"sub": "ada", "iss": "https://b"}),
+        token(claims={"sub": "ada"}),
+        token(claims={"sub": "eve", "iss": "https://a"}),
+        token(client_id="ada", claims={"iss": "https://a"}),
+    ]
+    owners = {IDENTITIES.caller(each).owner for each in others}
+    assert len(owners | {mine.owner}) == 5
+
+
+def test_a_token_without_a_user_belongs_to_its_client() -> None:
+    """A client cannot get the name of a user."""
+    caller = IDENTITIES.caller(token(client_id="ada"))
+    assert caller.name == "login-client:ada"
+    assert caller.owner != IDENTITIES.caller(token(client_id="c", claims={"sub": "ada"})).owner
+
+
+@pytest.mark.parametrize("subject", ["a\nb", "x" * 300, "\x1b[31m", "a\u202eb"])
+def test_names_are_printable_and_short(subject: str) -> None:
+    """A name that could forge a log line is replaced by its hash."""
+    caller = IDENTITIES.caller(token(claims={"sub": subject, "iss": "https://a"}))
+    assert caller.name.startswith("login:sha256-")
+    assert caller.name.isprintable()
+    assert len(caller.name) < 60
+
+
+@pytest.mark.parametrize("subject", [None, "", 7, ["ada"]])
+def test_a_subject_that_is_no_text_is_no_user(subject: object) -> None:
+    """A token whose `sub` is not a text belongs to its client."""
+    assert IDENTITIES.caller(token(claims={"sub": subject})).name == "login-client:c"
+
+
+async def _verified(auth: MultiAuth, text: str) -> AccessToken:
+    found = await auth.verify_token(text)
+    assert found is not None
+    return found
+
+
+def test_the_users_of_two_providers_are_different() -> None:
+    """Inside MultiAuth, the same subject of two providers is two users, also in the rate limit and the log."""
+    import asyncio
+
+    one, other = (StaticTokenVerifier(tokens={name: {"client_id": "c", "sub": "ada"}}) for name in ("one", "other"))
+    auth = MultiAuth(verifiers={"first": one, "second": other})
+    identities = Identities(auth, NO_RATE)
+    callers = [identities.caller(asyncio.run(_verified(auth, name))) for name in ("one", "other")]
+    assert [caller.name for caller in callers] == ["login:ada@first", "login:ada@second"]
+    assert callers[0].owner != callers[1].owner

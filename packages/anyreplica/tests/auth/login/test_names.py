@@ -1,0 +1,97 @@
+"""Tests of the private names of FastMCP's auth providers that `auth/login/_fastmcp.py` uses.
+
+If an upgrade moves a name, the test of that name fails. The failure says what the package needs it for.
+"""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+from fastmcp.server.auth import OAuthProxy, StaticTokenVerifier
+from key_value.aio.adapters.pydantic import PydanticAdapter
+from key_value.aio.stores.filetree import FileTreeStore
+from key_value.aio.stores.memory import MemoryStore
+from key_value.aio.wrappers.encryption import FernetEncryptionWrapper
+
+from anyreplica.auth.login import _fastmcp
+from conftest import SOURCE
+
+ATTRIBUTES = {
+    "_client_storage": "the storage of clients, transactions, codes and tokens",
+    "_client_store": "the registered clients",
+    "_jti_mapping_store": "the tokens of the identity provider for each token of FastMCP",
+    "_upstream_token_store": "the tokens of the identity provider",
+    "_upstream_client_secret": "the secret from which FastMCP derives its default key",
+    "_jwt_signing_key": "the key that signs tokens",
+    "_jwt_issuer": "the object that signs and verifies tokens",
+    "_cimd_manager": "the check of the assertions of clients",
+    "_get_refresh_lock": "the lock around the refresh of a token of the identity provider",
+}
+ADAPTER = {
+    "_key_value": "the storage behind an adapter",
+    "_default_collection": "the name of the collection of an adapter",
+}
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OAuthProxy:
+    """A provider that is made as a server's author makes one."""
+    monkeypatch.setattr("fastmcp.settings.home", tmp_path)
+    return OAuthProxy(
+        upstream_authorization_endpoint="http://127.0.0.1:9/authorize",
+        upstream_token_endpoint="http://127.0.0.1:9/token",
+        upstream_client_id="client",
+        upstream_client_secret="the-secret-of-the-client",
+        token_verifier=StaticTokenVerifier(tokens={}),
+        base_url="https://mcp.example.com",
+    )
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_of_the_provider_is_there(proxy: OAuthProxy, name: str) -> None:
+    """An instance of FastMCP's provider has the attribute."""
+    assert hasattr(proxy, name), f"OAuthProxy.{name} has moved: {ATTRIBUTES[name]} (auth/login/_fastmcp.py)"
+
+
+@pytest.mark.parametrize("name", ADAPTER)
+def test_an_attribute_of_an_adapter_is_there(proxy: OAuthProxy, name: str) -> None:
+    """Each store of a provider is an adapter of key-value-aio with these attributes."""
+    adapters = [value for value in vars(proxy).values() if isinstance(value, PydanticAdapter)]
+    assert len(adapters) == 7, "FastMCP has more or fewer stores: check that replicas may share all of them"
+    for adapter in adapters:
+        assert hasattr(adapter, name), f"PydanticAdapter.{name} has moved: {ADAPTER[name]} (auth/login/_fastmcp.py)"
+
+
+def test_no_other_private_name_is_used() -> None:
+    """The module uses exactly the private names in the lists of this file."""
+    tree = ast.parse((SOURCE / "auth" / "login" / "_fastmcp.py").read_text())
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
+    assert {name for name in used if not name.startswith("__")} - {"_older"} == ATTRIBUTES.keys() | ADAPTER.keys()
+
+
+def test_no_store_of_the_provider_stays_local(proxy: OAuthProxy) -> None:
+    """After `use_storage`, a provider uses no other storage."""
+    assert _fastmcp.has_local_storage(proxy)
+    shared = MemoryStore()
+    _fastmcp.use_storage(proxy, shared)
+    text = repr([value for value in vars(proxy).values() if isinstance(value, FileTreeStore | FernetEncryptionWrapper)])
+    assert text == "[]"
+    assert all(each._key_value is shared for each in vars(proxy).values() if isinstance(each, PydanticAdapter))
+
+
+def test_fastmcp_asks_for_the_lock() -> None:
+    """FastMCP takes the lock with `async with`, and passes the id of the token."""
+    source = inspect.getsource(OAuthProxy.load_access_token)
+    assert "self._get_refresh_lock(token_id)" in source
+    assert "async with lock:" in source
+
+
+def test_the_methods_around_which_the_protection_stands_are_there() -> None:
+    """The SDK's handlers call these public methods of a provider."""
+    for name, parameters in {
+        "exchange_authorization_code": ["self", "client", "authorization_code"],
+        "exchange_refresh_token": ["self", "client", "refresh_token", "scopes"],
+        "exchange_identity_assertion": ["self", "client", "params"],
+    }.items():
+        assert list(inspect.signature(getattr(OAuthProxy, name)).parameters) == parameters, name

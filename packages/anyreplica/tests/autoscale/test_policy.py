@@ -1,0 +1,57 @@
+"""The labels of a service."""
+
+import pytest
+
+from anyreplica.autoscale.policy import LabelError, Policy, policy_of
+
+OURS = {"anyreplica.autoscale": "true", "anyreplica.autoscale.min": "2", "anyreplica.autoscale.max": "9"}
+
+
+def test_our_labels() -> None:
+    """All labels are read."""
+    assert policy_of(OURS) == Policy(2, 9, 0.6, None, None)
+    more = {"target": "0.5", "lag-seconds": "0.1", "p99-seconds": " 2 "}
+    assert policy_of(OURS | {f"anyreplica.autoscale.{name}": value for name, value in more.items()}) == Policy(
+        2, 9, 0.5, 0.1, 2.0
+    )
+
+
+def test_the_labels_of_other_tools() -> None:
+    """The widespread labels work, and ours win over them."""
+    others = {"swarm.autoscaler": "true", "swarm.autoscaler.minimum": "3", "swarm.autoscaler.maximum": "4"}
+    assert policy_of(others) == Policy(3, 4)
+    assert policy_of(others | {"anyreplica.autoscale.max": "9"}) == Policy(3, 9)
+    assert policy_of(others | {"anyreplica.autoscale": "false"}) is None
+
+
+@pytest.mark.parametrize("labels", [{}, {"anyreplica.autoscale": "No"}, {"other": "true"}])
+def test_other_services_are_not_scaled(labels: dict[str, str]) -> None:
+    """A service without the label, or with `false`, is not scaled."""
+    assert policy_of(labels) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "text"),
+    [
+        ("anyreplica.autoscale", "maybe", "anyreplica.autoscale='maybe': must be true or false"),
+        ("anyreplica.autoscale.min", None, "anyreplica.autoscale.min is missing; set it to a number of replicas"),
+        ("anyreplica.autoscale.min", "0", "must be a whole number from 1 to 10000"),
+        ("anyreplica.autoscale.max", "-1", "must be a whole number from 1 to 10000"),
+        ("anyreplica.autoscale.max", "9" * 5000, "must be a whole number from 1 to 10000"),
+        ("anyreplica.autoscale.max", "²", "must be a whole number from 1 to 10000"),
+        ("anyreplica.autoscale.max", "1", "anyreplica.autoscale.min=2 is larger than anyreplica.autoscale.max=1"),
+        ("anyreplica.autoscale.target", "1.5", "must be a number that is more than 0 and at most 1"),
+        ("anyreplica.autoscale.target", "nan", "must be a number that is more than 0 and at most 1"),
+        ("anyreplica.autoscale.lag-seconds", "soon", "must be a number that is more than 0 and at most 60"),
+        ("anyreplica.autoscale.p99-seconds", "0", "must be a number that is more than 0 and at most 3600"),
+    ],
+)
+def test_wrong_labels(label: str, value: str | None, text: str) -> None:
+    """The error names the label, its value and what is allowed."""
+    labels = {name: given for name, given in OURS.items() if name != label}
+    if value is not None:
+        labels[label] = value
+    with pytest.raises(LabelError) as error:
+        policy_of(labels)
+    assert text in str(error.value)
+    assert label.rpartition(".")[0] in str(error.value)

@@ -1,0 +1,128 @@
+"""Tests of the command line."""
+
+import re
+import sys
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import StartServer, run, until
+from tests.calls import call, text
+
+pytestmark = pytest.mark.slow
+
+serve = partial(run, sys.executable, "-m", "tests.sample")
+
+
+def test_check_lists_the_components() -> None:
+    """`check` lists the components and exits with 0 without serving."""
+    done = serve("check")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, tools, resources, prompts, jobs = done.stdout.splitlines()
+    assert first == "template-mcp 0.2.0: settings and components are valid."
+    assert re.fullmatch(r"tools      .*echo.*", tools)
+    assert re.fullmatch(r"resources  .*template://about, template://greeting/\{language\}/\{name\}.*", resources)
+    assert re.fullmatch(r"prompts    .*summarize.*", prompts)
+    assert re.fullmatch(r"jobs       .*generate_report.*", jobs)
+
+
+def test_check_without_components() -> None:
+    """`check` reports a server without components, but this is not an error."""
+    assert "no tools, resources, prompts or jobs" in serve("check", AUTO_DISCOVER="false").stdout
+
+
+@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"]])
+def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
+    """Every command to start prints one line on stderr and exits with 3 if a setting is invalid."""
+    done = serve(*arguments, AUTH_ENABLED="true")
+    assert (done.returncode, done.stdout) == (3, "")
+    needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
+    assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
+
+
+def test_a_broken_tool_stops_the_start_of_one_replica(tmp_path: Path) -> None:
+    """A broken tool stops the start of a single replica, as in a container."""
+    (tmp_path / "pack.py").write_text("\n\nboom()\n")
+    done = serve(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
+
+
+def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> None:
+    """If the app imports a missing module, the error names the module and the line of the import.
+
+    If the app itself is missing, the error names the app.
+    """
+    (tmp_path / "mine.py").write_text("import no_such_module\n")
+    check = partial(run, sys.executable, "-m", "anyreplica", "check", PYTHONPATH=str(tmp_path))
+    for app, told in (
+        ("mine:create_app", f"{tmp_path}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("nowhere.mine:create_app", "nowhere.mine:create_app: ModuleNotFoundError: No module named 'nowhere'"),
+        ("tests.sample:create", "tests.sample:create: packages/anyreplica/tests/sample/__init__.py has no 'create'"),
+    ):
+        done = check(app)
+        assert done.returncode == 3
+        assert told in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_reload_of_a_missing_package() -> None:
+    """`--reload` of a missing package prints one line and exits with 3."""
+    done = serve("--reload", MCP_COMPONENTS="nope.tools")
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
+    assert "No module named 'nope'" in done.stderr
+
+
+def test_sessions_with_several_replicas_cause_a_warning() -> None:
+    """`check` warns about STATELESS_HTTP=false with several replicas."""
+    done = serve("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
+    assert "STATELESS_HTTP=false with several replicas" in done.stderr
+
+
+def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
+    """`check` refuses a job that has the name of one of the job tools, with one line."""
+    job = "import anyreplica\n\n@anyreplica.job(name='job_status')\nasync def mine() -> int: return 1\n"
+    (tmp_path / "pack.py").write_text(job)
+    done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr == "Job 'job_status': anyreplica has a tool with this name; rename the job\n"
+
+
+def test_a_misspelt_variable_is_a_warning() -> None:
+    """A variable that is similar to a setting causes a warning, not an error, because another program may use it."""
+    done = serve("check", AUTH_ENABLE="true")
+    assert done.returncode == 0
+    assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--replicas", "0"], ["--replicas", "x"], ["--nonsense"], ["--replicas", "2", "--reload"], ["--replicas"]],
+)
+def test_wrong_arguments(arguments: list[str]) -> None:
+    """Wrong arguments cause argparse's usage line and exit code 2."""
+    done = serve(*arguments)
+    assert done.returncode == 2
+    assert "usage: anyreplica run" in done.stderr
+
+
+def test_reload_picks_up_a_new_tool(start_server: StartServer, tmp_path: Path) -> None:
+    """With `--reload`, as in `make dev`, the replica serves a change of a tool's file."""
+    pack = tmp_path / "pack.py"
+    tool = "from fastmcp.tools import tool\n\n@tool\nasync def greet() -> str: return 'one'\n"
+    pack.write_text(tool)
+    server = start_server("--reload", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    assert f"One replica on http://localhost:{server.port}/mcp" in server.output
+    assert text(call(server.url, "greet")) == "one"
+    pack.write_text(tool.replace("one", "two"))
+    until(lambda: "Reloading" in server.output, "the log contains 'Reloading'")
+
+    def changed() -> bool:
+        try:
+            return text(call(server.url, "greet")) == "two"
+        except httpx.HTTPError:  # The old replica may close the connection.
+            return False
+
+    until(changed, "the replica serves the changed tool")

@@ -1,0 +1,213 @@
+"""Tests that a component that misbehaves affects only its own call."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from anyreplica.components.containment import contain
+from conftest import Server, StartServer, until
+from tests.calls import call, legacy, modern, text
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        "raises",
+        "exits",
+        "exits_in_thread",
+        "exits_in_a_task_group",
+        "exits_in_gather",
+        "interrupts",
+        "cancels_itself",
+        "cancels_its_own_task",
+        "depends_on_an_exit",
+        "made_by_hand",
+    ],
+)
+def test_the_exception_of_a_tool_affects_only_its_call(hostile: Server, tool: str) -> None:
+    """The caller reads that the tool has failed, but not the reason.
+
+    The log contains the traceback once, and the replica continues to serve.
+    """
+    for family in (legacy, modern):
+        before = len(hostile.output)
+        reply = family(hostile.url, "tools/call", {"name": tool, "arguments": {}}, **{"X-Request-ID": "find-me"})
+        assert reply.status_code == 200
+        result = reply.json()["result"]
+        assert result["isError"]
+        assert text(result) == f"Error calling tool '{tool}'"
+        until(lambda: "tools/call" in hostile.output[before:], "the access log contains the call")  # noqa: B023
+        logged = hostile.output[before:]
+        reports = [line for line in logged.splitlines() if "[find-me] Error calling tool" in line]
+        assert len(reports) == 1, logged
+        chained = logged.count("direct cause") + logged.count("During handling")
+        assert logged.count("Traceback (most recent call last)") - chained - logged.count("| Traceback") <= 1
+        assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_an_error_for_the_caller_arrives(hostile: Server) -> None:
+    """The caller reads the text of a ToolError."""
+    result = call(hostile.url, "raises_for_the_caller")
+    assert result["isError"]
+    assert text(result) == "no such account"
+
+
+def test_debug_errors_shows_the_reason(start_server: StartServer) -> None:
+    """With DEBUG_ERRORS=true the caller reads the reason of a failure, which is hidden by default."""
+    server = start_server(MCP_COMPONENTS="tests.packs.hostile", DEBUG_ERRORS="true")
+    assert SECRET in text(call(server.url, "raises"))
+
+
+@pytest.mark.parametrize("tool", ["returns_object", "returns_surrogate", "returns_itself", "returns_infinity"])
+def test_a_result_that_json_cannot_carry_is_a_tool_error(hostile: Server, tool: str) -> None:
+    """A result that JSON cannot represent causes a tool error.
+
+    FastMCP alone would answer HTTP 500 without the request's id, or return the object's repr.
+    """
+    result = call(hostile.url, tool)
+    assert result["isError"]
+    assert text(result) == f"tool '{tool}' returned a value that cannot be written as JSON"
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [("streams", "[0,1,2]"), ("streams_in_thread", "[0,1,2]"), ("returns_bytes", "//4=")],
+)
+def test_generators_and_bytes_still_work(hostile: Server, tool: str, expected: str) -> None:
+    """Containment does not change valid results."""
+    result = call(hostile.url, tool)
+    assert not result["isError"], text(result)
+    assert text(result) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "seconds"),
+    [
+        ("never_ends", 0.3),
+        ("never_ends_in_thread", 0.3),
+        ("never_ends_by_default", 1),
+        ("swallows_its_cancellation", 0.3),
+        ("depends_on_what_hangs", 1),
+    ],
+)
+def test_a_tool_that_never_ends_is_stopped(hostile: Server, tool: str, seconds: float) -> None:
+    """A tool that never ends fails after its own timeout or CALL_TIMEOUT_SECONDS, while other calls are served."""
+    with ThreadPoolExecutor() as pool:
+        endless = [pool.submit(call, hostile.url, tool) for _ in range(8)]
+        assert text(call(hostile.url, "echo", {"message": "beside"})) == "beside"
+        for result in (future.result() for future in endless):
+            assert result["isError"]
+            assert text(result) == f"tool '{tool}' did not finish within {seconds:g} s"
+
+
+@pytest.mark.parametrize("tool", ["yields_for_ever", "yields_for_ever_in_thread"])
+def test_a_generator_that_never_ends_is_stopped(hostile: Server, tool: str) -> None:
+    """A generator that never ends is stopped before it fills the memory."""
+    result = call(hostile.url, tool)
+    assert result["isError"]
+    assert text(result) == "Result too large: the generator yielded more than 100000 items"
+
+
+def test_text_that_looks_like_nan_passes(hostile: Server) -> None:
+    """A text that contains NaN or Infinity is a valid result."""
+    assert call(hostile.url, "returns_words_like_nan")["structuredContent"] == {"name": "NaN, Infinity"}
+
+
+def test_text_that_utf_8_cannot_encode_affects_only_its_call(hostile: Server) -> None:
+    """Text that UTF-8 cannot encode, in an error or a resource, affects only its own call."""
+    assert text(call(hostile.url, "complains_in_surrogates")) == "broken ? text"
+    reply = legacy(hostile.url, "resources/read", {"uri": "hostile://surrogate"})
+    assert (reply.status_code, reply.json()["id"]) == (200, 1)
+    assert reply.json()["error"]["message"] == "resource 'unwritable' returned a value that cannot be written as JSON"
+
+
+def test_stuck_threads_do_not_affect_other_tools(hostile: Server) -> None:
+    """If the threads of a synchronous tool never end, other tools still run, because each tool has its own threads."""
+    for _ in range(3):  # more than TOOL_THREADS
+        call(hostile.url, "never_ends_in_thread")
+    assert text(call(hostile.url, "names_its_thread")) == "anyreplica worker thread 1"
+    assert text(call(hostile.url, "stays_on_the_loop")) == "MainThread"
+
+
+def test_stuck_threads_and_tasks_do_not_delay_the_end(start_server: StartServer) -> None:
+    """A replica stops although threads and tasks of tools never end, and although Python waits for threads at exit."""
+    server = start_server(MCP_COMPONENTS="tests.packs.hostile")
+    call(server.url, "never_ends_in_thread")
+    call(server.url, "swallows_its_cancellation")
+    assert server.stop(seconds=10) == 0
+
+
+def test_prompts_and_resources_are_contained_too(hostile: Server) -> None:
+    """Errors of prompts and resources are hidden from the caller, logged once, and do not end the process."""
+    before = len(hostile.output)
+    for method, params in (
+        ("prompts/get", {"name": "fails"}),
+        ("resources/read", {"uri": "hostile://fails"}),
+    ):
+        reply = legacy(hostile.url, method, params)
+        assert "Error re" in reply.json()["error"]["message"]
+        assert SECRET not in reply.text
+    assert legacy(hostile.url, "resources/read", {"uri": "hostile://exits/3"}).json()["error"]
+    until(lambda: hostile.output[before:].count("anyreplica.access") == 3, "the access log contains three entries")
+    assert hostile.output[before:].count(f"ValueError: the password is {SECRET}") == 2
+    assert text(call(hostile.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -> None:
+    """The watchdog logs the place where an event loop is blocked and ends the replica.
+
+    The other replica continues to serve.
+    """
+    server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
+    with pytest.raises(httpx.HTTPError):
+        call(server.url, "blocks_the_loop", {"seconds": 60})
+    assert "in blocks_the_loop" in server.output
+
+    def served() -> bool:
+        try:
+            return text(call(server.url, "echo", {"message": "still here"})) == "still here"
+        except httpx.HTTPError:  # The connection belonged to the replica that has ended.
+            return False
+
+    until(served, "the other replica answers", 5)
+
+
+def test_a_tool_that_holds_the_interpreter_ends_its_replica(start_server: StartServer) -> None:
+    """If a tool holds the interpreter's lock, the watchdog still ends the replica.
+
+    No Python thread runs then, so C code ends the process.
+    """
+    server = start_server("--replicas", "2", MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="1")
+    with pytest.raises(httpx.HTTPError):
+        call(server.url, "backtracks")
+    assert "in backtracks" in server.output
+
+
+def test_an_exit_in_the_background_ends_only_its_task(start_server: StartServer) -> None:
+    """An exit in a background task ends only that task and is logged."""
+    server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.hostile")
+    assert text(call(server.url, "exits_in_the_background")) == "done"
+    until(lambda: "a task raised SystemExit" in server.output, "the log reports the exit of the task")
+    assert text(call(server.url, "echo", {"message": "still here"})) == "still here"
+
+
+def test_calls_of_a_synchronous_tool_run_concurrently() -> None:
+    """A synchronous tool runs as many concurrent calls as it has threads.
+
+    With fewer threads the calls would not pass the barrier.
+    """
+    barrier = threading.Barrier(8)
+
+    def meets() -> int:
+        return barrier.wait(10)
+
+    async def scenario() -> set[int]:
+        contained = contain(meets, threads=8, kind="tool", what="tool 'meets'")
+        return set(await asyncio.gather(*(contained() for _ in range(8))))
+
+    assert asyncio.run(scenario()) == set(range(8))

@@ -1,0 +1,169 @@
+"""Tests of the discovery of components."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anyreplica.components.discovery import discover
+from anyreplica.components.importing import DiscoveryError
+from anyreplica.settings import Settings
+
+TOOL = "from fastmcp.tools import tool\n\n@tool\nasync def {name}() -> str:\n    '''A tool.'''\n    return ''\n"
+
+
+@pytest.fixture
+def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty package `pack`. Its modules are removed after the test."""
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    yield folder
+    for name in [name for name in sys.modules if name == "pack" or name.startswith("pack.")]:
+        del sys.modules[name]
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file and create its parent folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def keys(*packages: str) -> list[str]:
+    """Return the keys of the components that discovery finds in packages."""
+    return [found.component.key for found in discover(Settings(mcp_components=packages)).components]
+
+
+def refusal(*packages: str) -> str:
+    """Return the text of the error that discovery raises."""
+    with pytest.raises(DiscoveryError) as error:
+        discover(Settings(mcp_components=packages))
+    return str(error.value)
+
+
+def test_the_shipped_examples() -> None:
+    """Discovery finds the components of the sample."""
+    assert set(keys("tests.sample")) >= {
+        "prompt:summarize@",
+        "resource:template://about@",
+        "template:template://greeting/{language}/{name}@",
+        "tool:add@",
+        "tool:echo@",
+        "tool:server_info@",
+    }
+
+
+def test_nothing_without_auto_discover() -> None:
+    """With AUTO_DISCOVER=false discovery finds nothing."""
+    assert discover(Settings(auto_discover=False)).components == []
+
+
+def test_component_folders_are_searched_completely(pack: Path) -> None:
+    """Discovery searches the component folders at any depth, without the need for `__init__.py`.
+
+    It skips names that begin with `_` or `.`, and modules outside the component folders.
+    """
+    write(pack / "tools/top.py", TOOL.format(name="top"))
+    write(pack / "tools/__init__.py", TOOL.format(name="in_the_room_itself"))
+    write(pack / "tools/deep/er/nested.py", TOOL.format(name="nested"))
+    write(pack / "tools/my-tools.py", TOOL.format(name="hyphenated"))
+    write(pack / "prompts/asks.py", "from fastmcp.prompts import prompt\n\n@prompt\ndef asks() -> str: return ''\n")
+    for left_out in ("tools/_private.py", "tools/_folder/hidden.py", "tools/.hidden/hidden.py", "beside.py"):
+        write(pack / left_out, "raise RuntimeError('imported')\n")
+    assert keys("pack") == [
+        "tool:in_the_room_itself@",
+        "tool:nested@",
+        "tool:hyphenated@",
+        "tool:top@",
+        "prompt:asks@",
+    ]
+
+
+def test_a_package_without_component_folders_is_searched_completely(pack: Path) -> None:
+    """Discovery searches all modules of a package that has no component folders."""
+    write(pack / "one.py", TOOL.format(name="one"))
+    write(pack / "more/two.py", TOOL.format(name="two"))
+    assert keys("pack") == ["tool:two@", "tool:one@"]
+    assert keys("pack.one") == ["tool:one@"]
+
+
+def test_only_public_functions_of_the_module_itself(pack: Path) -> None:
+    """Private functions, imported functions and second names are not components."""
+    write(pack / "a.py", TOOL.format(name="shared") + "\nalias = shared\n\n" + TOOL.format(name="_private"))
+    write(pack / "b.py", "from pack.a import shared\n\ndef plain() -> None: ...\n")
+    assert keys("pack") == ["tool:shared@"]
+
+
+def test_components_from_a_factory_or_a_decorator_are_served(pack: Path) -> None:
+    """A component from a factory or a plain decorator is served, although its function belongs to another module."""
+    write(
+        pack / "_made.py",
+        "from fastmcp.tools import tool\n\n"
+        "def make(name: str):\n    async def made() -> str: return name\n    return tool(name)(made)\n\n"
+        "def plain(fn):\n    async def wrapper() -> str: return await fn()\n    return wrapper\n",
+    )
+    write(
+        pack / "uses.py",
+        "from fastmcp.tools import tool\nfrom pack._made import make, plain\n\norders = make('orders')\n\n"
+        "@tool('wrapped')\n@plain\nasync def f() -> str: return ''\n",
+    )
+    assert keys("pack") == ["tool:wrapped@", "tool:orders@"]
+    assert keys("pack", "pack") == ["tool:wrapped@", "tool:orders@"]
+
+
+def test_a_component_made_by_hand_is_served(pack: Path) -> None:
+    """A module may contain FastMCP's own component objects."""
+    write(
+        pack / "made.py",
+        "from fastmcp.resources import TextResource\n\nmotd = TextResource(uri='x://motd', name='motd', text='hi')\n",
+    )
+    assert keys("pack") == ["resource:x://motd@"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import no_such_thing\n", "pack/bad.py:1: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("x = 1\n\nraise ValueError('why')\n", "pack/bad.py:3: ValueError: why"),
+        ("def broken(:\n", "pack/bad.py:1: invalid syntax"),
+        ("import sys\nsys.exit('bye')\n", "pack/bad.py:2: SystemExit: bye"),
+        ("from pack.good import missing\n", "pack/bad.py:1: ImportError: cannot import name 'missing'"),
+        (
+            "from fastmcp.tools import tool\n\n@tool\ndef f(*args: int) -> int: return 1\n",
+            "pack/bad.py:3: f: Functions with *args are not supported as tools",
+        ),
+        (
+            "from fastmcp.tools import tool\n\nclass Odd: ...\n\n@tool\ndef f(x: Odd) -> int: return 1\n",
+            "pack/bad.py:5: f: Unable to generate pydantic-core schema for <class 'pack.bad.Odd'>",
+        ),
+        (
+            "from fastmcp.resources import resource\n\n@resource('x://{a}')\ndef f(b: str) -> str: return ''\n",
+            "pack/bad.py:3: f: Required function arguments",
+        ),
+        (TOOL.format(name="good"), "pack/good.py:3: tool 'good' is already defined at pack/bad.py:3"),
+    ],
+)
+def test_a_broken_module_stops_the_start(pack: Path, text: str, says: str) -> None:
+    """A broken module stops the start with its file, line and reason in one line."""
+    write(pack / "good.py", TOOL.format(name="good"))
+    write(pack / "bad.py", text)
+    assert refusal("pack").startswith(says)
+    assert "\n" not in refusal("pack")
+
+
+def test_a_missing_package_stops_the_start() -> None:
+    """A missing package stops the start with a line that names MCP_COMPONENTS."""
+    expected = "MCP_COMPONENTS=no_such_pack: ModuleNotFoundError: No module named 'no_such_pack'"
+    assert refusal("tests.sample", "no_such_pack") == expected
+
+
+def test_two_versions_of_a_tool_are_two_tools(pack: Path) -> None:
+    """Two versions of a tool are two components."""
+    for version in ("1", "2"):
+        write(
+            pack / f"v{version}.py",
+            f"from fastmcp.tools import tool\n\n@tool(version='{version}')\ndef f() -> int: return {version}\n",
+        )
+    assert keys("pack") == ["tool:f@1", "tool:f@2"]

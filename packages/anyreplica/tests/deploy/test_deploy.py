@@ -1,0 +1,148 @@
+"""Tests of `make deploy` for a running stack: what it keeps, shows and refuses."""
+
+import pytest
+
+from deploy import difference
+from deploy.running import Service
+from tests.deploy.conftest import Swarm
+
+pytestmark = pytest.mark.needs("docker")
+
+KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
+
+
+def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
+    """The first deployment prints the server's address and the command that connects a client."""
+    told = swarm.deploy()
+    assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
+    assert "Created the secret request_state_keys." in told
+    assert "'mcp-swarm' serves on http://localhost:8150/mcp" in told
+    assert "claude mcp add --transport http anyreplica http://localhost:8150/mcp" in told
+    assert "Changes" not in told
+
+
+def test_a_second_deployment_changes_nothing(swarm: Swarm) -> None:
+    """A second deployment with the same variables reports no changes."""
+    swarm.deploy()
+    assert "No changes" in swarm.deploy()
+
+
+def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
+    """Before the deployment, `make deploy` prints each change with the old and the new value."""
+    swarm.deploy(LOG_LEVEL="DEBUG")
+    told = swarm.deploy(IMAGE="mcp-swarm:2")
+    assert "  mcp.image: mcp-swarm:latest → mcp-swarm:2\n" in told
+    assert "  mcp.environment.LOG_LEVEL: DEBUG → INFO\n" in told
+    assert told.index("Changes:") < told.index("Deploying")
+
+
+def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
+    """`make deploy` keeps the numbers of replicas and workers unless a variable sets another number.
+
+    A number that `docker service scale` has set is kept, too.
+    """
+    swarm.deploy(OVERLAYS=JOBS, REPLICAS="2", WORKERS="3")
+    swarm.scale("mcp-swarm_mcp", 5)
+    told = swarm.deploy()
+    assert "Keeping REPLICAS=5" in told
+    assert "Keeping WORKERS=3" in told
+    told = swarm.deploy(REPLICAS="4")
+    assert "Keeping REPLICAS" not in told
+    assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 4
+
+
+def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
+    """`make deploy` keeps the bounds of each service that is scaled automatically, unless a variable sets others."""
+    swarm.deploy(OVERLAYS=f"{JOBS} deploy/autoscale.yml", AUTOSCALE_MAX="20")
+    told = swarm.deploy(AUTOSCALE_WORKERS="true", AUTOSCALE_WORKERS_MAX="30")
+    assert "Keeping AUTOSCALE_MAX=20 of the running stack." in told
+    assert "Keeping AUTOSCALE_WORKERS" not in told
+    told = swarm.deploy(AUTOSCALE_MAX="25")
+    assert "Keeping AUTOSCALE_MAX" not in told
+    labels = [swarm.state["services"][f"mcp-swarm_{name}"]["Spec"]["Labels"] for name in ("mcp", "worker")]
+    assert [each["anyreplica.autoscale"] for each in labels] == ["true", "true"]
+    assert [each["anyreplica.autoscale.max"] for each in labels] == ["25", "30"]
+
+
+def test_overlays_are_kept(swarm: Swarm) -> None:
+    """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
+    swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")
+    told = swarm.deploy()
+    assert f'Keeping OVERLAYS="{JOBS} {EDGE}"' in told
+    assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis", "edge")}
+    told = swarm.deploy(OVERLAYS=JOBS)
+    assert "  edge.image: haproxy:lts-alpine → (none)\n" in told
+    assert swarm.state["services"].keys() == {f"mcp-swarm_{name}" for name in ("mcp", "worker", "redis")}
+    assert "Keeping" not in swarm.deploy(OVERLAYS="", REPLICAS="3")
+    assert swarm.state["services"].keys() == {"mcp-swarm_mcp"}
+
+
+def test_protection_is_not_dropped_by_mistake(swarm: Swarm) -> None:
+    """`make deploy` refuses to drop a protecting setting, and prints the command that would do it."""
+    swarm.deploy(OVERLAYS=KEYS)
+    before = swarm.state
+    told = swarm.deploy(ok=False, OVERLAYS=JOBS)
+    assert "would drop AUTH_ENABLED API_KEYS_FILE" in told
+    assert f'The running stack has OVERLAYS="{KEYS}".' in told
+    assert 'ALLOW_DROP="AUTH_ENABLED API_KEYS_FILE" make deploy' in told
+    assert swarm.state == before
+    assert "would drop API_KEYS_FILE," in swarm.deploy(ok=False, OVERLAYS="", ALLOW_DROP="AUTH_ENABLED")
+    swarm.deploy(OVERLAYS="", ALLOW_DROP="AUTH_ENABLED, API_KEYS_FILE")
+
+
+@pytest.mark.parametrize("name", difference.PROTECTING)
+def test_a_protecting_setting_may_be_a_secret(name: str) -> None:
+    """A secret with the name of a protecting setting protects, too; a setting that is off does not protect."""
+
+    def running(environment: list[str], secrets: list[str]) -> Service:
+        container = {"Env": environment, "Secrets": [{"File": {"Name": secret}} for secret in secrets]}
+        return Service("mcp", {"Spec": {"TaskTemplate": {"ContainerSpec": container}}})
+
+    secret = name.lower()
+    assert difference.dropped(running([f"{name}=x"], []), {}) == [name]
+    assert difference.dropped(running([], [secret]), {}) == [name]
+    assert difference.dropped(running([f"{name}=x"], []), {"secrets": [{"source": secret}]}) == []
+    assert difference.dropped(running([], [secret]), {"environment": {name: "y"}}) == []
+    for off in ("", "0", "false", "off"):
+        assert difference.dropped(running([f"{name}={off}"], []), {}) == []
+
+
+def test_secrets_are_made_once(swarm: Swarm) -> None:
+    """`make deploy` makes the secrets of the overlays once, whatever spelling of the path is used."""
+    swarm.deploy(OVERLAYS=EDGE)
+    assert swarm.state["secrets"].keys() == {"request_state_keys"}
+    told = swarm.deploy(OVERLAYS=f"{EDGE} ./{JOBS} deploy/observability.yml")
+    made = swarm.state["secrets"]
+    password = made["jobs_url"].removeprefix("redis://:").removesuffix("@redis:6379/0")
+    assert len(bytes.fromhex(password)) == 24
+    assert len(bytes.fromhex(made["metrics_token"])) == 32
+    assert f"password {made['grafana_password']}. " in told
+    again = swarm.deploy()
+    assert "password" not in again
+    assert swarm.state["secrets"] == made
+
+
+def test_configs_are_named_by_their_content(swarm: Swarm) -> None:
+    """The same files have the same number in the names of their configs."""
+    swarm.deploy(OVERLAYS="deploy/observability.yml")
+    number = swarm.state["deployed"]["OBSERVABILITY_CFG"]
+    assert int(number)
+    swarm.deploy()
+    assert swarm.state["deployed"]["OBSERVABILITY_CFG"] == number
+
+
+@pytest.mark.parametrize("service", ["mcp", "worker"])
+def test_make_deploy_fails_after_a_rollback(swarm: Swarm, service: str) -> None:
+    """`make deploy` fails if Swarm rolls back the update of a service.
+
+    The next deployment is compared with the running stack.
+    """
+    swarm.deploy(OVERLAYS=JOBS)
+    told = swarm.deploy(ok=False, FAILING=f"mcp-swarm_{service}", LOG_LEVEL="DEBUG")
+    assert f"The update of {service} failed, and Swarm rolled it back (rollback_completed)." in told
+    assert "No changes" in swarm.deploy()
+
+
+def test_a_wrong_overlay_is_named(swarm: Swarm) -> None:
+    """The error names an overlay that does not exist."""
+    assert "deploy/none.yml" in swarm.deploy(ok=False, OVERLAYS="deploy/none.yml")

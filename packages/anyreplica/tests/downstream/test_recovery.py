@@ -1,0 +1,105 @@
+"""A host that goes down and comes back."""
+
+import asyncio
+import time
+
+import pytest
+
+from anyreplica.downstream import CircuitOpen, Downstream, DownstreamError, TimedOut, Unreachable
+from tests.downstream.conftest import Client, Misbehaving
+
+
+def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Misbehaving, client: Client) -> None:
+    """When a host is down, 200 calls to it fail within a second, and calls to other hosts continue."""
+    host.stop()
+
+    async def call(downstream: Downstream) -> None:
+        for _ in range(5):
+            with pytest.raises(Unreachable):
+                await downstream.get(host.url("/ok"))
+        begin = time.monotonic()
+        for _ in range(200):
+            with pytest.raises(CircuitOpen, match=f"Circuit open for {host.host} after"):
+                await downstream.get(host.url("/ok"))
+        assert time.monotonic() - begin < 1
+
+        async def failing() -> None:
+            while True:
+                with pytest.raises(CircuitOpen):
+                    await downstream.get(host.url("/ok"))
+                await asyncio.sleep(0)
+
+        background = [asyncio.create_task(failing()) for _ in range(10)]
+        for _ in range(50):
+            assert (await downstream.get(other.url("/ok"))).status_code == 200
+        assert not any(task.done() for task in background)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        outcomes = client.hosts.known[host.host].outcomes
+        assert outcomes["open"] >= 200
+        assert outcomes["error"] == 5
+
+    client.run(call, retries=0, breaker_seconds=60)
+
+
+@pytest.mark.parametrize("how", ["stopped", "half-open", "500"])
+def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
+    """A recovered host is found by one probe, soon after `breaker_seconds`."""
+
+    async def call(downstream: Downstream) -> None:
+        down = "/status/500" if how == "500" else "/ok"
+        if how == "stopped":
+            host.stop()
+        elif how == "half-open":
+            host.freeze()
+        for _ in range(3):
+            with pytest.raises(DownstreamError):
+                await downstream.get(host.url(down))
+        assert client.hosts.known[host.host].breaker.state == "open"
+        if how == "stopped":
+            host.start()
+        elif how == "half-open":
+            host.stop()
+            host.start()
+        opened = time.monotonic()
+        while True:
+            try:
+                assert (await downstream.get(host.url("/ok"))).status_code == 200
+                break
+            except CircuitOpen:
+                assert time.monotonic() - opened < 0.4 + 5
+                await asyncio.sleep(0.01)
+        assert client.hosts.known[host.host].breaker.state == "closed"
+
+    client.run(call, retries=0, breaker_failures=3, breaker_seconds=0.4, read_seconds=0.3)
+    assert host.seen("/ok") == 1
+
+
+def test_one_probe_at_a_time(host: Misbehaving, client: Client) -> None:
+    """Only one probe runs at a time, and only this call waits for a silent host."""
+
+    async def call(downstream: Downstream) -> None:
+        with pytest.raises(DownstreamError):
+            await downstream.get(host.url("/status/500"))
+        for _ in range(3):
+            await asyncio.sleep(0.25)
+            calls = [downstream.get(host.url("/silent")) for _ in range(30)]
+            kinds = [type(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
+            assert kinds.count(CircuitOpen) == 29
+            assert kinds.count(TimedOut) == 1
+
+    client.run(call, breaker_failures=1, breaker_seconds=0.2, read_seconds=0.2)
+    assert host.seen("/silent") == 3
+
+
+def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
+    """A retry never runs into an open breaker: the caller gets the host's error, not `CircuitOpen`."""
+
+    async def call(downstream: Downstream) -> None:
+        host.stop()
+        with pytest.raises(Unreachable):
+            await downstream.get(host.url("/ok"))
+
+    client.run(call, breaker_failures=1)
+    assert client.hosts.known[host.host].retries == 0

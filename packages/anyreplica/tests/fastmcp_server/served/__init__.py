@@ -1,0 +1,1 @@
+"""A FastMCP server that uses all features of FastMCP. Nothing here knows of anyreplica."""

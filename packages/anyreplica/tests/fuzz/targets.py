@@ -1,0 +1,248 @@
+"""Readers of callers' bytes and of operators' files, each as a function that accepts any bytes.
+
+A reader may raise its documented exceptions. Any other exception is a fault.
+"""
+
+import asyncio
+import base64
+import functools
+import json
+import tempfile
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from anyreplica.audit.call import ARGUMENTS, note_arguments
+from anyreplica.auth.address import Addresses
+from anyreplica.auth.key import hash_of
+from anyreplica.auth.key_file import KeyFileError
+from anyreplica.auth.key_ring import KeyRing
+from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.signatures.received import check_digest
+from anyreplica.auth.signatures.verify import Signatures
+from anyreplica.auth.tokens import Tokens
+from anyreplica.http.admission import Admission
+from anyreplica.http.headers import headers_of
+from anyreplica.http.refusal import Refused
+from anyreplica.http.uvicorn.connections import KEY, Connections
+from anyreplica.http.uvicorn.protocol import HttpProtocol
+from anyreplica.mcp import protocol_version
+from anyreplica.mcp.message import Request, Response, called, called_tool, parse
+from anyreplica.routes.jobs import Submission
+from anyreplica.settings import Settings
+from anyreplica.settings.rate import NO_RATE
+from tests.audit.calls import a_call, chained, verify
+from tests.auth.issuer import AUDIENCE, NAME, Issuer
+from tests.calls import ENVELOPE, VERSION, request
+from tests.signing.calls import Call, signatures
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader, its documented exceptions and examples of its input."""
+
+    read: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...]
+    """Exceptions that the reader may raise for invalid bytes."""
+    seeds: list[bytes]
+    """Bytes that the reader accepts, or almost accepts."""
+
+    def try_out(self, data: bytes) -> None:
+        """Let the reader read bytes. Ignore only the exceptions that the reader may raise."""
+        with suppress(*self.refusals):
+            self.read(data)
+
+
+_ARGUMENTS = {"region": "ä", "at": {"count": 12.0}}
+_CALL = request("tools/call", {"name": "sold", "arguments": _ARGUMENTS, "_meta": ENVELOPE})
+_MESSAGE = json.dumps(_CALL).encode()
+_MESSAGES = [
+    _MESSAGE,
+    json.dumps(request("initialize", {"protocolVersion": "2025-11-25"}, "id")).encode(),
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
+    b'{"jsonrpc":"2.0","id":1,"result":{"a":[1e400,-0.0,123456789012345678901234567890,"\\ud83d\\udc4b"]}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_job","arguments":{"job":"x"}}}',
+]
+_ROUTING = [f"mcp-protocol-version: {VERSION}", "mcp-method: tools/call", "mcp-name: sold"]
+_MIRRORED = ["mcp-param-region: =?base64?w6Q=?=", "mcp-param-count: 12"]
+_HEADS = ["\n".join([*_ROUTING, *mirrored]).encode() + b"\n\n" for mirrored in (_MIRRORED, _MIRRORED[:1] * 2)]
+_HEADS.append(b"mcp-protocol-version: 2025-11-25\n\n")
+_COUNT = {"type": "object", "properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}}
+_REGION = {"type": "string", "x-mcp-header": "Region"}
+_SCHEMAS = {"sold": {"type": "object", "properties": {"region": _REGION, "at": _COUNT}}}
+
+
+def _message(data: bytes) -> None:
+    message = parse(data)
+    if isinstance(message, Request):
+        called(message)
+        called_tool(message)
+        note_arguments({ARGUMENTS: b""}, message.params)
+
+
+def _envelope(data: bytes) -> None:
+    """Read headers, one per line, then an empty line, then a body."""
+    head, _, body = data.partition(b"\n\n")
+    pairs = [tuple(line.partition(b": ")[::2]) for line in head.split(b"\n")]
+    scope: Scope = {"type": "http", "headers": [(name.lower(), value) for name, value in pairs]}
+    headers, message = headers_of(scope), parse(body)
+    if protocol_version.handshake_version(headers) is not None or isinstance(message, Response):
+        return
+    if isinstance(message, Request):
+        protocol_version.check_envelope(message, headers)
+        protocol_version.check_param_headers(message, scope, _SCHEMAS)
+    else:
+        protocol_version.check_served(headers)
+
+
+class _Nothing:
+    """A transport and an event loop that do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *_, **__: None
+
+    def time(self) -> float:
+        """Return the time of the loop."""
+        return 0.0
+
+
+async def _app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Do nothing; the tests never call this app."""
+
+
+@functools.cache
+def _server() -> tuple[uvicorn.Config, Connections, Admission, Addresses]:
+    config = uvicorn.Config(_app, log_config=None)
+    config.load()
+    return config, Connections(Settings()), Admission((), ()), Addresses(["127.0.0.0/8"])
+
+
+def _http(data: bytes) -> None:
+    """Receive the bytes on a connection in two pieces, and check each request's head as the middleware does."""
+    config, limits, admission, addresses = _server()
+    nothing: Any = _Nothing()
+    protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={KEY: limits}, _loop=nothing)
+    protocol.connection_made(nothing)
+    for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
+        protocol.data_received(piece)
+        while protocol.reader.can_read(busy=protocol._active is not None):
+            protocol._go_on()
+    for cycle in filter(None, (protocol._active, *protocol.reader.waiting)):
+        scope: Scope = {**cycle.scope, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000)}
+        addresses.of(scope)
+        with suppress(Refused):
+            _run(admission.check(scope, _app))  # type: ignore[arg-type]  # it receives nothing
+
+
+def _run(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Run a coroutine that never waits, without a loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("the reader waited for more data")
+
+
+@functools.cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="fuzz-targets-"))
+
+
+def _keys(data: bytes) -> None:
+    file = _folder() / "keys"
+    file.write_bytes(data)
+    ring = KeyRing(None, file, NO_RATE)
+    ring.caller(b"k")
+    ring.signer("a")
+    ring.public_key("a")
+
+
+_KEYS = [
+    json.dumps({"id": "a", "hash": hash_of("k"), "rate": "100/s", "burst": 2, "expires": "2027-01-01T00:00:00Z"}),
+    json.dumps(
+        {"id": "b", "public_key": f"ed25519:{'A' * 43}=", "tools": ["x*"], "not_before": "2026-01-01T00:00+23:59"}
+    ),
+]
+
+_SIGNED = Call().signed()
+_COVERED = ["signature-input", "signature", "content-digest", "host"]
+_VALUES = dict(_SIGNED.headers)
+
+
+@functools.cache
+def _signatures() -> Signatures:
+    return signatures()
+
+
+def _signature(data: bytes) -> None:
+    """Check the headers of a signed call, one per line."""
+    call = _SIGNED
+    for name, value in zip(_COVERED, data.split(b"\n"), strict=False):
+        call = call.but(name, value.decode("latin-1"))
+    _run(_signatures().check(call.scope, call.body))
+
+
+def _submission(data: bytes) -> None:
+    try:
+        Submission.model_validate_json(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        ".".join(map(str, problem["loc"])).encode()
+        problem["msg"].encode()
+
+
+def _digest(data: bytes) -> None:
+    check_digest(data.decode("latin-1"), _SIGNED.body)
+
+
+def _audit(data: bytes) -> None:
+    verify(data.splitlines(keepends=True))
+
+
+@functools.cache
+def _tokens() -> tuple[asyncio.Runner, Tokens, bytes]:
+    issuer = Issuer()
+    file = _folder() / "jwks"
+    file.write_text(json.dumps(issuer.public))
+    claims_and_signature = issuer.token().encode().partition(b".")[2]
+    return asyncio.Runner(), Tokens(NAME, [AUDIENCE], str(file), ["RS256"], NO_RATE), claims_and_signature
+
+
+def _token(data: bytes) -> None:
+    """Check the bytes as a token, and as the head of a token."""
+    runner, tokens, rest = _tokens()
+    head = base64.urlsafe_b64encode(data).rstrip(b"=")
+    for token in (data, head + b"." + rest):
+        runner.run(tokens.caller(token))
+
+
+_HEAD = (
+    b"POST /mcp?a=%20b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nX-Forwarded-For: 1.2.3.4\r\n"
+)
+_CHUNKED = b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n2;x=y\r\n1}\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.0\r\n\r\n'
+_HTTP = [
+    _HEAD + b"Content-Length: %d\r\n\r\n%b" % (len(_MESSAGE), _MESSAGE),
+    _HEAD + _CHUNKED,
+    b"OPTIONS * HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\nOrigin: http://[::1]:80\r\n\r\n",
+]
+_DIGESTS = [_VALUES["content-digest"], 'sha-512=:AAAA:;a=1, sha-256=?1, x=("a" 1.5);b=@5']
+
+TARGETS = {
+    "message": Target(_message, (Refused,), _MESSAGES),
+    "envelope": Target(_envelope, (Refused,), [head + body for head in _HEADS for body in _MESSAGES[:3]]),
+    "http": Target(_http, (), _HTTP),
+    "submission": Target(_submission, (), [b'{"job":"export_data","params":{"rows":5,"form":"csv"}}']),
+    "keys": Target(_keys, (KeyFileError,), ["\n".join(_KEYS).encode(), b"# none\n\n"]),
+    "signature": Target(_signature, (BadSignature,), ["\n".join(_VALUES[name] for name in _COVERED).encode()]),
+    "digest": Target(_digest, (BadSignature,), [digest.encode() for digest in _DIGESTS]),
+    "token": Target(_token, (), [b'{"alg":"RS256","kid":"first","typ":"JWT"}', b"e30.e30.e30", b'{"alg":[],"crit":1}']),
+    "audit": Target(_audit, (), [b"".join(chained([a_call({"a": 1}), a_call()]))]),
+}
+"""Targets by name."""

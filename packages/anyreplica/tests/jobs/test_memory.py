@@ -1,0 +1,120 @@
+"""Tests of jobs without Redis, in a single replica."""
+
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import StartServer, run
+from tests.calls import call, legacy, text
+from tests.jobs.queue import PACK, Jobs, lines
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Path) -> None:
+    """A single replica without Redis runs, retries, lists and cancels jobs, and supports idempotency keys."""
+    mark = tmp_path / "mark"
+    server = start_server(MCP_COMPONENTS=PACK)
+    jobs = Jobs(server.url)
+    with jobs.client:
+        identity = jobs.submit("typed", count=1, names=["a"])
+        jobs.wait(identity)
+        assert jobs.result(identity) == {"a": 2.0}
+        running = jobs.submit("nap", seconds=60, mark=str(mark))
+        jobs.wait(running, "running")
+        first, again = (jobs.post("exits", key="k").json()["id"] for _ in range(2))
+        assert first == again
+        assert jobs.wait(first)["error"] == "The job failed; the server's log has the reason."
+        page = jobs.client.get("/jobs", params={"limit": 2}).json()
+        assert [job["id"] for job in page["jobs"]] == [first, running]
+        rest = jobs.client.get("/jobs", params={"cursor": page["next_cursor"]}).json()["jobs"]
+        assert [job["id"] for job in rest] == [identity]
+        assert jobs.client.delete(f"/jobs/{running}").json()["status"] == "cancelled"
+        assert jobs.wait(jobs.submit("fails_at_first", times=1, mark=str(tmp_path / "other")))["attempts"] == 2
+    assert lines(mark)[:2] == ["begun", "cancelled"]
+    assert server.stop() == 0
+
+
+def test_a_replica_with_a_running_job_ends_in_time(start_server: StartServer, tmp_path: Path) -> None:
+    """A stopping replica stops its running job. The job is lost with the replica's memory."""
+    server = start_server(MCP_COMPONENTS=PACK, SHUTDOWN_GRACE_SECONDS="1")
+    jobs = Jobs(server.url)
+    with jobs.client:
+        jobs.wait(jobs.submit("nap", seconds=60, mark=str(tmp_path / "mark")), "running")
+    assert server.stop() == 0
+    assert lines(tmp_path / "mark") == ["begun", "cancelled"]
+
+
+def test_a_call_that_times_out_returns_the_jobs_id(start_server: StartServer, tmp_path: Path) -> None:
+    """With CALL_TIMEOUT_SECONDS below JOBS_WAIT_SECONDS a call returns the job's id."""
+    server = start_server(MCP_COMPONENTS=PACK, CALL_TIMEOUT_SECONDS="1", SHUTDOWN_GRACE_SECONDS="1")
+    result = call(server.url, "nap", {"seconds": 60, "mark": str(tmp_path / "mark")})
+    assert result["structuredContent"]["id"] in text(result)
+
+
+def test_several_replicas_need_redis_for_jobs(local_url: str, local_replicas: object) -> None:
+    """Several replicas without Redis refuse jobs with 503, name the variable to set, and offer no tools of jobs."""
+    reply = httpx.post(f"{local_url}/jobs", json={"job": "generate_report"}, verify=False)
+    assert reply.status_code == 503
+    assert "JOBS_URL" in reply.json()["message"]
+    names = [tool["name"] for tool in legacy(local_url, "tools/list").json()["result"]["tools"]]
+    assert "submit_job" not in names
+    assert "generate_report" not in names
+
+
+def test_the_shipped_jobs_work(start_server: StartServer) -> None:
+    """The jobs of the sample work in a single replica without settings."""
+    server = start_server()
+    report = call(server.url, "generate_report", {"rows": 24_000})["structuredContent"]
+    assert [region["region"] for region in report["regions"]] == ["east", "north", "south", "west"]
+    assert sum(region["sales"] for region in report["regions"]) == report["rows"] == 24_000
+    exported = text(call(server.url, "export_data", {"rows": 2}))
+    assert exported == "id,region,month,cents\n0,north,1,0\n1,east,2,7919\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "said"),
+    [
+        (("worker",), {}, "JOBS_URL=memory://: a worker needs the Redis"),
+        (("worker",), {"JOBS_URL": "redis://x", "MCP_COMPONENTS": "tests.packs.timed"}, "these packages have no jobs"),
+        ((), {"JOBS_URL": "http://x"}, "JOBS_URL: not a queue; use memory:// or the URL of a Redis"),
+        (("check",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: not a Redis URL"),
+        (("worker",), {"JOBS_URL": "redis://localhost:abc"}, "JOBS_URL: not a Redis URL"),
+    ],
+)
+def test_unusable_settings_stop_the_start(arguments: tuple[str, ...], settings: dict[str, str], said: str) -> None:
+    """Settings that cannot work for jobs stop the start with one line and exit code 3."""
+    done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("@job\ndef plain() -> int:\n    return 1", "plain: @job needs an async function"),
+        (
+            "@job(timeout=0)\nasync def hasty() -> int:\n    return 1",
+            "hasty: timeout=0 must be a finite number of seconds greater than 0",
+        ),
+        ("@job(retries=-1)\nasync def never() -> int:\n    return 1", "never: retries=-1 must be 0 or more"),
+        (
+            "@job(name='two')\nasync def one() -> int:\n    return 1\n\n\n@job\nasync def two() -> int:\n    return 1",
+            "job 'two' is already defined at",
+        ),
+        (
+            "@tool\nasync def submit_job() -> int:\n    return 1\n\n\n@job\nasync def one() -> int:\n    return 1",
+            "tool 'submit_job' has the name of a job or a job tool; rename the tool",
+        ),
+        ("@job\nasync def odd(*args: int) -> int:\n    return 1", "odd: "),
+    ],
+)
+def test_an_invalid_job_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+    """An invalid job stops the start with its file, line and reason."""
+    (tmp_path / "odd_jobs.py").write_text(f"from fastmcp.tools import tool; from anyreplica import job\n\n\n{source}\n")
+    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="odd_jobs", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert said in done.stderr
+    assert "odd_jobs.py:4" in done.stderr or "odd_jobs.py:9" in done.stderr

@@ -1,0 +1,182 @@
+"""Tests of `/jobs`."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import StartServer
+from tests.calls import call, text
+from tests.jobs.queue import Jobs, Queue
+from tests.replicas import RedisServer
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.fixture(scope="module")
+def tenants(shared: Queue) -> tuple[Jobs, Jobs]:
+    """Two callers, each at a replica that accepts only that caller."""
+    one, other = (shared.replica(AUTH_ENABLED="true", AUTH_TOKEN=token) for token in ("one", "other"))
+    return one, other
+
+
+def test_another_replica_answers_requests_for_a_job(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+    """Another replica shows a job's progress, times, estimated end and result."""
+    here, there = replicas
+    reply = here.post("nap", {"seconds": 2, "mark": str(tmp_path / "mark")})
+    assert reply.status_code == 202
+    assert there.client.get(reply.headers["Location"]).status_code == 200
+    identity = reply.json()["id"]
+    waiting = there.client.get(f"/jobs/{identity}/result")
+    assert (waiting.status_code, waiting.headers["Retry-After"]) == (202, "1")
+    running = there.wait(identity, "running")
+    while not running["progress"]:
+        running = there.status(identity)
+    assert 0 < running["progress"] < 100
+    assert running["message"] == f"step {running['progress']:g}"
+    times = [running["submitted_at"], running["started_at"], running["estimated_completion_at"]]
+    assert times == sorted(times)
+    assert all(datetime.fromisoformat(time).utcoffset() is not None for time in times)
+    done = there.wait(identity)
+    assert (done["status"], done["progress"], done["attempts"], done["error"]) == ("completed", 100, 1, None)
+    assert done["finished_at"] >= done["started_at"]
+    assert there.result(identity) == "slept"
+
+
+def test_a_ready_replica_has_imported_the_queue(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A ready replica has imported the queue's modules, because the import takes seconds on a busy node."""
+    server = start_server(
+        within=["env"],  # This server must not be forked from a process that has imported everything.
+        JOBS_URL=redis_server.url,
+        MCP_COMPONENTS="tests.sample,tests.packs.imported",
+    )
+    assert text(call(server.url, "imported", {"name": "anyreplica.jobs.worker"})) == "true"
+
+
+def test_arguments_get_the_declared_types(replicas: tuple[Jobs, Jobs]) -> None:
+    """A job's arguments get the types that the job declares, and its result is JSON."""
+    jobs, _ = replicas
+    identity = jobs.submit("typed", count=3, names=["ä", "b"])
+    jobs.wait(identity)
+    assert jobs.result(identity) == {"ä": 6.0, "b": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ('{"job": "typed", "params": {"count": "many", "names": []}}', 422, "count: Input should be a valid integer"),
+        ('{"job": "typed", "params": {"count": 1}}', 422, "names: Missing required"),
+        ('{"job": "typed", "params": {"count": 1, "names": [], "x": 1}}', 422, "x: Unexpected keyword argument"),
+        ('{"job": "unknown"}', 422, "There is no job named 'unknown'"),
+        ('{"job": 1}', 400, "job: Input should be a valid string"),
+        ('{"params": {}}', 400, "job: Field required"),
+        ('{"job": "typed", "args": {}}', 400, "args: Extra inputs are not permitted"),
+        ("[]", 400, "body: Input should be an object"),
+        ("", 400, "body: Invalid JSON"),
+        ("{", 400, "body: Invalid JSON"),
+    ],
+)
+def test_an_invalid_submission_is_refused(replicas: tuple[Jobs, Jobs], body: str, status: int, said: str) -> None:
+    """A replica refuses an invalid submission with the reason."""
+    reply = replicas[0].client.post("/jobs", content=body)
+    assert reply.status_code == status, reply.text
+    assert said in reply.json()["message"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arguments=JSON, key=st.none() | st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126)))
+def test_no_submission_causes_a_server_error(replicas: tuple[Jobs, Jobs], arguments: Any, key: str | None) -> None:
+    """No submission causes a reply with a 5xx status."""
+    headers = {} if key is None else {"Idempotency-Key": key}
+    body = json.dumps({"job": "typed", "params": arguments})  # json.dumps writes NaN and Infinity, as some clients do.
+    assert replicas[0].client.post("/jobs", content=body, headers=headers).status_code in (202, 400, 409, 422)
+
+
+def test_a_body_beyond_the_limit_is_refused(shared: Queue) -> None:
+    """A replica refuses a submission beyond MAX_BODY_BYTES with 413."""
+    jobs = shared.replica(MAX_BODY_BYTES="1024")
+    assert jobs.post("tells", {"why": "x" * 2000}).status_code == 413
+
+
+def test_a_repeat_with_the_same_key_makes_no_second_job(replicas: tuple[Jobs, Jobs]) -> None:
+    """A repeat with the same key returns the first job on any replica. Another submission with that key gets 409."""
+    here, there = replicas
+    first = here.post("text_of", {"length": 2}, key="once")
+    again = there.post("text_of", {"length": 2}, key="once")
+    assert again.json()["id"] == first.json()["id"]
+    here.wait(first.json()["id"])
+    assert there.post("text_of", {"length": 2}, key="once").json()["status"] == "completed"
+    other = there.post("text_of", {"length": 3}, key="once")
+    assert (other.status_code, other.json()["error"]) == (409, "conflict")
+
+
+def test_a_job_is_its_owners_only(tenants: tuple[Jobs, Jobs]) -> None:
+    """For all callers except its owner a job does not exist, and each owner has separate idempotency keys."""
+    one, other = tenants
+    identity = one.post("text_of", {"length": 1}, key="mine").json()["id"]
+    one.wait(identity)
+    missing = other.client.get("/jobs/no-such-job/status")
+    for reply in (
+        other.client.get(f"/jobs/{identity}/status"),
+        other.client.get(f"/jobs/{identity}/result"),
+        other.client.delete(f"/jobs/{identity}"),
+    ):
+        assert (reply.status_code, reply.json()) == (missing.status_code, missing.json()) == (404, missing.json())
+    assert identity not in [job["id"] for job in other.client.get("/jobs").json()["jobs"]]
+    assert other.client.get("/jobs", params={"cursor": identity}).status_code == 422
+    assert other.post("text_of", {"length": 1}, key="mine").json()["id"] != identity
+    assert one.status(identity)["status"] == "completed"
+
+
+def test_a_wrong_token_is_refused(tenants: tuple[Jobs, Jobs]) -> None:
+    """The `/jobs` routes refuse a wrong token with 401, like `/mcp`."""
+    for method, path in (("GET", "/jobs"), ("POST", "/jobs"), ("GET", "/jobs/x/status"), ("DELETE", "/jobs/x")):
+        reply = tenants[0].client.request(method, path, headers={"Authorization": "Bearer wrong"})
+        assert reply.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Origin": "https://elsewhere.example"}, 403), ({"Host": "elsewhere.example"}, 421)]
+)
+def test_a_page_in_a_browser_submits_no_jobs(replicas: tuple[Jobs, Jobs], headers: dict[str, str], status: int) -> None:
+    """A web page of another origin or host can neither submit nor read jobs."""
+    for method in ("POST", "GET"):
+        assert replicas[0].client.request(method, "/jobs", headers=headers).status_code == status
+
+
+def test_an_owners_jobs_are_listed_by_page(shared: Queue) -> None:
+    """The list shows an owner's jobs from new to old, each once, even if new jobs arrive between two pages."""
+    jobs = shared.replica(AUTH_ENABLED="true", AUTH_TOKEN="lister")
+    made = [jobs.submit("text_of", length=number) for number in range(7)]
+    found, cursor = [], None
+    while True:
+        page = jobs.client.get("/jobs", params={"limit": 3} | ({"cursor": cursor} if cursor else {})).json()
+        found += [job["id"] for job in page["jobs"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+        jobs.submit("text_of", length=1)
+    assert found == made[::-1]
+
+
+@pytest.mark.parametrize("limit", ["0", "501", "-1", "x", "1.5", "", "٣", "9" * 5000])
+def test_a_page_has_1_to_500_jobs(replicas: tuple[Jobs, Jobs], limit: str) -> None:
+    """A page of the list has 1 to 500 jobs. A replica refuses every other limit."""
+    assert replicas[0].client.get("/jobs", params={"limit": limit}).status_code == 422
+
+
+def test_ids_are_long_and_random(replicas: tuple[Jobs, Jobs]) -> None:
+    """Each job has a different id of 32 characters (192 random bits)."""
+    identities = {replicas[0].submit("text_of", length=1) for _ in range(5)}
+    assert len(identities) == 5
+    assert {len(identity) for identity in identities} == {32}

@@ -1,0 +1,98 @@
+"""Tests of the HTML report."""
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from anyreplica.loadtest.report.files import as_json
+from anyreplica.loadtest.report.page import render
+from anyreplica.loadtest.samples import Samples
+from anyreplica.loadtest.summary import Summary
+from tests.loadtest.test_summary import SUMMARY, samples, summary
+
+
+def page(run: Summary) -> str:
+    """Return the HTML report of a run."""
+    return render(run, as_json(run, ["p99<1ms: p99 is 30.0 ms"], "test_swarm_load.py", "2026-11-21T12:00:00+00:00"))
+
+
+class Elements(HTMLParser):
+    """The tags and attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.seen.append((tag, dict(attrs)))
+
+
+def test_the_page_loads_nothing() -> None:
+    """The page has no script and loads nothing, and its Content-Security-Policy forbids both."""
+    elements = Elements(page(SUMMARY)).seen
+    assert not [tag for tag, _ in elements if tag in ("script", "link", "img", "iframe")]
+    assert not [each for _, each in elements if each.keys() & {"src", "href", "onclick", "onload"}]
+    assert "url(" not in page(SUMMARY)
+    assert "default-src 'none'" in page(SUMMARY)
+
+
+def test_the_page_shows_all_results() -> None:
+    """The page shows the verdict, each replica, each failure and each broken threshold."""
+    text = page(SUMMARY)
+    for words in (
+        "✗ Failed",
+        "2 of 10 requests failed",
+        "p99&lt;1ms: p99 is 30.0 ms",
+        "draining",
+        "HTTP 503",
+        ">a<",
+        ">b<",
+    ):
+        assert words in text
+
+
+def test_text_from_a_server_is_escaped() -> None:
+    """Text from a server is escaped."""
+    some = samples()
+    some.examples["HTTP 503"] = "<script>alert(1)</script>"
+    some.add(1.0, 1.1, "", "<b>replica</b>", "tools/call <i>", 5)
+    text = page(summary(some))
+    assert "<script>" not in text
+    assert "<b>replica" not in text
+    assert "<i>" not in text
+
+
+@pytest.mark.parametrize("run", [SUMMARY, summary(Samples())])
+def test_all_points_are_within_the_drawing(run: Summary) -> None:
+    """All points of the curves are within the drawing."""
+    for points in re.findall(r'points="([^"]*)"', page(run)):
+        for point in points.split():
+            x, y = map(float, point.split(","))
+            assert -0.1 <= x <= 1000.1
+            assert -0.1 <= y <= 300.1
+
+
+@pytest.mark.needs("browser")
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_browser_shows_it(width: int, tmp_path: Path) -> None:
+    """In a browser, no part of the page is wider than the window."""
+    probe = "<script>document.title = document.documentElement.scrollWidth + ' ' + document.images.length</script>"
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page(SUMMARY)).replace("</body>", f"{probe}</body>")
+    file = tmp_path / "page.html"
+    file.write_text(text)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900"]
+    shown = subprocess.run(
+        ["chromium", *options, "--dump-dom", file.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    found = re.search(r"<title>(\d+) 0</title>", shown)
+    assert found
+    assert int(found[1]) <= max(width, 500)  # Chromium's windows are at least 500 pixels wide

@@ -1,0 +1,45 @@
+"""Tests of the measure for how evenly the replicas shared the requests."""
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anyreplica.loadtest.evenness import evenness, tolerance
+
+
+@pytest.mark.parametrize(
+    ("counts", "index"), [([10, 10, 10], 1.0), ([30, 0, 0], 1 / 3), ([1, 2, 3], 36 / 42), ([0, 0], 0.0), ([5], 1.0)]
+)
+def test_jains_index(counts: list[int], index: float) -> None:
+    """The index follows the formula of Jain's paper."""
+    assert evenness(counts) == pytest.approx(index)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1).filter(any))
+def test_the_index_is_between_its_limits(counts: list[int]) -> None:
+    """The index of n replicas is between 1/n and 1."""
+    assert 1 / len(counts) - 1e-9 <= evenness(counts) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("replicas", "connections"), [(3, 30), (3, 300), (10, 100)])
+def test_fair_dice_stay_above_the_tolerance(replicas: int, connections: int) -> None:
+    """At most 2 of 2,000 random balancers are less even than the tolerance.
+
+    The tolerance is only a little below the 21st lowest evenness.
+    """
+    dice = random.Random(1)  # noqa: S311
+    throws = sorted(
+        evenness([Counter(dice.choices(range(replicas), k=connections))[number] for number in range(replicas)])
+        for _ in range(2000)
+    )
+    bound = tolerance(replicas, connections)
+    assert throws[2] > bound
+    assert throws[20] - bound < 0.35 * (1 - bound) + 0.1
+
+
+def test_one_replica_is_always_even() -> None:
+    """With one replica, or without a connection, the tolerance is 0."""
+    assert tolerance(1, 100) == tolerance(3, 0) == 0.0

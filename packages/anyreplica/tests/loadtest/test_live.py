@@ -1,0 +1,63 @@
+"""Tests of the live display during a run."""
+
+import io
+from array import array
+from collections import Counter
+
+from rich.console import Console
+
+from anyreplica.loadtest.live import Live
+from anyreplica.loadtest.options import read
+from anyreplica.loadtest.worker import LiveTick
+
+
+def ticks(count: int) -> list[LiveTick]:
+    """Return `count` ticks of 0.25 s with a hundred calls each, one of which failed."""
+    return [
+        LiveTick(
+            at=0.25 * (number + 1),
+            seconds=array("d", [0.002] * 98 + [0.050]),
+            failed=1,
+            replicas=Counter(a=50, b=49),
+        )
+        for number in range(count)
+    ]
+
+
+def shown(count: int, *, terminal: bool) -> str:
+    """Return what is printed during the run."""
+    console = Console(file=io.StringIO(), width=80, force_terminal=terminal, color_system=None)
+    with Live(console, read(["--duration", "10s"])) as live:
+        for tick in ticks(count):
+            live.add(tick)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_pipe_gets_a_line_every_five_seconds() -> None:
+    """A pipe gets a plain line every five seconds."""
+    lines = shown(44, terminal=False).splitlines()
+    assert lines == [
+        "    5 s  2,000 done  500/s  p50 2.0 ms  p99 50.0 ms  20 failed",
+        "   10 s  4,000 done  500/s  p50 2.0 ms  p99 50.0 ms  40 failed",
+    ]
+
+
+def test_a_terminal_sees_rate_latency_errors_and_a_bar_for_each_replica() -> None:
+    """A terminal shows rate, latency, errors and one bar per replica, and clears them at the end."""
+    text = shown(20, terminal=True)
+    last = text[text.rindex("/s   p50") - 20 :]
+    assert "500/s   p50 2.0 ms   p99 50.0 ms   2,000 done   20 failed" in last
+    assert "█" * 30 in last
+    assert "1,000" in last
+    assert "5 s" in last
+    assert last.rstrip().endswith("\x1b[2K")
+
+
+def test_a_run_that_has_just_begun_has_no_latencies() -> None:
+    """A run that has just begun has no latencies."""
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None)
+    with Live(console, read([])) as live:
+        live.add(LiveTick(at=0.0, seconds=array("d"), failed=0, replicas=Counter()))
+    assert isinstance(console.file, io.StringIO)
+    assert "p50 –" in console.file.getvalue()

@@ -1,0 +1,116 @@
+"""Tests of the summary of a run's samples."""
+
+import pytest
+
+from anyreplica.loadtest.samples import Samples, merged
+from anyreplica.loadtest.summary import Summary, summarize
+from anyreplica.loadtest.watch import Generator
+
+QUIET = Generator(processes=1, cpu=0.2, lag_p99_ms=1.0, late_p99_ms=0.0)
+
+
+def samples() -> Samples:
+    """Return ten calls: six of replica a, three of replica b with one failure, and one without a reply."""
+    some = Samples()
+    for number in range(6):
+        some.add(number / 10, number / 10 + 0.010, "", "a", "tools/call echo", 1 + number % 2)
+    for number in range(2):
+        some.add(1 + number, 1 + number + 0.030, "", "b", "tools/list", 3)
+    some.add(0.5, 0.501, "HTTP 503", "b", "tools/list", 3)
+    some.add(1.0, 1.95, "timeout", "", "tools/call echo", 4)
+    some.examples = {"HTTP 503": "draining", "timeout": ""}
+    return some
+
+
+def summary(some: Samples, expected: int = 3, generator: Generator = QUIET) -> Summary:
+    """Return the summary of samples from two seconds."""
+    return summarize(
+        some,
+        elapsed=2.0,
+        connects=[0.001] * 4,
+        expected_replicas=expected,
+        offered=None,
+        begun=10,
+        generator=generator,
+    )
+
+
+SUMMARY = summary(samples())
+
+
+def test_failures_stay_out_of_the_latency() -> None:
+    """Failed calls do not count in the latency, so that fast failures do not make the service look fast."""
+    assert (SUMMARY.requests, SUMMARY.succeeded, SUMMARY.failed, SUMMARY.throughput) == (10, 8, 2, 4.0)
+    assert (SUMMARY.latency.p50, SUMMARY.latency.p95, SUMMARY.latency.max) == (10, 30, 30)
+    assert (SUMMARY.latency_failed.count, SUMMARY.latency_failed.max) == (2, 950)
+    assert sum(bucket.count for bucket in SUMMARY.histogram) == 8
+
+
+def test_failures_are_grouped() -> None:
+    """Failures are grouped by kind, with an example."""
+    found = {failure.kind: (failure.count, failure.example) for failure in SUMMARY.failures}
+    assert found == {"HTTP 503": (1, "draining"), "timeout": (1, "")}
+
+
+def test_replicas() -> None:
+    """The summary of a replica has its requests, failures, connections, share, and first and last time."""
+    a, b = SUMMARY.replicas
+    assert (a.name, a.requests, a.failed, a.connections, a.share) == ("a", 6, 0, 2, 0.6667)
+    assert (b.name, b.requests, b.failed, b.connections, b.share) == ("b", 3, 1, 1, 0.3333)
+    assert (b.first_seen, b.last_seen) == (0.501, 2.03)
+
+
+def test_steps() -> None:
+    """The summary has the figures of each kind of request."""
+    assert [(step.name, step.requests, step.failed) for step in SUMMARY.steps] == [
+        ("tools/call echo", 7, 1),
+        ("tools/list", 3, 1),
+    ]
+
+
+def test_slices_hold_everything() -> None:
+    """Each request is in the slice in which it ended."""
+    assert len(SUMMARY.slices) == 20
+    assert sum(each.requests for each in SUMMARY.slices) == 10
+    assert [(each.at, each.failed) for each in SUMMARY.slices if each.failed] == [(0.5, 1), (1.9, 1)]
+    assert sum(sum(each.replicas.values()) for each in SUMMARY.slices) == 9
+
+
+def test_each_problem_is_one_sentence() -> None:
+    """Each problem is one sentence."""
+    assert SUMMARY.problems == ["2 of 10 requests failed", "2 of 3 expected replicas took part"]
+    assert summary(Samples()).problems[0] == "no request was sent"
+
+
+def test_unlikely_shares_are_a_problem() -> None:
+    """Shares that differ more than chance explains are a problem.
+
+    Here one replica got 200 of 300 connections.
+    """
+    some = Samples()
+    for number in range(300):
+        some.add(0, 0.01, "", "a" if number < 200 else "b" if number < 250 else "c", "tools/call echo", number + 1)
+    (problem,) = summary(some).problems
+    start = "the replicas' shares are uneven: Jain's index is 0.667, a fair balancer stays above 0.9"
+    assert problem.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lag", "words"),
+    [(0.5, 1.0, ""), (0.97, 1.0, "used 97% of a core"), (0.5, 80.0, "80 ms late")],
+)
+def test_a_generator_at_its_limit_is_a_problem(cpu: float, lag: float, words: str) -> None:
+    """A generator at its limit is reported, because the figures then describe the generator."""
+    limit = Generator(processes=1, cpu=cpu, lag_p99_ms=lag, late_p99_ms=0).limit
+    assert words in limit
+    assert bool(limit) == bool(words)
+
+
+def test_samples_of_two_processes_are_merged() -> None:
+    """Samples of two processes are merged in the order of their ends, with unique connection numbers."""
+    whole = merged([samples(), samples()])
+    ends = [each.ended for each in whole]
+    assert len(ends) == 20
+    assert ends == sorted(ends)
+    assert len({each.connection for each in whole}) == 8
+    assert whole.examples == samples().examples

@@ -1,0 +1,224 @@
+"""The servers that receive each request: one for each path."""
+
+import asyncio
+import contextvars
+import functools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import pytest
+from fastmcp import FastMCP
+
+from anyreplica.components import containment, prepare
+from anyreplica.http.intake import Intake
+from anyreplica.http.responses import WHOLE
+from anyreplica.mcp import _mounts, _sdk, protocol_version
+from anyreplica.mcp.components import serve_components
+from anyreplica.mcp.endpoint import McpEndpoint
+from anyreplica.mcp.paths import CallPaths
+from anyreplica.process import task_exits
+from anyreplica.settings import Settings
+from tests.mcp.paths.looks import Counting, Looks
+from tests.mcp.paths.wire import Answer, Sent, canonical, drive, events
+
+
+class Side:
+    """One of the servers.
+
+    Args:
+        path: `fast`: it uses all paths. `direct`: no tool has a call plan. `full`: each request takes the FastMCP path.
+        make: makes the FastMCP object. None: the server has the components of the packs.
+    """
+
+    def __init__(
+        self, *middleware: Looks, path: Literal["fast", "direct", "full"], make: Callable[[], FastMCP] | None = None
+    ) -> None:
+        self.path = path
+        self.full = path == "full"
+        self.middleware: list[Counting] = list(middleware)
+        self.runs: Counter[str] = Counter()
+        self.full_answers = 0
+        given = Settings(mcp_components=("tests.sample", "tests.packs.results") if make is None else ())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prepare, "contain", self._contain_counting)
+            mcp = FastMCP(given.mcp_name) if make is None else make()
+            _, adoption = serve_components(mcp, given)
+        for each in middleware:
+            mcp.add_middleware(each)
+        if make is not None:
+            found = [each for server in _mounts.servers_of(mcp) for each in server.middleware]
+            self.middleware += [each for each in found if isinstance(each, Counting)]
+        self.context = contextvars.copy_context()
+        self.context.run(_sdk.serve_over_http, mcp)
+        self.exchange = McpEndpoint(adoption, given, Intake(given, None))
+        self._closing = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+
+    def _contain_counting(self, fn: Callable[..., Any], *, what: str, **options: Any) -> Callable[..., Awaitable[Any]]:
+        contained = containment.contain(fn, what=what, **options)
+
+        @functools.wraps(contained)
+        async def counted(*args: Any, **kwargs: Any) -> Any:
+            self.runs[what] += 1
+            return await contained(*args, **kwargs)
+
+        return counted
+
+    @property
+    def paths(self) -> CallPaths:
+        """The two call paths of this server."""
+        return self.exchange.paths
+
+    async def open(self) -> None:
+        """Start the lifespan in a separate task. The same task also ends the lifespan."""
+        opened = asyncio.Event()
+
+        async def serve() -> None:
+            async with self.exchange.opened():
+                opened.set()
+                await self._closing.wait()
+
+        self._serving = asyncio.get_running_loop().create_task(serve(), context=self.context)
+        waiting = asyncio.ensure_future(opened.wait())
+        await asyncio.wait((self._serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()  # it raises the error of the start
+        paths, answer = self.paths, self.paths.full.answer
+
+        def answer_counting(*args: Any) -> Awaitable[None]:
+            self.full_answers += 1
+            return answer(*args)
+
+        vars(paths.full)["answer"] = answer_counting
+        if self.path != "fast":
+            self._forget_plans()
+            plan = paths.plan
+
+            async def plan_less() -> None:
+                await plan()
+                self._forget_plans()
+
+            vars(paths)["plan"] = plan_less
+
+    def _forget_plans(self) -> None:
+        plans = self.paths.plans
+        plans.fastmcp |= plans.paths
+        plans.tools.clear()
+        if self.full:
+            plans.direct.clear()
+            plans.cacheable = False
+
+    async def close(self) -> None:
+        """End the lifespan."""
+        self._closing.set()
+        if self._serving is not None:
+            await self._serving
+
+    def forget(self) -> None:
+        """Clear the caches of all earlier requests."""
+        for known in self._known:
+            known.clear()
+
+    @contextmanager
+    def forgetful(self) -> Iterator[None]:
+        """Clear the caches of earlier requests inside the block, and restore them afterwards."""
+        before = [dict(known) for known in self._known]
+        self.forget()
+        yield
+        for known, then in zip(self._known, before, strict=True):
+            known.clear()
+            known.update(then)
+
+    @property
+    def _known(self) -> list[dict[Any, Any]]:
+        return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
+
+    async def answer(self, sent: Sent) -> Answer:
+        """Answer one request in a new context, as for a connection of uvicorn."""
+        self.runs.clear()
+        for each in self.middleware:
+            each.runs = 0
+        driven = drive(self.exchange, sent)
+        with pytest.MonkeyPatch.context() as patch:
+            if self.full:  # This server must not use caches or shortcuts.
+                self.forget()
+                patch.setattr(protocol_version, "_agrees", lambda *_: False)
+            answering = asyncio.get_running_loop().create_task(driven, context=self.context.copy())
+            messages, failed = await answering
+        start, *parts = messages
+        if start["type"] == WHOLE:
+            parts = [start]
+        headers = dict(start["headers"])
+        body = b"".join(part["body"] for part in parts)
+        length = headers.pop(b"content-length", None)
+        assert length is None or int(length) == len(body)
+        assert not parts[-1].get("more_body", False)
+        streamed = headers.get(b"content-type") == b"text/event-stream"
+        documents = events(body) if streamed else [body] if body else []
+        return Answer(
+            start["status"],
+            tuple(sorted(headers.items())),
+            tuple(canonical(document) for document in documents),
+            failed,
+            {**self.runs, **{each.label: each.runs for each in self.middleware}},
+        )
+
+
+class Pair:
+    """The fast and the full server on one event loop, with the direct server between them.
+
+    Args:
+        make: makes the FastMCP object of each server. None: the servers have the components of the packs.
+    """
+
+    def __init__(self, *middleware: type[Looks], make: Callable[[], FastMCP] | None = None) -> None:
+        self.fast, self.direct, self.full = (
+            Side(*(each() for each in middleware), path=path, make=make) for path in ("fast", "direct", "full")
+        )
+        self.sides = self.fast, self.direct, self.full
+        self.runner = asyncio.Runner()
+        self.runner.run(self._open())
+
+    async def _open(self) -> None:
+        task_exits.install(asyncio.get_running_loop())
+        for each in self.sides:
+            await each.open()
+
+    async def _close(self) -> None:
+        for each in self.sides:
+            await each.close()
+
+    def close(self) -> None:
+        """Close all servers."""
+        self.runner.run(self._close())
+        self.runner.close()
+
+    def fast_answer(self, sent: Sent) -> tuple[Answer, int]:
+        """Return the first server's answer and the number of times that its FastMCP path took part."""
+        before = self.fast.full_answers
+        answer = self.runner.run(self.fast.answer(sent))
+        return answer, self.fast.full_answers - before
+
+    def full_answer(self, sent: Sent) -> Answer:
+        """Return the answer of the server that uses only the FastMCP path."""
+        return self.runner.run(self.full.answer(sent))
+
+    def check(self, sent: Sent) -> Answer:
+        """Check that all servers give the same answer to a request.
+
+        The first server answers with all caches, with empty caches, and with only this request cached. A request that
+        fails only because of earlier requests passes when Hypothesis repeats it. Hypothesis then reports the test as
+        flaky.
+        """
+        expected = self.full_answer(sent)
+        late, _ = self.fast_answer(sent)
+        with self.fast.forgetful():
+            first, _ = self.fast_answer(sent)
+            again, _ = self.fast_answer(sent)
+        assert first == expected
+        assert self.runner.run(self.direct.answer(sent)) == expected, "the direct answer differs"
+        assert again == expected, "the second, cached answer differs"
+        assert late == expected, "the answer depends on earlier requests"
+        return expected

@@ -1,0 +1,52 @@
+"""Tests of cached lists."""
+
+import asyncio
+from typing import Any, cast
+
+from anyreplica.mcp.cached_lists import CachedLists
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.message import Request
+from anyreplica.mcp.protocol_version import Envelopes
+
+
+class _Slow:
+    """A replacement for the FastMCP path that answers when the test allows it."""
+
+    def __init__(self) -> None:
+        self.names = ["old"]
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def result(self, _: Call) -> dict[str, Any]:
+        """Return the list that existed when the request arrived."""
+        names = list(self.names)
+        self.asked.set()
+        await self.go_on.wait()
+        return {"tools": names}
+
+
+def test_a_list_from_before_a_change_is_not_cached() -> None:
+    """A list is not cached if the components change while the FastMCP path prepares it."""
+    bodies = asyncio.run(_change_meanwhile())
+    assert b"new" in bodies
+    assert b"old" not in bodies
+
+
+async def _change_meanwhile() -> bytes:
+    full, sent = _Slow(), []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    lists = CachedLists(cast("Any", full), Envelopes())
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, receive, send, False)
+    asking = asyncio.ensure_future(lists.answer(call))
+    await full.asked.wait()
+    full.names = ["new"]
+    lists.forget()
+    full.go_on.set()
+    await asking
+    await lists.answer(call)
+    return b"".join(message.get("body", b"") for message in sent)

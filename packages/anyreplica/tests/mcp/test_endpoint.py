@@ -1,0 +1,228 @@
+"""Tests of POST /mcp with both protocols, and of the errors for invalid requests."""
+
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import Server, StartServer, until
+from tests.calls import ENVELOPE, HEADERS, VERSION, call, legacy, modern, post, request, text
+
+
+def error(reply: httpx.Response) -> dict[str, Any]:
+    """Return the JSON-RPC error of a reply."""
+    assert reply.headers["content-type"] == "application/json"
+    body = reply.json()
+    assert body["jsonrpc"] == "2.0"
+    found: dict[str, Any] = body["error"]
+    return found
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_a_bare_call_needs_no_handshake(local_url: str, path: str) -> None:
+    """A call without a handshake succeeds, and the replica issues no session."""
+    reply = httpx.post(local_url + path, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=HEADERS)
+    assert reply.status_code == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert {tool["name"] for tool in reply.json()["result"]["tools"]} >= {"add", "echo", "server_info"}
+    assert "mcp-session-id" not in reply.headers
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_the_handshake_negotiates_and_issues_no_session(local_url: str, version: str) -> None:
+    """After `initialize` on one replica, any replica serves the client, and none issues a session."""
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    reply = legacy(local_url, "initialize", params)
+    assert reply.json()["result"]["protocolVersion"] == version
+    assert reply.json()["result"]["serverInfo"] == {"name": "template-mcp", "version": "0.1.0"}
+    assert "mcp-session-id" not in reply.headers
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert post(local_url, json=initialized, headers={**HEADERS, "MCP-Protocol-Version": version}).status_code == 202
+    reply = legacy(local_url, "tools/list", {}, **{"MCP-Protocol-Version": version, "Mcp-Session-Id": "made-up"})
+    assert reply.status_code == 200
+
+
+def test_the_stateless_protocol(local_url: str) -> None:
+    """The stateless protocol needs discovery instead of a handshake, and an envelope in each request."""
+    discovered = modern(local_url, "server/discover").json()["result"]
+    assert discovered["supportedVersions"] == [VERSION]
+    result = modern(local_url, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}).json()["result"]
+    assert result["structuredContent"] == {"result": 3}
+    assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "template-mcp"
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"]
+)
+def test_a_wrong_content_type_is_refused(local_url: str, content_type: str | None) -> None:
+    """A replica refuses a wrong Content-Type with 415 and names the right one. `curl -d` sends a form by default."""
+    headers = {"Accept": "application/json"} | ({} if content_type is None else {"Content-Type": content_type})
+    reply = post(local_url, content=json.dumps(request("tools/list")), headers=headers)
+    assert reply.status_code == 415
+    assert "Content-Type: application/json" in error(reply)["message"]
+
+
+def test_a_charset_is_fine(local_url: str) -> None:
+    """A replica accepts parameters of the media type in Content-Type."""
+    assert legacy(local_url, "tools/list", {}, **{"Content-Type": "application/json; charset=utf-8"}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"])
+def test_only_post(local_url: str, method: str) -> None:
+    """A replica answers every method except POST with 405, because there is no stream to open and no session to end."""
+    reply = httpx.request(method, f"{local_url}/mcp")
+    assert reply.status_code == 405
+    assert reply.headers["Allow"] == "POST"
+    assert "POST" in error(reply)["message"]
+
+
+def test_an_accept_without_json_is_406(local_url: str) -> None:
+    """A request whose Accept header does not allow JSON gets 406."""
+    reply = legacy(local_url, "tools/list", Accept="text/html")
+    assert reply.status_code == 406
+    assert "application/json" in error(reply)["message"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"jsonrpc":'])
+def test_invalid_json_is_a_parse_error(local_url: str, body: bytes) -> None:
+    """A body that is not valid JSON gets the error -32700 (JSON-RPC 2.0, section 5.1)."""
+    reply = post(local_url, content=body, headers=HEADERS)
+    assert reply.status_code == 400
+    assert error(reply)["code"] == -32700
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_too_large_is_413(start_server: StartServer, chunked: bool) -> None:
+    """A replica refuses a large body by its declared length or as soon as the body exceeds the limit."""
+    server = start_server(MAX_BODY_BYTES="2000")
+    ballast = json.dumps(request("tools/call", {"name": "echo", "arguments": {"message": "x" * 3000}})).encode()
+    content: Any = iter([ballast[:1000], ballast[1000:]]) if chunked else ballast
+    reply = post(server.url, content=content, headers=HEADERS)
+    assert reply.status_code == 413
+    assert "2000 bytes" in error(reply)["message"]
+    assert text(call(server.url, "echo", {"message": "x" * 1000})) == "x" * 1000
+
+
+def test_an_incomplete_request_does_not_affect_other_clients(local_url: str, local_replicas: Server) -> None:
+    """A replica serves other clients while one client's request is incomplete, and after that client has gone."""
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", local_replicas.port)) as connection:
+        connection.sendall(head)
+        for _ in range(12):
+            assert text(call(local_url, "echo", {"message": "beside"})) == "beside"
+    assert text(call(local_url, "echo", {"message": "after"})) == "after"
+
+
+def test_an_unknown_method_and_an_unknown_tool(local_url: str) -> None:
+    """An unknown method gets the error -32601, and an unknown tool gets a tool error."""
+    assert error(legacy(local_url, "no/such"))["code"] == -32601
+    assert call(local_url, "no_such")["isError"]
+
+
+def test_a_mismatch_of_header_and_body_is_refused(local_url: str) -> None:
+    """With the stateless protocol, headers and body must agree, because a balancer may route by header."""
+    headers = {**HEADERS, "MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/list"}
+    reply = post(local_url, json=request("tools/call", {"name": "echo", "_meta": ENVELOPE}), headers=headers)
+    assert reply.status_code == 400
+    assert error(reply)["code"] == -32020
+
+
+def test_a_missing_prompt_argument_is_named(local_url: str) -> None:
+    """A prompt request without a required argument gets the error -32602 with the name of the argument."""
+    missing = error(legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"sentences": "2"}}))
+    assert missing == {"code": -32602, "message": "Missing required arguments: text"}
+
+
+@pytest.mark.parametrize("number", [None, 1.5, True, [1], {"a": 1}])
+def test_an_invalid_id_is_refused(local_url: str, number: Any) -> None:
+    """A replica refuses an invalid request id with 400.
+
+    The SDK would take the request for a notification and answer 202. The client would then wait forever.
+    """
+    for method in ("ping", "tools/list"):
+        reply = post(local_url, json=request(method, number=number), headers=HEADERS)
+        assert reply.status_code == 400
+        assert error(reply) == {
+            "code": -32600,
+            "message": "The id of a request must be a string or an integer; a notification must not have an id.",
+        }
+
+
+def test_a_prompt_argument_of_a_wrong_type_is_named(local_url: str, local_replicas: Server) -> None:
+    """The error for a prompt argument of a wrong type names the argument, without pydantic's text.
+
+    The argument's value cannot start a line of the log.
+    """
+    forged = "x\n2026-01-02 06:33:03,969 - anyreplica.access - INFO - [c565931a] forged"
+    reply = legacy(local_url, "prompts/get", {"name": "summarize", "arguments": {"text": "x", "sentences": forged}})
+    assert error(reply) == {"code": -32602, "message": "Arguments of a wrong type: sentences"}
+    until(lambda: "prompts/get summarize" in local_replicas.output, "the access log contains the request")
+    assert not any(line.startswith("2026-01-02 06:33:03") for line in local_replicas.output.splitlines())
+
+
+def test_a_foreign_origin_is_refused(local_url: str) -> None:
+    """A replica refuses foreign origins and hosts, so that a web page cannot reach a local server (DNS rebinding)."""
+    assert legacy(local_url, "tools/list", Origin="https://evil.example").status_code == 403
+    assert legacy(local_url, "tools/list", Host="evil.example").status_code == 421
+    assert legacy(local_url, "tools/list", Origin=local_url).status_code == 200
+
+
+def test_allowed_hosts_and_origins(start_server: StartServer) -> None:
+    """A replica accepts the hosts and origins that ALLOWED_HOSTS and ALLOWED_ORIGINS name."""
+    server = start_server(ALLOWED_HOSTS="mcp.example.com", ALLOWED_ORIGINS="https://app.example.com")
+    assert legacy(server.url, "tools/list", Host="mcp.example.com").status_code == 200
+    assert legacy(server.url, "tools/list", Host="other.example.com").status_code == 421
+    assert legacy(server.url, "tools/list", Origin="https://app.example.com").status_code == 200
+    assert legacy(server.url, "tools/list", Origin="https://other.example.com").status_code == 403
+
+
+def test_json_response_false_sends_an_event_stream(start_server: StartServer) -> None:
+    """With JSON_RESPONSE=false a replica answers with an event stream, like the SDK."""
+    server = start_server(JSON_RESPONSE="false")
+    reply = legacy(server.url, "tools/list", Accept="application/json, text/event-stream")
+    assert reply.status_code == 200
+    assert reply.headers["content-type"].startswith("text/event-stream")
+
+
+def test_stateless_http_false_issues_sessions(start_server: StartServer) -> None:
+    """With STATELESS_HTTP=false the handshake issues a session, and the next request must name the session."""
+    server = start_server(STATELESS_HTTP="false")
+    assert legacy(server.url, "tools/list").status_code == 400
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    session = legacy(server.url, "initialize", params).headers["Mcp-Session-Id"]
+    assert legacy(server.url, "tools/list", {}, **{"Mcp-Session-Id": session}).status_code == 200
+    assert httpx.delete(f"{server.url}/mcp", headers={"Mcp-Session-Id": session}).status_code == 200
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+ALMOST = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": JSON,
+        "method": st.sampled_from(["tools/call", "tools/list", "ping", "resources/read", "prompts/get"]) | JSON,
+        "params": st.fixed_dictionaries({}, optional={"name": st.just("echo") | JSON, "arguments": JSON, "uri": JSON})
+        | JSON,
+    },
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(message=ALMOST | JSON, new=st.booleans())
+def test_no_message_breaks_the_server(local_url: str, message: Any, new: bool) -> None:
+    """Any JSON body gets a reply below 500, and the replica continues to serve."""
+    body = json.dumps(message).encode("utf-8", "replace")
+    with httpx.Client(base_url=local_url, verify=False) as client:
+        routing = {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call"} if new else {}
+        reply = client.post("/mcp", content=body, headers={**HEADERS, **routing})
+        assert reply.status_code < 500, (body, reply.text)
+        again = client.post("/mcp", json=request("ping"), headers=HEADERS)
+        assert again.json() == {"jsonrpc": "2.0", "id": 1, "result": {}}

@@ -1,0 +1,107 @@
+"""Tests of the ports and Unix sockets on which a replica listens."""
+
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from anyreplica.process.probe import alive
+from conftest import SOURCE, Server, StartServer, free_port, run, until
+from tests.calls import HEADERS, request
+
+CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
+
+
+PROBE = str(SOURCE / "process" / "probe.py")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The path of a Unix socket."""
+    return tmp_path / "mcp.sock"
+
+
+def _start(*arguments: str, **settings: str) -> tuple[int, str]:
+    done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    return done.returncode, done.stderr
+
+
+def test_a_replica_serves_over_a_unix_socket(start_server: StartServer, path: Path) -> None:
+    """A replica on a Unix socket serves as over TCP, and the container's health check reaches it."""
+    server = start_server(ready=False, MCP_UDS=str(path))
+    until(lambda: alive(0, str(path)), "the replica serves")
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost") as client:
+        answer = client.post("/mcp", json=CALL, headers=HEADERS)
+        assert answer.json()["result"]["content"][0]["text"] == "hi"
+        assert client.get("/readyz").status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(server.url)
+    assert run("python3", "-I", "-S", PROBE, MCP_UDS=str(path)).returncode == 0
+    other = run("python3", "-I", "-S", PROBE, MCP_UDS=f"{path}.other")
+    assert other.returncode == 1
+    assert server.stop() == 0
+    assert not path.exists()
+
+
+def test_a_socket_in_use_is_not_replaced(start_server: StartServer, path: Path) -> None:
+    """A replica refuses to start on a Unix socket in use, and the other replica continues to serve."""
+    start_server(ready=False, MCP_UDS=str(path))
+    until(lambda: alive(0, str(path)), "the replica serves")
+    second = start_server(ready=False, MCP_UDS=str(path))
+    assert second.process.wait(30) == 3
+    assert second.output == f"MCP_UDS={path}: another server listens on this socket; choose another path.\n"
+    transport = httpx.HTTPTransport(uds=str(path))
+    with httpx.Client(transport=transport, base_url="http://localhost") as client:
+        assert client.get("/healthz").status_code == 200
+
+
+def test_a_stale_socket_is_replaced(start_server: StartServer, path: Path) -> None:
+    """A replica replaces the socket file of a process that has ended without removing it."""
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    replica = start_server(ready=False, MCP_UDS=str(path))
+
+    until(lambda: alive(0, str(path)), "the replica serves")
+    assert replica.stop() == 0
+    assert not path.exists()
+
+
+def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
+    """An invalid socket path stops the start with one line that names the variable."""
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for path, reason in (
+        (file, "this file exists and is not a socket"),
+        (tmp_path / "none" / "mcp.sock", f"the folder {tmp_path / 'none'} does not exist; create it"),
+        (tmp_path / ("long" * 30), "at most 100 characters"),
+    ):
+        code, said = _start(MCP_UDS=str(path))
+        assert code == 3
+        assert said.startswith(f"MCP_UDS={path}: ")
+        assert reason in said
+        assert said.count("\n") == 1
+    assert file.read_text() == "precious"
+
+
+def test_several_replicas_need_a_port() -> None:
+    """Several replicas cannot share a Unix socket, because the kernel spreads connections only if they share a port."""
+    code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")
+    assert (code, said) == (3, "MCP_UDS=mcp.sock: only one replica can use it; unset it, or remove --replicas\n")
+
+
+def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
+    """Only one of two servers starts on one port, although the port was free when each of them checked."""
+    port = str(free_port())
+    servers = [Server(tmp_path / f"{number}.log", MCP_PORT=port) for number in range(2)]
+    try:
+        until(
+            lambda: any(server.process.poll() is not None for server in servers), "one of the two servers has ended", 30
+        )
+        codes = [server.process.poll() for server in servers]
+        assert sorted(codes, key=str) == [3, None]
+        servers[codes.index(None)].wait_ready()
+    finally:
+        for server in servers:
+            server.stop()

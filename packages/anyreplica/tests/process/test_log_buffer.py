@@ -1,0 +1,104 @@
+"""Tests of the log buffer, which writes lines together, in order and without loss."""
+
+import asyncio
+import io
+import logging
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from anyreplica.process.log_buffer import LogBuffer
+from conftest import ROOT
+
+
+def redirected(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Replace stderr and return the replacement."""
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    return stream
+
+
+def test_without_an_event_loop_lines_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an event loop, as on the command line and in threads, the buffer writes a line at once."""
+    stream = redirected(monkeypatch)
+    buffer = LogBuffer()
+    buffer.add("one")
+    assert stream.getvalue() == "one\n"
+
+
+def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within an event loop the buffer writes lines together and in order. It formats some lines only when it writes."""
+    stream = redirected(monkeypatch)
+    buffer = LogBuffer()
+
+    async def scenario() -> str:
+        buffer.add("one")
+        buffer.add((str.upper, "two"))
+        buffer.add("three")
+        early = stream.getvalue()
+        while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
+            await asyncio.sleep(0.001)
+        return early
+
+    assert asyncio.run(scenario()) == ""
+    assert stream.getvalue() == "one\nTWO\nthree\n"
+
+
+def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer writes a warning and all lines before it at once, because the process may crash next."""
+    stream = redirected(monkeypatch)
+    handler = LogBuffer()
+
+    async def scenario() -> None:
+        handler.emit(logging.makeLogRecord({"msg": "before", "levelno": logging.INFO}))
+        handler.emit(logging.makeLogRecord({"msg": "watch out", "levelno": logging.WARNING}))
+        assert stream.getvalue() == "before\nwatch out\n"
+
+    asyncio.run(scenario())
+
+
+def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer loses no line of a thread while the event loop flushes."""
+    stream = redirected(monkeypatch)
+    buffer = LogBuffer()
+
+    def write(name: int) -> None:
+        for number in range(1000):
+            buffer.add(f"{name} {number}")
+
+    async def scenario() -> None:
+        threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+        buffer.add("start")
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        buffer.flush()
+
+    asyncio.run(scenario())
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4001
+    for name in range(4):
+        assert [line for line in lines if line.startswith(f"{name} ")] == [f"{name} {number}" for number in range(1000)]
+
+
+def test_the_buffer_is_written_at_exit() -> None:
+    """The buffer writes its lines at exit if the process ends before the next flush (50 ms)."""
+    code = (
+        "import asyncio\n"
+        "from anyreplica.process.log_buffer import LogBuffer\n"
+        "buffer = LogBuffer()\n"
+        "async def main(): buffer.add('last words')\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == "last words\n"
+
+
+def test_a_closed_stream_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer ignores a stream that it cannot write, such as a closed terminal or a full disk."""
+    stream = redirected(monkeypatch)
+    stream.close()
+    LogBuffer().add("lost")

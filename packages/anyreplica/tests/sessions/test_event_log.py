@@ -1,0 +1,298 @@
+"""Tests of the log of events while Redis fails: which calls a replica takes over, ends or leaves alone."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from anyreplica.sessions import call_events, event_log
+from anyreplica.sessions.event_log import EventLog, TakenCall
+from anyreplica.sessions.open_round import OpenRound
+from anyreplica.sessions.session import Session
+from anyreplica.shared.wakeups import RedisWakeups
+from tests.replicas import RedisServer
+
+pytestmark = pytest.mark.needs("redis")
+
+KEYS = ["a key of at least 32 characters for these tests"]
+MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
+ROUND = OpenRound("tools/call", {"name": "ask"}, "2025-11-25", 0, "state", {})
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis for the tests of this file."""
+    with RedisServer(tmp_path_factory.mktemp("log") / "redis.log") as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
+    """Event logs of replicas that share a Redis. They give no signs of life by themselves."""
+    async with contextlib.AsyncExitStack() as stack:
+        logs = []
+        for _ in range(count):
+            client = await stack.enter_async_context(Redis.from_url(url))
+            wakeups = RedisWakeups(client, "test:wakeups")
+            await stack.enter_async_context(wakeups.running())
+            logs.append(EventLog(client, "test", wakeups, 60, KEYS))
+        yield logs
+
+
+async def resumed(log: EventLog, event: str, taken: list[TakenCall], most: int = 1) -> list[bytes]:
+    """Resume a call, and return the first messages with data."""
+    found: list[bytes] = []
+    async with contextlib.aclosing(log.resume(MINE, event, taken.append)) as events:
+        async for _, message in events:
+            if message:
+                found.append(message)
+            if taken or len(found) >= most:
+                break
+    return found
+
+
+def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of the store whose first call has its effect, but whose reply is lost."""
+    calls = iter([True])
+
+    async def lossy(*args: Any, **options: Any) -> Any:
+        result = await method(*args, **options)
+        if next(calls, False):
+            raise OSError("the reply was lost")
+        return result
+
+    return lossy
+
+
+def test_a_take_over_whose_reply_was_lost_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that became the owner of a call without knowing it takes the call over at its next look."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            call = await lost.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
+            taken: list[TakenCall] = []
+            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+            assert (taken[0].identity, taken[0].round) == (7, ROUND)
+            assert other.taken == 1
+
+    asyncio.run(run())
+
+
+def test_two_readers_take_over_a_call_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a client resumes a call twice at the same replica, the replica takes it over once."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            for _ in range(20):
+                call = await lost.begin(MINE, 7)
+                await call.wait_in_round(ROUND)
+                assert await call.give_up()
+                taken: list[TakenCall] = []
+                readers = [resumed(other, call.first_id, taken) for _ in range(4)]
+                await asyncio.wait_for(asyncio.gather(*readers), 30)
+                assert len(taken) == 1
+
+    asyncio.run(run())
+
+
+def test_a_client_that_leaves_does_not_interrupt_a_take_over(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the client closes its connection in the middle of a take-over, this replica still goes on with the call."""
+
+    async def run() -> None:
+        async with replicas(redis.url) as (lost, other):
+            call = await lost.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            taking, go_on, take_over = asyncio.Event(), asyncio.Event(), other.store.take_over
+
+            async def slow(*args: Any) -> str | None:
+                taking.set()
+                await go_on.wait()
+                return await take_over(*args)
+
+            monkeypatch.setattr(other.store, "take_over", slow)
+            taken: list[TakenCall] = []
+            resuming = asyncio.ensure_future(resumed(other, call.first_id, taken))
+            await asyncio.wait_for(taking.wait(), 30)
+            resuming.cancel()
+            await asyncio.gather(resuming, return_exceptions=True)
+            go_on.set()
+            async with asyncio.timeout(30):
+                while not taken:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
+def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a call without a connection is written when Redis is back, even after a long outage."""
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            append = log.store.append
+            monkeypatch.setattr(log.store, "append", unreachable)
+            with pytest.raises(OSError, match="away"):
+                await call.append(b"result", last=True, delivered=False)
+            monkeypatch.setattr(log.store, "append", append)
+            async with log.running():
+                assert await asyncio.wait_for(resumed(log, call.first_id, []), 30) == [b"result"]
+            assert log.late == []
+
+    asyncio.run(run())
+
+
+async def unreachable(*args: Any, **options: Any) -> int:
+    """Fail like a store that cannot be reached."""
+    raise OSError("away")
+
+
+def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
+    """If the result of a call could not be written, the client that resumes the call gets an error."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            call.end()
+            (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
+            assert b"The replica that ran this call was lost" in message
+
+    asyncio.run(run())
+
+
+def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """During an outage, no sign of life reaches Redis. A replica then waits before it believes that another is lost."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with replicas(redis.url) as (running, reader):
+            call = await running.begin(MINE, 7)
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
+            await call.append(b"first", last=False, delivered=False)
+            assert await asyncio.wait_for(resuming, 30) == [b"first"]
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+            async with reader.running():  # signs of life reach Redis again, so the silence of the other one counts
+                first, error = await asyncio.wait_for(resuming, 30)
+            assert first == b"first"
+            assert b"The replica that ran this call was lost" in error
+
+    asyncio.run(run())
+
+
+def test_a_replica_that_stalls_for_a_moment_is_not_lost(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has just resumed its call waits for a replica that has been silent for a moment."""
+    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(event_log, "_SILENT_SECONDS", 0.5)
+
+    async def silence(owner: str) -> float:
+        return 5.0
+
+    async def run() -> None:
+        async with replicas(redis.url) as (running, reader), reader.running():
+            monkeypatch.setattr(reader.store, "silence", silence)
+            call = await running.begin(MINE, 7)
+            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+            async with asyncio.timeout(30):
+                while not reader.resumed:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await call.append(b"first", last=False, delivered=False)
+            began = time.monotonic()
+            first, error = await asyncio.wait_for(resuming, 30)
+            assert first == b"first"
+            assert b"The replica that ran this call was lost" in error, "but a client does not wait for ever"
+            assert time.monotonic() - began > 0.3
+
+    asyncio.run(run())
+
+
+def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Redis is away while a client loses its connection, the client still has time to resume the call."""
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            follow = log.store.follow
+            monkeypatch.setattr(log.store, "follow", unreachable)
+            for note in (call.lose_reader, call.has_reader):
+                with pytest.raises(OSError, match="away"):
+                    await note()
+            monkeypatch.setattr(log.store, "follow", follow)
+            assert await call.has_reader()
+            redis.ask("del", *redis.ask("keys", "test:call:*:followed").split())
+            assert not await call.has_reader(), "the time of a client begins only once"
+
+    asyncio.run(run())
+
+
+def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Redis was away when a call began to wait, another replica still gets the round when this one drains."""
+    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+
+    async def run() -> None:
+        async with replicas(redis.url) as (draining, other):
+            call = await draining.begin(MINE, 7)
+            monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
+            assert await call.wait_in_round(ROUND)
+            assert await call.give_up()
+            taken: list[TakenCall] = []
+            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+            assert taken[0].round == ROUND
+
+    asyncio.run(run())
+
+
+def test_a_question_whose_reply_was_lost_is_written_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event that the call waits for is written again after an error, but never twice."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))
+            number = await call.append(b"question", last=False, delivered=False, needed=True)
+            assert number == f"{call.first_id[:-2]}.1"
+            assert await call.append(b"result", last=True, delivered=False) == f"{call.first_id[:-2]}.2"
+            assert await resumed(log, call.first_id, [], 3) == [b"question", b"result"]
+
+    asyncio.run(run())
+
+
+def test_a_replica_can_own_a_call_twice(redis: RedisServer) -> None:
+    """A replica that takes its own call over again writes its first event, although it wrote one before."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            await call.append(b"question", last=False, delivered=False)
+            again = call_events.CallEvents(log, call.first_id.removesuffix(".0"))
+            await again.append(b"result", last=True, delivered=False)
+            assert await resumed(log, call.first_id, [], 2) == [b"question", b"result"]
+
+    asyncio.run(run())
+
+
+def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
+    """If Redis has lost its data, a running call goes on, and its events have no ids."""
+
+    async def run() -> None:
+        async with replicas(redis.url, 1) as (log,):
+            call = await log.begin(MINE, 7)
+            await call.wait_in_round(ROUND)
+            redis.ask("flushall")
+            assert await call.append(b"event", last=False, delivered=False) == ""
+            assert await call.leave_round()
+            assert not await call.give_up()
+
+    asyncio.run(run())

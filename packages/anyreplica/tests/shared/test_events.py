@@ -1,0 +1,238 @@
+"""Tests of change events between replicas with a real Redis."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mcp.server.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from redis.asyncio import Redis
+
+from anyreplica.shared.events import RedisBus, decode, encode
+from tests.replicas import RedisServer
+
+LISTS: list[ServerEvent] = [ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()]
+EVENTS = st.sampled_from(LISTS) | st.builds(ResourceUpdated, uri=st.text())
+SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20)
+KINDS = st.sampled_from(["tools", "prompts", "resources", "resource"])
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner), max_leaves=10)
+ALMOST = st.fixed_dictionaries({"kind": KINDS}, optional={"uri": JSON, "other": JSON})
+
+
+@given(EVENTS)
+def test_a_decoded_event_equals_the_encoded_event(event: ServerEvent) -> None:
+    """A decoded event equals the encoded event, with any URI."""
+    assert decode(encode(event)) == event
+
+
+@given(EVENTS, EVENTS)
+def test_different_events_are_written_differently(one: ServerEvent, other: ServerEvent) -> None:
+    """Different events have different encodings, and equal events have the same encoding."""
+    assert (encode(one) == encode(other)) == (one == other)
+
+
+@given(st.binary() | (JSON | ALMOST | ALMOST).map(orjson.dumps))
+@example(b'{"kind": "resource", "uri": null}')
+@example(b'{"kind": ["tools"]}')
+@example(b"[" * 100_000)
+def test_data_that_is_not_an_event_is_ignored(data: bytes) -> None:
+    """If `decode` returns an event, the values of the event are those in the data.
+
+    Another version of this server may publish other data on the channel.
+    """
+    event = decode(data)
+    if event is not None:
+        said, written = orjson.loads(data), orjson.loads(encode(event))
+        assert written == {name: said[name] for name in written}
+
+
+@contextlib.asynccontextmanager
+async def bus(server: RedisServer, channel: str = "test:events", seconds: float = 5) -> AsyncIterator[RedisBus]:
+    """Run the event bus of a replica."""
+    redis = Redis.from_url(server.url, socket_connect_timeout=2, socket_timeout=seconds)
+    found = RedisBus(redis, channel)
+    try:
+        async with found.running():
+            yield found
+    finally:
+        await redis.aclose()
+
+
+async def eventually(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
+    """Wait until a condition holds, without blocking the event loop."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:g} s: {what}")
+        await asyncio.sleep(0.01)
+
+
+def event(number: int) -> ResourceUpdated:
+    """Return an event with a number."""
+    return ResourceUpdated(uri=f"orders://{number}")
+
+
+@pytest.mark.needs("redis")
+def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisServer) -> None:
+    """Each replica receives each event once and in order, including the replica that publishes."""
+
+    async def scenario() -> None:
+        async with bus(redis_server) as one, bus(redis_server) as other, bus(redis_server, "another") as stranger:
+            heard: dict[str, list[ServerEvent]] = {"one": [], "other": [], "stranger": []}
+            one.subscribe(heard["one"].append)
+            other.subscribe(heard["other"].append)
+            stranger.subscribe(heard["stranger"].append)
+            events: list[ServerEvent] = [*LISTS, *(event(number) for number in range(100))]
+            for each in events:
+                await one.publish(each)
+            await eventually(
+                lambda: len(heard["other"]) == len(heard["one"]) == len(events),
+                "both replicas have received all events",
+            )
+            await stranger.publish(event(-1))
+            await eventually(lambda: bool(heard["stranger"]), "the replica on the other channel has received its event")
+            assert heard == {"one": events, "other": events, "stranger": [event(-1)]}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.needs("redis")
+def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> None:
+    """A listener receives events until it unsubscribes. A listener that fails does not affect other listeners."""
+
+    async def scenario() -> None:
+        async with bus(redis_server) as one:
+            heard: list[ServerEvent] = []
+            heard_too: list[ServerEvent] = []
+
+            def fail(_: ServerEvent) -> None:
+                raise RuntimeError("not my day")
+
+            end = one.subscribe(heard.append)
+            one.subscribe(fail)
+            one.subscribe(heard_too.append)
+            await one.publish(event(1))
+            await eventually(lambda: bool(heard_too), "the listener has received the first event")
+            end()
+            end()
+            await one.publish(event(2))
+            await eventually(lambda: len(heard_too) == 2, "the listener has received the second event")
+            assert heard == [event(1)]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.needs("redis")
+def test_junk_on_the_channel_is_logged_and_skipped(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A replica logs and skips invalid data on the channel."""
+
+    async def scenario() -> None:
+        async with bus(redis_server) as one, Redis.from_url(redis_server.url) as stranger:
+            heard: list[ServerEvent] = []
+            one.subscribe(heard.append)
+            for junk in (b"", b"\xff", b"[]", b"{}", b'{"kind": "weather"}', b'"tools"', b"[" * 10_000):
+                await stranger.publish("test:events", junk)
+            await one.publish(event(1))
+            await eventually(lambda: bool(heard), "the listener has received the event after the invalid data")
+            assert heard == [event(1)]
+
+    asyncio.run(scenario())
+    skipped = [record for record in caplog.records if "not a change event" in record.message]
+    assert len(skipped) == 7
+    assert all(len(record.message) < 300 for record in skipped)
+
+
+@pytest.mark.needs("redis")
+def test_silence_on_the_channel_keeps_the_connection(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A channel without events keeps its connection for longer than the time limit for answers."""
+
+    async def scenario() -> None:
+        async with bus(redis_server, seconds=0.05) as one:
+            (before,) = redis_server.ask("client", "list", "type", "pubsub").splitlines()
+            quiet_until = time.monotonic() + 0.5
+            await eventually(
+                lambda: time.monotonic() > quiet_until, "0.5 s have passed, ten times the limit for an answer"
+            )
+            (after,) = redis_server.ask("client", "list", "type", "pubsub").splitlines()
+            assert after.split()[0] == before.split()[0]
+            heard: list[ServerEvent] = []
+            one.subscribe(heard.append)
+            await one.publish(event(1))
+            await eventually(lambda: bool(heard), "the listener has received the event after the silence")
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scenario())
+    assert caplog.records == []
+
+
+@pytest.mark.needs("redis")
+def test_without_redis_a_replica_notifies_its_own_listeners(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without Redis a replica notifies its own listeners once and logs that other replicas miss the event.
+
+    When Redis is back, all listeners receive all events again.
+    """
+
+    async def scenario() -> None:
+        async with bus(redis_server) as one, bus(redis_server) as other:
+            heard: list[ServerEvent] = []
+            heard_too: list[ServerEvent] = []
+            one.subscribe(heard.append)
+            other.subscribe(heard_too.append)
+            redis_server.kill()
+            await one.publish(event(1))
+            assert (heard, heard_too) == ([event(1)], [])
+            redis_server.start()
+            number = 2
+            while len(heard_too) < 1 or len(heard) < number:
+                heard.clear()
+                heard_too.clear()
+                number = 1
+                await one.publish(event(2))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(
+                        eventually(lambda: bool(heard and heard_too), "both listeners have received an event"), 0.2
+                    )
+            heard.clear()
+            heard_too.clear()
+            await one.publish(event(3))
+            await eventually(
+                lambda: bool(heard_too) and event(3) in heard, "both listeners have received the third event"
+            )
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+    assert "goes to the listeners of this replica only" in caplog.text
+    assert "gets no change events of other replicas" in caplog.text
+
+
+def test_a_replica_starts_without_redis() -> None:
+    """A replica starts without Redis after a short wait and stops at once."""
+
+    async def scenario() -> float:
+        started = time.monotonic()
+        redis = Redis.from_url("redis://127.0.0.1:1/0")
+        one = RedisBus(redis, "test:events")
+        async with one.running():
+            heard: list[ServerEvent] = []
+            one.subscribe(heard.append)
+            await one.publish(event(1))
+            assert heard == [event(1)]
+        await redis.aclose()
+        return time.monotonic() - started
+
+    assert asyncio.run(scenario()) < 10

@@ -1,0 +1,132 @@
+"""Requests as a server receives them, with signatures of any kind."""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from hypothesis import strategies as st
+from starlette.types import Scope
+
+from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.signatures.nonces import Nonces
+from anyreplica.auth.signatures.verify import Signatures
+from anyreplica.signing.sign import signed_headers
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+KEYS = {"ci": KEY.public_key(), "nightly": OTHER_KEY.public_key()}
+NOW = 1_700_000_000
+NONCE = "a-nonce-of-some-length"
+PARAMETERS = f'created={NOW};keyid="ci";nonce="{NONCE}"'
+
+
+def key_of(key_id: str) -> Ed25519PublicKey | None:
+    """Return one of the server's keys, or None."""
+    return KEYS.get(key_id)
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, now: float = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the seconds since 1970."""
+        return self.now
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request."""
+
+    method: str = "POST"
+    path: str = "/mcp"
+    query: str = ""
+    body: bytes = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    headers: tuple[tuple[str, str], ...] = (("host", "swarm.example:8150"), ("content-type", "application/json"))
+    scheme: str = "http"
+
+    @property
+    def url(self) -> str:
+        """The URL as the sender writes it."""
+        return f"{self.scheme}://{dict(self.headers)['host']}{self.path}" + (f"?{self.query}" if self.query else "")
+
+    @property
+    def scope(self) -> Scope:
+        """The ASGI scope of the request."""
+        return {
+            "type": "http",
+            "method": self.method,
+            "scheme": self.scheme,
+            "path": self.path,
+            "raw_path": self.path.encode("latin-1"),
+            "query_string": self.query.encode("latin-1"),
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers],
+        }
+
+    def plus(self, **headers: str) -> "Call":
+        """Return a copy with more headers."""
+        added = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+        return replace(self, headers=self.headers + added)
+
+    def but(self, name: str, value: str | None) -> "Call":
+        """Return a copy with another value of a header, or without the header."""
+        rest = tuple(header for header in self.headers if header[0] != name)
+        return replace(self, headers=rest if value is None else (*rest, (name, value)))
+
+    def signed(self, key: Ed25519PrivateKey = KEY, key_id: str = "ci", now: float = NOW) -> "Call":
+        """Return a copy that is signed as our clients sign it."""
+        headers = signed_headers(self.method, self.url, self.body, key_id, key, now=now)
+        return self.plus(**{name.lower(): value for name, value in headers.items()})
+
+    def signed_over(
+        self,
+        components: Sequence[tuple[str, str]],
+        parameters: str = PARAMETERS,
+        *,
+        key: Ed25519PrivateKey = KEY,
+        label: str = "sig",
+    ) -> "Call":
+        """Return a copy with a valid signature over a list of components.
+
+        A component is a pair: its name, as the signature writes it, and its value.
+        """
+        names = " ".join(name for name, _ in components)
+        lines = [*(f"{name}: {value}" for name, value in components)]
+        text = "\n".join([*lines, f'"@signature-params": ({names});{parameters}'])
+        signature = base64.b64encode(key.sign(text.encode())).decode()
+        return self.plus(signature_input=f"{label}=({names});{parameters}", signature=f"{label}=:{signature}:")
+
+
+def signatures(*, nonces: Nonces | None = None, clock: Clock | None = None, **bounds: Any) -> Signatures:
+    """Return a checker of signatures; it has its own nonces unless it gets those of another replica."""
+    return Signatures(key_of, nonces or Nonces(None, "test", 100), clock=clock or Clock(), **bounds)
+
+
+def check(call: Call, checking: Signatures | None = None) -> str:
+    """Check a request and return the id of its key."""
+    return asyncio.run((checking or signatures()).check(call.scope, call.body))
+
+
+def refusal(call: Call, checking: Signatures | None = None) -> str:
+    """Return the reason why a request is refused."""
+    with pytest.raises(BadSignature) as refused:
+        check(call, checking)
+    return str(refused.value)
+
+
+METHOD = ('"@method"', "POST")
+PATH = ('"@path"', "/mcp")
+CALL = Call()
+DIGEST = ('"content-digest"', signed_headers("POST", CALL.url, CALL.body, "ci", KEY)["Content-Digest"])
+DIGESTED = CALL.plus(content_digest=DIGEST[1])
+WRONG = "The signature does not match: another key signed the request, or the request changed after signing."
+
+SEGMENT = st.text(alphabet="abcXYZ019-._~!$&'()*+,;=:@", min_size=1, max_size=8) | st.sampled_from(["%2F", "%C3%A9"])
+PATHS = st.lists(SEGMENT, min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+QUERIES = st.lists(SEGMENT, max_size=3).map("&".join)

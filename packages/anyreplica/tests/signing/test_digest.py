@@ -1,0 +1,78 @@
+"""Tests of the header Content-Digest."""
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from anyreplica.auth.refusal import BadSignature
+from anyreplica.auth.signatures.received import check_digest
+
+BODY = b'{"hello": "world"}'
+
+
+def of(name: str, body: bytes = BODY) -> str:
+    """Return a member of the Content-Digest field."""
+    digest = hashlib.new(name.replace("-", ""), body).digest()
+    return f"{name}=:{base64.b64encode(digest).decode()}:"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        of("sha-256"),
+        of("sha-512"),
+        f"{of('sha-256')}, {of('sha-512')}",
+        f"unixsum=7, md5=:AAAA:, {of('sha-256')}",
+        f"{of('sha-256')};note=1",
+        # the digest of this body in RFC 9421, section 2.4
+        "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
+    ],
+)
+def test_one_matching_digest_is_enough(value: str) -> None:
+    """One known digest is enough, and unknown algorithms do not count."""
+    check_digest(value, BODY)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (of("sha-256", b"other"), "does not match the request body"),
+        (f"{of('sha-256')}, {of('sha-512', b'other')}", "does not match the request body"),
+        (f"{of('sha-512', b'other')}, {of('sha-256')}", "does not match the request body"),
+        (of("sha-256").replace("256", "512"), "does not match the request body"),
+        ("sha-256=::", "does not match the request body"),
+        ("sha-256", "does not match the request body"),
+        ("sha-256=(:AAAA:)", "does not match the request body"),
+        (f"sha-256={of('sha-256').split(':')[1]!r}", "Content-Digest is not valid"),
+        (of("sha-256").upper(), "Content-Digest is not valid"),
+        ("", "must contain a sha-256 or a sha-512 digest"),
+        ("md5=:XrY7u+Ae7tCTyyK7j1rNww==:", "must contain a sha-256 or a sha-512 digest"),
+        ("sha-256=:é:", "Content-Digest is not valid"),
+    ],
+)
+def test_all_known_digests_must_match(value: str, said: str) -> None:
+    """All known digests must match the body."""
+    with pytest.raises(BadSignature, match=said):
+        check_digest(value, BODY)
+
+
+@given(st.text() | st.text(alphabet='sha-256=:,;()"? AQ', max_size=40), st.binary())
+@example("sha-256=:AAAA", b"")
+@example("(" * 500, b"")
+def test_a_field_of_any_text(value: str, body: bytes) -> None:
+    """A field with random text is refused with `BadSignature` and no other exception."""
+    with pytest.raises(BadSignature):
+        check_digest(value, body)
+
+
+@given(st.binary(), st.binary())
+def test_a_digest_matches_only_its_body(body: bytes, other: bytes) -> None:
+    """A digest of each algorithm matches only its own body."""
+    for name in ("sha-256", "sha-512"):
+        check_digest(of(name, body), body)
+        if other != body:
+            with pytest.raises(BadSignature):
+                check_digest(of(name, body), other)

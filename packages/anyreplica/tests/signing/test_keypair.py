@@ -1,0 +1,86 @@
+"""Tests of key pairs, valid and invalid."""
+
+import base64
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anyreplica.signing.keypair import new_pair, private_key, public_key, public_text
+
+
+def test_a_pair_fits() -> None:
+    """The public key of a pair verifies a signature of its private key."""
+    pem, public = new_pair()
+    public_key(public).verify(private_key(pem.encode()).sign(b"text"), b"text")
+    assert public_text(public_key(public)) == public
+    assert new_pair() != (pem, public)
+
+
+def test_openssl_makes_such_pairs(tmp_path: Path) -> None:
+    """A pair from openssl works here, and openssl reads ours."""
+    file = tmp_path / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(file)], check=True)
+    assert public_text(private_key(file.read_bytes()).public_key()) == _by_openssl(file)
+    pem, public = new_pair()
+    file.write_text(pem)
+    assert _by_openssl(file) == public
+
+
+def _by_openssl(file: Path) -> str:
+    """Return the public key's text as a person computes it with openssl."""
+    command = 'echo "ed25519:$(openssl pkey -in "$0" -pubout -outform DER | tail -c 32 | base64)"'
+    return subprocess.run(
+        ["bash", "-ec", command, str(file)], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def text_of(raw: bytes) -> str:
+    """Return bytes in the form of a public key."""
+    return f"ed25519:{base64.b64encode(raw).decode()}"
+
+
+@given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
+def test_an_invalid_public_key_is_refused(text: str) -> None:
+    """An invalid public key is refused with one sentence."""
+    with pytest.raises(
+        ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
+    ):
+        public_key(text)
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_any_32_bytes_are_a_public_key(raw: bytes) -> None:
+    """Any 32 bytes are a valid public key, and its text is stable."""
+    assert public_text(public_key(text_of(raw))) == text_of(raw)
+
+
+@pytest.mark.parametrize("change", [("ed25519:", ""), ("ed25519:", "rsa:"), ("ed25519:", "ed25519: "), ("=", "=\n")])
+def test_a_public_key_in_another_form(change: tuple[str, str]) -> None:
+    """A public key has only one valid form."""
+    _, public = new_pair()
+    with pytest.raises(ValueError, match="The public key is not valid"):
+        public_key(public.replace(*change))
+
+
+def test_an_invalid_private_key_is_refused() -> None:
+    """Invalid data, a key of another kind, a key with a password, and a public key are not valid private keys."""
+    curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    secret = BestAvailableEncryption(b"hunter2")
+    locked = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secret)
+    pem, public = new_pair()
+    for data in (b"", b"\xff\x00", curve, locked, public.encode(), pem.encode()[:60]):
+        with pytest.raises(
+            ValueError, match=r"^The private key is not valid; use an Ed25519 key in PEM format without a password\.$"
+        ):
+            private_key(data)

@@ -1,0 +1,256 @@
+"""Tests of nonces: each one is accepted only once by all replicas together."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from anyreplica.auth.signatures.nonces import Nonces, NoncesFull
+from tests.replicas import RedisServer
+from tests.signing.calls import Call, Clock, check, refusal, signatures
+
+NONCES = ["one nonce", "another nonce"]
+CALL = Call().signed()
+REPLAYED = "The nonce was used before; sign each request with a new nonce, also a retry."
+
+
+def taken(nonces: Nonces, *names: str) -> list[bool]:
+    """Return the results of using nonces one after the other."""
+
+    async def take() -> list[bool]:
+        return [await nonces.take("ci", name) for name in names]
+
+    return asyncio.run(take())
+
+
+def test_a_nonce_is_accepted_once() -> None:
+    """A nonce is accepted once, independent of other nonces."""
+    assert taken(Nonces(None, "test", 65), *NONCES, *NONCES, "a third") == [True, True, False, False, True]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "a\0", "ab"]), st.sampled_from(["", "b", "\0b", "bb"]))))
+def test_each_key_has_its_own_nonces(pairs: list[tuple[str, str]]) -> None:
+    """Each key has its own nonces, so that two clients can use the same nonce."""
+
+    async def take() -> list[bool]:
+        nonces = Nonces(None, "test", 65)
+        return [await nonces.take(*pair) for pair in pairs]
+
+    assert asyncio.run(take()) == [f"{pair[0]}\0{pair[1]}" not in seen(pairs[:n]) for n, pair in enumerate(pairs)]
+
+
+def seen(pairs: list[tuple[str, str]]) -> set[str]:
+    """Return each pair as one text. The NUL between key and nonce keeps pairs apart, because real keys have no NUL."""
+    return {f"{key}\0{nonce}" for key, nonce in pairs}
+
+
+def test_a_nonce_is_removed_after_its_last_valid_moment() -> None:
+    """A nonce is removed when no signature with it can be valid any more, and not earlier."""
+    clock = Clock(0)
+    nonces = Nonces(None, "test", 64.5, clock=clock)
+    assert taken(nonces, "one nonce") == [True]
+    for now, free in ((64.5, False), (65.9, False), (66, True), (66, False)):
+        clock.now = now
+        assert taken(nonces, "one nonce") == [free]
+
+
+def test_a_full_memory_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    """A full memory refuses new nonces instead of removing old ones, and logs this once.
+
+    It accepts new nonces again when old ones have expired.
+    """
+    clock = Clock(0)
+    nonces = Nonces(None, "test", 59, most=3, clock=clock)
+    assert taken(nonces, *"abc") == [True] * 3
+    for name in "def":
+        with pytest.raises(NoncesFull):
+            taken(nonces, name)
+    assert taken(nonces, *"abc") == [False] * 3
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "Nonce limit reached: 3 nonces in memory" in caplog.text
+    clock.now = 60
+    assert taken(nonces, *"abc") == [True] * 3
+    with pytest.raises(NoncesFull):
+        taken(nonces, "d")
+    assert len(caplog.records) == 2
+
+
+def test_a_full_memory_has_a_refusal_of_its_own() -> None:
+    """If the replica can't store another nonce, the refusal says so, and not that the nonce was used before."""
+    checking = signatures(nonces=Nonces(None, "test", 100, most=1))
+    assert check(CALL, checking) == "ci"
+    text = "Too many signed requests: this replica stores 1 nonces at most; sign again and retry later."
+    assert refusal(Call().signed(), checking) == text
+    assert refusal(CALL, checking) == REPLAYED
+
+
+def test_a_replay_is_refused() -> None:
+    """A repeated request is refused.
+
+    A request that fails an earlier check does not use its nonce.
+    """
+    checking = signatures()
+    assert "does not match the request body" in refusal(Call(body=b"other", headers=CALL.headers), checking)
+    assert "does not match" in refusal(Call(method="PUT", headers=CALL.headers), checking)
+    assert check(CALL, checking) == "ci"
+    assert refusal(CALL, checking) == REPLAYED
+    assert check(Call().signed(), checking) == "ci"
+
+
+def test_a_nonce_that_was_used_is_refused_for_another_request() -> None:
+    """A used nonce is refused for another request of the same key."""
+    checking = signatures()
+    names = [('"@method"', "GET"), ('"@path"', "/mcp")]
+    call = Call(method="GET", body=b"")
+    assert check(call.signed_over(names), checking) == "ci"
+    assert refusal(call.signed_over(names[::-1]), checking) == REPLAYED
+
+
+@contextlib.asynccontextmanager
+async def replicas(server: RedisServer, count: int, seconds: float = 65) -> AsyncIterator[list[Nonces]]:
+    """Return the nonces of several replicas, each with its own connection to Redis."""
+    clients = [Redis.from_url(server.url, socket_connect_timeout=1, socket_timeout=1) for _ in range(count)]
+    try:
+        yield [Nonces(client, "test", seconds) for client in clients]
+    finally:
+        for client in clients:
+            await client.aclose()
+
+
+async def accepted(call: Call, each: list[Nonces]) -> int:
+    """Return how many replicas accept a request that all of them receive at the same time."""
+    checks = [signatures(nonces=nonces).check(call.scope, call.body) for nonces in each]
+    answers = await asyncio.gather(*checks, return_exceptions=True)
+    assert {str(answer) for answer in answers} <= {"ci", REPLAYED}
+    return answers.count("ci")
+
+
+def test_a_replica_accepts_one_of_many_equal_requests() -> None:
+    """If a request comes many times at once, a replica accepts it once."""
+    assert asyncio.run(accepted(CALL, [Nonces(None, "test", 65)] * 50)) == 1
+
+
+@pytest.mark.needs("redis")
+def test_all_replicas_accept_one_of_many_equal_requests(redis_server: RedisServer) -> None:
+    """If a request comes many times at once, all replicas together accept it once."""
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 3) as (one, two, three):
+            for _ in range(5):
+                assert await accepted(Call().signed(), [one, two, three, one, two] * 10) == 1
+            assert await accepted(Call().signed(), [one]) == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.needs("redis")
+def test_a_replay_is_refused_by_another_replica(redis_server: RedisServer) -> None:
+    """Another replica refuses a repeated request.
+
+    The key in Redis expires, and contains neither the id of the signing key nor the nonce.
+    """
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 2, seconds=65.5) as (one, other):
+            assert await accepted(CALL, [one]) == 1
+            assert await accepted(CALL, [other]) == 0
+            assert await accepted(Call().signed(), [other]) == 1
+
+    asyncio.run(scenario())
+    keys = redis_server.ask("keys", "*").splitlines()
+    assert len(keys) == 2
+    for key in keys:
+        prefix, kind, mark = key.split(":")
+        assert (prefix, kind, len(mark)) == ("test", "nonce", 64)
+        assert 0 < int(redis_server.ask("ttl", key)) <= 67
+        assert redis_server.ask("get", key) == ""
+
+
+@pytest.mark.needs("redis")
+def test_without_redis_a_replica_refuses_its_own_nonces(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While Redis is down and afterwards, a replica refuses each nonce that it has accepted itself.
+
+    The log warns once that other replicas do not share these nonces.
+    """
+    before, during, after = (Call().signed() for _ in range(3))
+
+    async def scenario() -> None:
+        async with replicas(redis_server, 2) as (one, other):
+            assert await accepted(before, [one, other]) == 1
+            await asyncio.to_thread(redis_server.kill)
+            assert await accepted(before, [one]) == 0
+            assert await accepted(during, [one] * 10) == 1
+            assert await accepted(during, [one]) == 0
+            assert await accepted(during, [other]) == 1
+            for _ in range(20):
+                assert await accepted(Call().signed(), [one]) == 1
+            await asyncio.to_thread(redis_server.start)
+            await _shared_again(one, other)
+            assert await accepted(during, [one]) == 0
+            assert await accepted(after, [one, other]) == 1
+
+    asyncio.run(scenario())
+    warnings = [record for record in caplog.records if record.name == "anyreplica.auth.signatures.nonces"]
+    assert len(warnings) == 2  # one of each replica
+    assert "a replica refuses a nonce only if it accepted that nonce itself" in warnings[0].getMessage()
+
+
+async def _shared_again(one: Nonces, other: Nonces) -> None:
+    """Wait until one replica refuses what another has accepted."""
+    deadline = time.monotonic() + 20
+    while await accepted(Call().signed(), [one, other]) != 1:
+        if time.monotonic() > deadline:
+            pytest.fail("the replicas do not share nonces in Redis again within 20 s")
+        await asyncio.sleep(0.05)
+
+
+class Counted(Redis):
+    """A Redis client that counts its requests."""
+
+    asked = 0
+
+    async def set(self, *arguments: Any, **options: Any) -> Any:
+        """Set a key."""
+        self.asked += 1
+        return await super().set(*arguments, **options)
+
+
+@pytest.mark.needs("redis")
+def test_a_redis_that_hangs_is_asked_once_a_second(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A Redis that hangs is asked once a second; other requests use the replica's own memory at once.
+
+    The log warns once.
+    """
+
+    async def scenario() -> None:
+        clock = Clock(0)
+        async with Counted(port=redis_server.port) as client:
+            nonces = Nonces(client, "test", 65, clock=clock)
+            assert await nonces.take("ci", "before")
+            assert redis_server.process
+            redis_server.process.send_signal(signal.SIGSTOP)
+            assert await nonces.take("ci", "first")
+            assert client.asked == 2
+            for now in (0.0, 1.0, 2.0):
+                clock.now = now
+                together = [nonces.take("ci", f"at {now}, {number}") for number in range(20)]
+                assert all(await asyncio.gather(*together))
+            assert client.asked == 4
+            assert len(caplog.records) == 1
+            redis_server.process.send_signal(signal.SIGCONT)
+            clock.now = 3
+            assert not await nonces.take("ci", "before")
+            assert await nonces.take("ci", "again")
+            assert not await Nonces(client, "test", 65).take("ci", "again")
+
+    asyncio.run(scenario())

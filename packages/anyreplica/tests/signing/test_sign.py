@@ -1,0 +1,123 @@
+"""Tests of the client's side of signing."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from http_message_signatures import HTTPMessageVerifier, MappingKeyResolver
+from http_message_signatures.algorithms import ED25519
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from anyreplica.signing.httpx_auth import Signed
+from anyreplica.signing.sign import signed_headers
+from conftest import StartServer
+from tests.signing.asking import Asking, serving
+from tests.signing.calls import KEY, KEYS, NOW, OTHER_KEY, PATHS, QUERIES, Call, check
+
+VERIFIER = HTTPMessageVerifier(
+    signature_algorithm=ED25519, key_resolver=MappingKeyResolver(public_keys=KEYS, private_keys={})
+)
+
+
+@given(st.sampled_from(["GET", "POST"]), PATHS, QUERIES, st.binary())
+def test_the_signature_library_accepts_our_signatures(method: str, path: str, query: str, body: bytes) -> None:
+    """The signature library accepts our signatures and digests by its own rules."""
+    url = f"https://swarm.example{path}" + (f"?{query}" if query else "")
+    headers = signed_headers(method, url, body, "ci", KEY)
+    message = SimpleNamespace(method=method, url=url, headers=headers)
+    covered = ["@method", "@path", "content-digest", *(["@query"] if query else [])]
+    (result,) = VERIFIER.verify(message, max_age=timedelta(minutes=1), require_components=covered, body=body)
+    assert result.body == body
+    assert result.parameters["keyid"] == "ci"
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "query"),
+    [
+        ("http://swarm.example", "/", ""),
+        ("http://swarm.example?a=1", "/", "a=1"),
+        ("http://swarm.example/mcp?", "/mcp", ""),
+        ("http://swarm.example/mcp?a=/&b=?#part", "/mcp", "a=/&b=?"),
+        ("http://[::1]:8150//mcp;x/../%2e", "//mcp;x/../%2e", ""),
+    ],
+)
+def test_the_target_of_a_url(url: str, path: str, query: str) -> None:
+    """The signature covers the target as it is sent."""
+    headers = signed_headers("post", url, b"", "ci", KEY, now=NOW)
+    call = replace(Call(body=b"").plus(**{name.lower(): value for name, value in headers.items()}), path=path)
+    assert check(replace(call, query=query)) == "ci"
+
+
+def test_each_request_has_another_signature() -> None:
+    """Each request gets a different signature, even at the same time."""
+    made = [signed_headers("POST", "http://h/", b"", "ci", KEY, now=NOW)["Signature"] for _ in range(100)]
+    assert len(set(made)) == 100
+
+
+@pytest.mark.parametrize("key_id", ["", 'a"b', "a\\b", "a\r\nX: y", "é"])
+def test_an_invalid_key_id_is_refused(key_id: str) -> None:
+    """An invalid key id is refused; otherwise it could add headers."""
+    with pytest.raises(ValueError, match=r"^The key id must be printable ASCII"):
+        signed_headers("POST", "http://h/", b"", key_id, KEY)
+
+
+@pytest.mark.parametrize("url", ["http://h/é", "http://h/a\nb", "http://h/?a\r\nX: y"])
+def test_an_ambiguous_url_is_refused(url: str) -> None:
+    """A URL that would be sent in another form is refused."""
+    with pytest.raises(ValueError, match="must be percent-encoded"):
+        signed_headers("POST", url, b"", "ci", KEY)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_clients_of_both_libraries(library: Any) -> None:
+    """Clients of both HTTP libraries sign each request with a new nonce."""
+    with serving(Asking()) as url, library.Client(auth=Signed("ci", KEY), base_url=url, verify=False) as client:
+        answers = [
+            client.get("/é x?ü=1&y=%2F"),
+            client.post("/mcp", json={"hello": "wörld"}),
+            client.post("/mcp", json={"hello": "wörld"}),
+            client.post("/mcp", content=b"\x00\xff", params={"a": "b c"}),
+            client.delete("/mcp", headers={"X-Tenant": "blue"}),
+        ]
+        assert [answer.json() for answer in answers] == [{"signed_by": "ci"}] * 5
+        refused = client.get("/", auth=Signed("ci", OTHER_KEY))
+        assert refused.status_code == 401
+        assert "does not match" in refused.json()["refused"]
+        replayed = client.send(answers[1].request, auth=None)
+        assert "nonce was used before" in replayed.json()["refused"]
+
+
+def test_a_streamed_body_causes_an_error() -> None:
+    """A body that is not available as a whole causes an error instead of an unsigned request."""
+    with (
+        serving(Asking()) as url,
+        httpx2.Client(auth=Signed("ci", KEY), verify=False) as client,
+        pytest.raises(httpx2.RequestNotRead),
+    ):
+        client.post(url, content=iter([b"a", b"b"]))
+
+
+def test_the_official_client(start_server: StartServer) -> None:
+    """The official client signs all its requests, in both protocol families."""
+    server = start_server()
+
+    async def call(url: str, mode: Any) -> str:
+        async with httpx2.AsyncClient(auth=Signed("ci", KEY), verify=False) as http:
+            transport = streamable_http_client(f"{url}/mcp", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                result = await client.call_tool("echo", {"message": "signed"})
+                return str(result.content[0].text)  # type: ignore[union-attr]
+
+    asking = Asking(forward_to=server.url)
+    with serving(asking) as url:
+        for mode in ("legacy", "2026-07-28"):
+            assert asyncio.run(call(url, mode)) == "signed"
+    assert len(asking.bodies) >= 2

@@ -1,0 +1,83 @@
+"""The RFC's own example of an Ed25519 signature (RFC 9421, appendix B.2.6, with the key of B.1.4)."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from http_message_signatures import InvalidSignature
+
+from anyreplica.auth.signatures.received import Received
+from anyreplica.auth.signatures.verify import _Verifier
+from anyreplica.signing.keypair import private_key, public_key
+from tests.signing.calls import Call, refusal
+
+KEY_ID = "test-key-ed25519"
+PUBLIC = "ed25519:JrQLj5P/89iXES9+vFgrIy29clF9CC/oPPsw3c5D0bs="
+PRIVATE = b"""-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF
+-----END PRIVATE KEY-----
+"""
+COVERED = '("date" "@method" "@path" "@authority" "content-type" "content-length")'
+SIGNATURE = "wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw=="
+
+MESSAGE = Call(
+    path="/foo",
+    query="param=Value&Pet=dog",
+    body=b'{"hello": "world"}',
+    headers=(
+        ("host", "example.com"),
+        ("date", "Tue, 20 Apr 2021 02:07:55 GMT"),
+        ("content-type", "application/json"),
+        ("content-length", "18"),
+        ("signature-input", f'sig-b26={COVERED};created=1618884473;keyid="{KEY_ID}"'),
+        ("signature", f"sig-b26=:{SIGNATURE}:"),
+    ),
+)
+
+
+def verified(call: Call) -> list[Any]:
+    """Return the results of verifying the signature without the other checks of `Signatures`.
+
+    `Signatures` also requires a nonce, which the example does not have.
+    """
+
+    def check(_: object, parameters: Mapping[str, Any]) -> None:
+        assert parameters == {"created": 1_618_884_473, "keyid": KEY_ID}
+
+    verifier = _Verifier({KEY_ID: public_key(PUBLIC)}.get, check)
+    return verifier.verify(Received(call.scope), max_age=None)
+
+
+def test_the_example_is_valid() -> None:
+    """The example is valid. The test reads the request from an ASGI scope and the public key from its text."""
+    (result,) = verified(MESSAGE)
+    assert result.covered_components['"@path"'] == "/foo"
+
+
+def test_the_private_key_makes_it() -> None:
+    """The private key makes exactly this signature, because Ed25519 uses no randomness."""
+    text = f"""\
+"date": Tue, 20 Apr 2021 02:07:55 GMT
+"@method": POST
+"@path": /foo
+"@authority": example.com
+"content-type": application/json
+"content-length": 18
+"@signature-params": {COVERED};created=1618884473;keyid="{KEY_ID}\""""
+    assert base64.b64encode(private_key(PRIVATE).sign(text.encode())).decode() == SIGNATURE
+
+
+@pytest.mark.parametrize(
+    "changed", [replace(MESSAGE, path="/fo"), replace(MESSAGE, method="GET"), MESSAGE.but("date", "today")]
+)
+def test_a_change_makes_it_wrong(changed: Call) -> None:
+    """A change of any covered part makes the signature invalid."""
+    with pytest.raises(InvalidSignature):
+        verified(changed)
+
+
+def test_the_server_refuses_the_example_without_a_nonce() -> None:
+    """The server refuses the example, because it has no nonce and could be repeated."""
+    assert refusal(MESSAGE) == "The signature must have the parameter nonce."

@@ -1,0 +1,229 @@
+"""Tests of the image on a real Docker engine."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from packaging.utils import canonicalize_name
+
+from conftest import PACKAGE, ROOT, free_port, until
+from tests.calls import call, text
+from tests.template.test_scripts import script
+
+pytestmark = [pytest.mark.needs("docker"), pytest.mark.timeout(600), pytest.mark.alone]
+
+
+def docker(*arguments: str, check: bool = True) -> str:
+    """Run a docker command and return its output."""
+    done = subprocess.run(["docker", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or not check, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The image, built by `make image`."""
+    name = "mcp-swarm:test"
+    done = subprocess.run(["make", "image", f"IMAGE={name}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return name
+
+
+@pytest.fixture(scope="module")
+def container(image: str) -> Iterator[tuple[str, str]]:
+    """A container with the settings of stack.yml and the sample's components, and its URL."""
+    name, port = f"anyreplica-test-{uuid.uuid4().hex[:8]}", free_port()
+    docker(
+        *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
+        *("--volume", f"{PACKAGE}/tests/sample:/app/tests/sample:ro", "--env", "MCP_COMPONENTS=tests.sample"),
+        *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--memory", "512m", image),  # noqa: S108
+    )
+    yield name, f"http://127.0.0.1:{port}"
+    docker("rm", "--force", name)
+
+
+def health(name: str) -> str:
+    """Return the health of a container as Docker reports it."""
+    return docker("inspect", "--format", "{{.State.Health.Status}}", name)
+
+
+def test_a_server_without_jobs_gets_an_image(tmp_path: Path) -> None:
+    """An image can be built for a server without jobs, for example after a user has deleted the samples."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        needed = name.startswith(("server/", "packages/anyreplica/", "requirements")) and "/tests/" not in name
+        sample = re.fullmatch(r"server/(tools|resources|prompts|jobs)/[a-z].*", name)
+        if needed and not sample and (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    docker("build", "--file", str(tmp_path / "server/Dockerfile"), "--tag", "mcp-swarm:no-jobs", str(tmp_path))
+    checked = docker("run", "--rm", "mcp-swarm:no-jobs", "python", "-m", "server", "check")
+    assert "no tools, resources, prompts or jobs" in checked
+    docker("rmi", "mcp-swarm:no-jobs")
+
+
+def test_the_container_becomes_healthy_and_serves(container: tuple[str, str]) -> None:
+    """A read-only container without capabilities becomes healthy and serves; its host name is the container's id."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    assert docker("inspect", "--format", "{{.Id}}", name).startswith(httpx.get(f"{url}/version").json()["hostname"])
+    assert text(call(url, "echo", {"message": "from a container"})) == "from a container"
+
+
+def test_the_scripts_pass_on_it(container: tuple[str, str]) -> None:
+    """The two scripts pass for the container."""
+    name, url = container
+    until(lambda: health(name) == "healthy", "the container is healthy")
+    done = script("test_mcp_client.py", "--url", f"{url}/mcp")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = script("test_swarm_load.py", "--url", f"{url}/mcp", "--expect-replicas", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_image_has_no_pip_and_no_compiler(image: str) -> None:
+    """The image has a user other than root, no pip in the server's environment and no compiler.
+
+    Its command and its health check run without a shell.
+    """
+    inspected = json.loads(docker("inspect", image))[0]["Config"]
+    assert inspected["User"] == "10001:10001"
+    assert inspected["Cmd"] == ["python", "-m", "server"]
+    assert inspected["Healthcheck"]["Test"] == ["CMD", "python", "-I", "-S", "/app/probe.py"]
+    assert docker("run", "--rm", image, "id", "-u") == "10001"
+    assert docker("run", "--rm", image, "sh", "-c", "command -v gcc cc make curl /opt/venv/bin/pip; true") == ""
+    assert docker("run", "--rm", image, "ls", "/app").split() == ["examples", "probe.py", "server"]
+
+
+def test_it_is_small(image: str) -> None:
+    """The image adds less than 100 MB to its base image."""
+    base = os.environ.get("PYTHON_IMAGE", "python:3.13-slim")
+    if not docker("images", "--quiet", base):  # An engine that builds with BuildKit does not keep the base image.
+        docker("pull", "--quiet", base)
+    sizes = docker("image", "inspect", "--format", "{{.Size}}", image, base).split()
+    added = int(sizes[0]) - int(sizes[1])
+    assert added < 100e6, f"{added / 1e6:.0f} MB"
+
+
+NOT_COMPILED = """
+import glob, sys
+import server.__main__, server.server, anyreplica.worker, anyreplica.jobs.backend, anyreplica.jobs.worker
+compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
+# A loader of beartype imports some packages and adds its version to the file name.
+print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])
+"""
+
+
+def test_nothing_is_compiled_at_a_start(image: str) -> None:
+    """All modules are compiled in the image.
+
+    A replica cannot keep compiled files. If it had to compile modules, each start would take twice as long.
+    """
+    assert docker("run", "--rm", image, "python", "-c", NOT_COMPILED) == "[]"
+
+
+WHAT_IS_IN_IT = """
+import importlib.metadata, json, os, stat
+mine = ["/app", "/opt/venv"]
+files = [os.path.join(at, name) for root in mine for at, _, names in os.walk(root) for name in names]
+print(json.dumps({
+    "distributions": sorted(each.name for each in importlib.metadata.distributions()),
+    "writable": [path for path in files + mine if os.access(path, os.W_OK)],
+    "privileged": [file for file in files if os.lstat(file).st_mode & (stat.S_ISUID | stat.S_ISGID)],
+    "app": sorted({os.path.relpath(file, "/app").split("/")[0] for file in files if file.startswith("/app")}),
+    "left over": [path for path in ("/var/cache/pip", "/tmp") if os.path.isdir(path) and os.listdir(path)],
+}))
+"""
+
+
+def test_the_image_has_no_leftovers(image: str) -> None:
+    """The image has only packages of the lock file, and no leftovers.
+
+    The server cannot change any of its own files, and no file is privileged.
+    """
+    found = json.loads(docker("run", "--rm", image, "python", "-c", WHAT_IS_IN_IT))
+    locked = re.findall(r"^([\w.-]+)(?:\[.*\])?==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    known = {*map(canonicalize_name, locked), "anyreplica"}
+    assert {canonicalize_name(name) for name in found.pop("distributions")} <= known
+    assert found == {"writable": [], "privileged": [], "app": ["examples", "probe.py", "server"], "left over": []}
+
+
+def test_it_needs_no_shell(image: str) -> None:
+    """A container without any shell becomes healthy and serves."""
+    name = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
+    nothing = [argument for shell in ("sh", "bash", "dash") for argument in ("-v", f"/dev/null:/usr/bin/{shell}")]
+    docker("run", "--detach", "--name", name, "--read-only", "--tmpfs", "/tmp", *nothing, image)  # noqa: S108
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+    finally:
+        docker("rm", "--force", name)
+
+
+def test_it_checks_itself(image: str) -> None:
+    """`check` in the image checks the settings and components, as a start does."""
+    assert "settings and components are valid" in docker("run", "--rm", image, "python", "-m", "server", "check")
+    refused = subprocess.run(
+        ["docker", "run", "--rm", "-e", "LOG_FORMAT=xml", image], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 3
+    assert refused.stderr == "LOG_FORMAT=xml: must be 'text' or 'json'\n"
+
+
+def test_docker_stop_ends_the_server_with_0(image: str) -> None:
+    """After `docker stop`, the server drains and exits with 0, before Docker would kill it."""
+    name = f"anyreplica-test-{uuid.uuid4().hex[:8]}"
+    docker("run", "--detach", "--name", name, "-e", "DRAIN_SECONDS=1", image)
+    try:
+        until(lambda: health(name) == "healthy", "the container is healthy")
+        docker("stop", "--time", "20", name)
+        assert docker("inspect", "--format", "{{.State.ExitCode}}", name) == "0"
+        logs = subprocess.run(["docker", "logs", name], capture_output=True, text=True, check=True).stderr
+        assert "SIGTERM received: draining for 1 s, then stopping" in logs
+    finally:
+        docker("rm", "--force", name)
+
+
+def test_compose_serves_and_reloads() -> None:
+    """`docker compose up --build` serves, and reloads after an edit."""
+    port, project = free_port(), f"anyreplica-test-{uuid.uuid4().hex[:8]}"
+    compose = ["docker", "compose", "--project-name", project]
+    environment = {"PORT": str(port)}
+    edited = ROOT / "server" / "tools" / "_edited_by_a_test.py"
+
+    def run_compose(*arguments: str) -> str:
+        done = subprocess.run(
+            ["env", *(f"{name}={value}" for name, value in environment.items()), *compose, *arguments],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    try:
+        run_compose("up", "--build", "--detach", "--wait")
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        edited.write_text("")
+        until(lambda: "Reloading" in run_compose("logs", "mcp"), "the log contains 'Reloading'")
+    finally:
+        edited.unlink(missing_ok=True)
+        run_compose("down", "--volumes", "--timeout", "5")
+
+
+def test_an_image_with_extras_serves_packs_and_traces() -> None:
+    """The extras of `make image EXTRAS=…` are enough for example packs and traces."""
+    name = "mcp-swarm:test-extras"
+    subprocess.run(["make", "image", f"IMAGE={name}", "EXTRAS=traces examples"], cwd=ROOT, check=True)
+    packs = ",".join(f"examples.{pack}" for pack in ("analytics", "devops", "utilities"))
+    settings = [f"MCP_COMPONENTS=server,{packs}", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"]
+    options = [option for setting in settings for option in ("--env", setting)]
+    told = docker("run", "--rm", *options, name, "python", "-m", "server", "check")
+    assert "get_sales_by_region" in told
+    assert "convert_format" in told

@@ -1,0 +1,227 @@
+"""Tests of a project from the template and of its updates, with git and real tags."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+_MOST_FILES = 70
+_TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]
+"""The files after the update: deleted ones stay deleted, and the new file of the next version is added."""
+_SAMPLES = [f"server/{folder}" for folder in ("tools", "resources", "prompts", "jobs")]
+_EDITED, _DELETED = "server/tools/shout.py", "server/tools/shout_again.py"
+"""Two tools that the tests add to the template. The user edits one and deletes the other; the update changes both.
+
+The tests do not use the sample tools, because a clone may have deleted the samples.
+"""
+_TOOL = '''"""A sample tool."""
+
+from fastmcp.tools import tool
+
+
+@tool
+async def {name}(text: str) -> str:
+    """Say it loudly."""
+    words = text.strip()
+    if not words:
+        return ""
+
+    return text.upper()
+'''
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git and return its output."""
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments],
+        cwd=folder,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit all files."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "-q", "-m", message)
+
+
+def copier(*arguments: str) -> None:
+    """Run copier without questions."""
+    command = [sys.executable, "-m", "copier", *arguments, "--defaults", "--quiet"]
+    names = {f"GIT_{who}_{what}": "t@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = subprocess.run(
+        command, env={**os.environ, **names}, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run make in a project."""
+    return subprocess.run(
+        ["make", f"PYTHON={sys.base_prefix}/bin/python3", *arguments],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    """Replace a text that occurs once."""
+    text = file.read_text()
+    assert text.count(before) == 1, f"{file} contains {before!r} {text.count(before)} times instead of once"
+    file.write_text(text.replace(before, after))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this repository with the tag v0.2.0."""
+    folder = tmp_path_factory.mktemp("template")
+    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    for name in (_EDITED, _DELETED):
+        (folder / name).write_text(_TOOL.format(name=Path(name).stem))
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "A")
+    git(folder, "tag", "v0.2.0")
+    return folder
+
+
+def project(template: Path, folder: Path, *data: str) -> Path:
+    """Make a project of version 0.2.0 and commit it."""
+    copier("copy", f"git+file://{template}", str(folder), "--vcs-ref=v0.2.0", *(f"--data={each}" for each in data))
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "From the template")
+    return folder
+
+
+def files(folder: Path) -> list[str]:
+    """Return the files of a project, without `deploy/` and `packages/`."""
+    listed = git(folder, "ls-files").splitlines()
+    return [name for name in listed if not name.startswith(("deploy/", "packages/"))]
+
+
+def test_a_project_is_small_and_named(template: Path, tmp_path: Path) -> None:
+    """A new project has its own name and few files: no tests of anyreplica, benchmarks or documentation."""
+    made = project(template, tmp_path / "shop", "port=8222")
+    assert len(files(made)) <= _MOST_FILES
+    listed = git(made, "ls-files").splitlines()
+    odd = ("packages/anyreplica/tests", "benchmarks", "docs/", "examples", "copier.yml", ".github/", "zensical.toml")
+    papers = ("CHANGELOG", "CONTRIBUTING", "LICENSE", "SECURITY", "TODO")
+    assert not [name for name in listed if name.startswith(odd + papers) or name.endswith(".jinja")]
+    assert [name for name in listed if name.startswith(".ci/")] == [".ci/audit", ".ci/pins"]
+    useful = {".devcontainer/devcontainer.json", ".editorconfig", ".pre-commit-config.yaml"}
+    useful |= {
+        "deploy/helm/anyreplica/Chart.yaml",
+        "deploy/helm/anyreplica/templates/_helpers.tpl",
+        "deploy/manifests.sh",
+    }
+    assert useful | {"packages/anyreplica/LICENSE"} <= set(listed)
+    assert (made / "README.md").read_text().startswith("# shop\n")
+    shown = make(made, "help").stdout
+    assert "shop: an MCP server" in shown
+    assert "PORT=8222" in shown
+    assert "test-all" not in shown
+    told = make(made, "--eval=tell: ; @echo $$MCP_NAME $$PORT", "tell")  # as `make deploy` sets them for stack.yml
+    assert told.stdout == "shop 8222\n"
+
+
+def test_a_project_works_and_takes_an_update(template: Path, tmp_path: Path) -> None:
+    """A project passes its tests and accepts an update.
+
+    The user's edits survive. A line that both sides changed is marked. A dependency can be added.
+    """
+    made = project(template, tmp_path / "shop")
+    for target in ("test", "lint"):
+        done = make(made, target)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert make(made, "check").stdout.startswith("shop 0.")
+
+    # The user edits some files and deletes all samples.
+    for folder in _SAMPLES:
+        for file in (made / folder).glob("*.py"):
+            if file.name != "__init__.py" and file != made / _EDITED:
+                file.unlink()
+    assert not (made / _DELETED).exists()
+    edit(made / _EDITED, "Say it loudly.", "Say it very loudly.")
+    edit(made / "stack.yml", "services:\n", "# mine\nservices:\n")
+    edit(made / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 900")
+    before, needed = pins(made), (made / "pyproject.toml").read_text()
+    done = make(made, "add", "PACKAGE=nltk==0.0.0.1")
+    assert done.returncode != 0
+    assert (made / "pyproject.toml").read_text() == needed, "a failed command leaves the file unchanged"
+    done = make(made, "add", "PACKAGE=nltk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = pins(made)
+    assert "nltk" in after
+    assert {name: version for name, version in after.items() if name in before} == before
+    commit(made, "Mine")
+
+    # The next version of the template.
+    git(template, "checkout", "-q", "-B", "next", "v0.2.0")
+    edit(template / "Makefile", "DEPLOY_SECONDS ?= 600", "DEPLOY_SECONDS ?= 700")
+    with (template / "stack.yml").open("a") as stack:
+        stack.write("# new\n")
+    edit(template / "packages/anyreplica/src/anyreplica/_version.py", "0.2.0", "0.3.0")
+    for name in (_EDITED, _DELETED):
+        edit(template / name, "text.upper()", "text.upper() + '!'")
+    (template / "server/tools/whisper.py").write_text(_TOOL.format(name="whisper"))
+    commit(template, "B")
+    git(template, "tag", "--force", "v0.3.0")
+
+    copier("update", str(made))
+    assert sorted(file.name for file in (made / "server/tools").glob("*.py")) == _TOOLS_AFTER
+    shout = (made / _EDITED).read_text()
+    assert "Say it very loudly." in shout
+    assert "text.upper() + '!'" in shout
+    assert "# mine" in (made / "stack.yml").read_text()
+    assert "# new" in (made / "stack.yml").read_text()
+    assert '"0.3.0"' in (made / "packages/anyreplica/src/anyreplica/_version.py").read_text()
+    assert '"nltk' in (made / "pyproject.toml").read_text()
+    conflict = (made / "Makefile").read_text()
+    assert "<<<<<<<" in conflict
+    assert "DEPLOY_SECONDS ?= 900" in conflict
+    assert "DEPLOY_SECONDS ?= 700" in conflict
+    kept = [line for line in conflict.splitlines() if not line.startswith(("<<<<<<<", "=======", ">>>>>>>"))]
+    (made / "Makefile").write_text("\n".join(line for line in kept if line != "DEPLOY_SECONDS ?= 700") + "\n")
+    done = make(made, "locks", "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: version for name, version in pins(made).items() if name in after} == after
+
+
+def pins(folder: Path) -> dict[str, str]:
+    """Return the pinned versions by name."""
+    return dict(re.findall(r"^(\S+)==(\S+)", (folder / "requirements-dev.lock").read_text(), re.MULTILINE))
+
+
+def test_anyreplica_as_a_requirement(template: Path, tmp_path: Path) -> None:
+    """A project can use anyreplica as a requirement instead of its source; here from a wheel."""
+    wheels = tmp_path / "wheels"
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([*build, str(wheels), str(template / "packages/anyreplica")], check=True, timeout=120)
+    (wheel,) = wheels.glob("*.whl")
+    made = project(template, tmp_path / "shop", "chassis=requirement", f"requirement=anyreplica @ file://{wheel}")
+    assert not (made / "packages").exists()
+    done = make(made, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before = pins(made)
+    done = make(made, "add", "PACKAGE=nltk")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {name: version for name, version in pins(made).items() if name in before} == before

@@ -1,0 +1,165 @@
+"""Tests of the GitHub workflows: their form and their commands."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import PACKAGE, ROOT, environment
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TESTS = "packages/anyreplica/tests/template"
+RUN_BY = {
+    ".ci/api-server": f"{TESTS}/test_ci.py",
+    ".ci/install": f"{TESTS}/test_ci.py",
+    ".ci/kubernetes": "packages/anyreplica/tests/helm/test_cluster_script.py",
+    ".ci/locks": ".ci/run",
+    ".ci/release": f"{TESTS}/test_release.py",
+    ".ci/swarm": f"{TESTS}/test_ci.py",
+    "actionlint": f"{TESTS}/test_workflows.py",
+    "make check": f"{TESTS}/test_template.py",
+    "make image": ".ci/run",
+    "make lint": ".ci/run",
+    "make packages/anyreplica/tests/conformance/node_modules/.ready": ".ci/run",
+    "make sbom": f"{TESTS}/test_release.py",
+    "make test": f"{TESTS}/test_template.py",
+    "make test-all": ".ci/run",
+    "make test-swarm": ".ci/run",
+    "make wheel": f"{TESTS}/test_wheel.py",
+    "packages/anyreplica/tests/swarm/images.sh": ".ci/run",
+}
+"""Each command of a workflow, and the file that runs the same command here."""
+
+
+def load(file: Path) -> dict[Any, Any]:
+    """Return the content of a YAML file."""
+    loaded: dict[Any, Any] = yaml.safe_load(file.read_text())
+    return loaded
+
+
+def jobs() -> dict[str, dict[str, Any]]:
+    """Return all jobs, named after the workflow and the job."""
+    return {f"{file.stem}.{name}": job for file in WORKFLOWS for name, job in load(file)["jobs"].items()}
+
+
+def steps() -> list[dict[str, Any]]:
+    """Return the steps of all jobs."""
+    return [step for job in jobs().values() for step in job.get("steps", [])]
+
+
+def commands(script: str) -> set[str]:
+    """Return the commands of a step: each target of make, or the program without its arguments."""
+    found = set()
+    for line in script.strip().splitlines():
+        program, *arguments = line.split()
+        found |= {f"make {target}" for target in arguments} if program == "make" else {program}
+    return found
+
+
+def test_each_command_is_run_here() -> None:
+    """Each command of a workflow exists, and `.ci/run` or a test runs the same command."""
+    found = {command for step in steps() for command in commands(step.get("run", ""))}
+    assert found == RUN_BY.keys()
+    for command, file in RUN_BY.items():
+        program, _, target = command.partition(" ")
+        assert program in ("make", "actionlint") or (ROOT / program).stat().st_mode & 0o100, (
+            f"{program} is not an executable file"
+        )
+        name = target or Path(program).name
+        assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / file).read_text()), (
+            f"{file} does not run {command}"
+        )
+        if target:
+            make = ["make", "--dry-run", "--old-file=.venv/.ready", target]
+            done = subprocess.run(make, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+
+def test_a_pull_request_is_tested_on_each_supported_python() -> None:
+    """CI tests each Python version of the package's classifiers, and each job has a time limit of ten minutes."""
+    with (PACKAGE / "pyproject.toml").open("rb") as file:
+        classifiers = tomllib.load(file)["project"]["classifiers"]
+    ci = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
+    versions = ci["test"]["strategy"]["matrix"]["python"]
+    assert [f"Programming Language :: Python :: {version}" for version in versions] == classifiers
+    assert {job["timeout-minutes"] for job in ci.values()} == {10}
+
+
+def test_actions_are_pinned_to_a_full_version() -> None:
+    """Each action has a full version such as v7.0.1. A tag such as v7 can move to another release."""
+    used = [step["uses"] for step in steps() if "uses" in step]
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action), action
+
+
+def test_permissions_are_minimal() -> None:
+    """A workflow can read the repository. Only jobs of a release may do more, and no checkout keeps the token."""
+    for file in WORKFLOWS:
+        workflow = load(file)
+        assert workflow["permissions"] == {"contents": "read"}, file.name
+        assert workflow["concurrency"]["group"], file.name
+    more = {name for name, job in jobs().items() if "write" in job.get("permissions", {}).values()}
+    assert more == {"release.build", "release.image", "release.notes", "release.publish"}
+    checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_each_job_has_a_time_limit() -> None:
+    """A job that hangs ends after two hours at most."""
+    for name, job in jobs().items():
+        assert "uses" in job or job["timeout-minutes"] <= 120, name
+
+
+@pytest.mark.needs("actionlint")
+def test_actionlint_finds_nothing() -> None:
+    """actionlint finds no fault in the syntax, the expressions and (with shellcheck) the scripts of the workflows."""
+    done = subprocess.run(["actionlint"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_forms_of_issues_are_complete() -> None:
+    """Each form has a name, a description and fields with different ids."""
+    folder = ROOT / ".github" / "ISSUE_TEMPLATE"
+    assert load(folder / "config.yml") == {"blank_issues_enabled": False}
+    forms = [file for file in folder.glob("*.yml") if file.name != "config.yml"]
+    assert len(forms) == 2
+    for file in forms:
+        form = load(file)
+        assert form["name"]
+        assert form["description"]
+        fields = [field for field in form["body"] if field["type"] != "markdown"]
+        assert all(field["attributes"]["label"] for field in fields)
+        assert len({field["id"] for field in fields}) == len(fields)
+
+
+def test_renovate_updates_each_lock_and_respects_each_upper_bound() -> None:
+    """Renovate updates each lock file and proposes no version that pyproject.toml excludes."""
+    renovate = json.loads((ROOT / ".github" / "renovate.json").read_text())
+    (pattern,) = renovate["pip_requirements"]["managerFilePatterns"]
+    listed = subprocess.run(["git", "ls-files", "*.lock"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    locks = [name for name in listed.splitlines() if not name.startswith("benchmarks/")]
+    assert len(locks) >= 6
+    assert all(re.search(pattern.strip("/"), name) for name in locks)
+
+    limits = {
+        name: rule["allowedVersions"]
+        for rule in renovate["packageRules"]
+        if "allowedVersions" in rule
+        for name in rule["matchPackageNames"]
+    }
+    for file in (ROOT / "pyproject.toml", PACKAGE / "pyproject.toml"):
+        for name, bound in re.findall(r'^    "([a-z0-9-]+)[^"]*(<[0-9.]+)"', file.read_text(), re.MULTILINE):
+            assert limits[name] == bound, name
+
+    (custom,) = renovate["customManagers"]
+    (match,) = custom["matchStrings"]
+    found = re.search(match.replace("(?<", "(?P<"), (ROOT / ".ci" / "install").read_text())
+    assert found
+    assert found["depName"] == "github.com/rhysd/actionlint"

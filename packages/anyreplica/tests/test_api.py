@@ -1,0 +1,100 @@
+"""Tests of the public API: the names that `anyreplica` and `anyreplica.testing` export."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import anyreplica
+import anyreplica.testing
+from conftest import PACKAGE, SOURCE, run
+
+_SDK_CLASSES = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
+"""Classes of the MCP SDK. The example of `publish` shows how to use them."""
+_NAMES = [
+    (module, name)
+    for module in (anyreplica, anyreplica.testing)
+    for name in module.__all__
+    if name != "__version__" and name not in _SDK_CLASSES
+]
+
+
+@pytest.mark.parametrize(("module", "name"), _NAMES, ids=[name for _, name in _NAMES])
+def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str, tmp_path: Path) -> None:
+    """The docstring of each public name has a complete first line and an example in valid Python."""
+    text = inspect.getdoc(getattr(module, name)) or ""
+    assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line must be a complete sentence"
+    _, found, example = text.partition("Example:\n")
+    assert found, "the docstring has no example"
+    (tmp_path / "example.py").write_text(textwrap.dedent(re.split(r"\n(?=\S)", example.strip("\n"))[0]) + "\n")
+    ast.parse((tmp_path / "example.py").read_text())
+
+
+def test_examples_have_the_right_types(tmp_path: Path) -> None:
+    """mypy accepts the examples in the docstrings of all public names."""
+    for module, name in _NAMES:
+        text = inspect.getdoc(getattr(module, name)) or ""
+        example = re.split(r"\n(?=\S)", text.partition("Example:\n")[2].strip("\n"))[0]
+        (tmp_path / f"example_{name.lower()}.py").write_text(textwrap.dedent(example) + "\n")
+    checked = run(sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(tmp_path))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_each_exported_name_exists() -> None:
+    """Each exported name can be imported, and `dir` lists it."""
+    for name in anyreplica.__all__:
+        assert getattr(anyreplica, name) is not None
+        assert name in dir(anyreplica)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        anyreplica.nothing  # noqa: B018
+
+
+_LOOK = """
+import gc, logging, os, signal, sys, threading
+def state():
+    return (dict(os.environ), gc.get_threshold(), gc.get_freeze_count(), logging.getLogger().handlers[:],
+            signal.getsignal(signal.SIGTERM), threading.active_count(), list(sys.path))
+before = state()
+import anyreplica
+for name in anyreplica.__all__:
+    getattr(anyreplica, name)
+import anyreplica.testing
+after = state()
+assert before == after, [pair for pair in zip(before, after) if pair[0] != pair[1]]
+"""
+
+
+def test_an_import_has_no_side_effects() -> None:
+    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths."""
+    subprocess.run([sys.executable, "-c", _LOOK], env=os.environ, check=True, timeout=60)
+
+
+def test_each_public_name_is_defined_once() -> None:
+    """No two modules define a public class or constant with the same name."""
+    homes: dict[str, list[str]] = {}
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            for name in _defined(node):
+                homes.setdefault(name, []).append(str(file.relative_to(SOURCE)))
+    assert not {name: files for name, files in homes.items() if len(files) > 1}
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """Return the public classes and constants that a statement defines.
+
+    Names of one letter are type variables. They do not count.
+    """
+    if isinstance(node, ast.ClassDef):
+        return [] if node.name.startswith("_") else [node.name]
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        return [name for name in names if name[0].isupper() and len(name) > 1]
+    return []

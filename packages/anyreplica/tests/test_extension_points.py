@@ -1,0 +1,135 @@
+"""Tests of the extension points, with which an author extends a server without changing the package anyreplica."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conftest import Server, StartServer, run, until
+from tests.calls import call, legacy, text
+from tests.replicas import RedisServer
+
+_RUN = ("-m", "anyreplica", "run", "tests.extended:create_app")
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server of `tests.extended`."""
+    folder = tmp_path_factory.mktemp("extended")
+    (folder / "greeting_key").write_text("a secret")
+    settings = {"MCP_COMPONENTS": "tests.extended", "GREETING": "Hi", "SECRETS_DIR": str(folder)}
+    server = Server(folder / "log", command=_RUN, **settings)
+    server.wait_ready()
+    yield server
+    server.stop()
+
+
+def test_settings_lifespan_and_middleware(extended: Server) -> None:
+    """A tool sees a setting, a secret file, the open lifespan and an argument that FastMCP middleware has changed."""
+    assert text(call(extended.url, "greet", {"name": "Ada"})) == "Hi, dear Ada! ['pool'] a secret"
+
+
+def test_routes_and_asgi_middleware(extended: Server) -> None:
+    """The author's route answers, and the author's ASGI middleware surrounds all routes."""
+    reply = httpx.get(f"{extended.url}/hello?name=Ada")
+    assert (reply.status_code, reply.text) == (200, "hello Ada")
+    for each in (reply, legacy(extended.url, "tools/list"), httpx.get(f"{extended.url}/version")):
+        assert float(each.headers["x-took"]) < 10
+        assert each.headers["x-served-by"]
+
+
+def test_log_and_metrics_name_the_tool_of_a_call_through_own_middleware(extended: Server) -> None:
+    """The access log and the metrics name the tool of a call that passed the author's middleware."""
+    call(extended.url, "greet", {"name": "Ada"})
+    until(lambda: "POST /mcp tools/call greet" in extended.output, "the access log names the tool")
+    counted = httpx.get(f"{extended.url}/metrics").text
+    assert 'outcome="ok",path="fast",protocol="handshake",tool="greet"} ' in counted
+
+
+def test_a_replica_waits_until_its_lifespans_have_closed(start_server: StartServer) -> None:
+    """A replica waits for a lifespan that takes longer than one second to close."""
+    server = start_server(command=_RUN, MCP_COMPONENTS="tests.extended", CLOSING_SECONDS="1.5")
+    server.stop()
+    assert "the pool is closed" in server.output
+
+
+_EMBEDDED = """
+import threading
+from starlette.testclient import TestClient
+from tests.extended import create_app
+with TestClient(create_app(), base_url="http://localhost") as client:
+    assert client.get("/hello").text == "hello you"
+ended = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+print("nothing ends the process" if not ended else ended)
+"""
+
+
+def test_an_embedded_app_does_not_end_the_process() -> None:
+    """An app that a test client or another program serves does not end the process."""
+    done = run(sys.executable, "-c", _EMBEDDED, MCP_COMPONENTS="tests.extended")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing ends the process"), done.stderr
+
+
+def test_a_job_sees_the_open_lifespan(extended: Server) -> None:
+    """A job sees the open lifespan in a replica that runs its jobs itself."""
+    assert _result(extended.url) == ["pool"]
+
+
+@pytest.mark.needs("redis")
+def test_a_worker_opens_and_closes_the_lifespan(start_server: StartServer, redis_server: RedisServer) -> None:
+    """A worker opens the lifespan when it starts and closes it when it stops."""
+    shared = {"JOBS_URL": redis_server.url, "MCP_COMPONENTS": "tests.extended"}
+    worker = start_server(command=("-m", "anyreplica", "worker", "tests.extended:create_app"), **shared)
+    replica = start_server(command=_RUN, **shared)
+    assert _result(replica.url) == ["pool"]
+    assert "the pool is open" in worker.output
+    worker.stop()
+    assert "the pool is closed" in worker.output
+
+
+def test_a_wrong_setting_stops_the_start() -> None:
+    """An invalid setting stops the start with one line that names it, and a misspelt setting causes a warning."""
+    done = run(sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app", GREETING="x" * 21)
+    assert done.returncode == 3
+    assert done.stderr.startswith("GREETING=xxxxx")
+    assert len(done.stderr.splitlines()) == 1
+    command = (sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app")
+    done = run(*command, MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
+    assert "GREETINGS is not a setting and has no effect; did you mean GREETING?" in done.stderr
+
+
+def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
+    """A lifespan that raises an exception stops the start, and the exception's text is printed."""
+    (tmp_path / "broken_pool.py").write_text(
+        "from anyreplica import lifespan\n\n\n@lifespan\nasync def pool():\n"
+        "    raise ConnectionError('no database at db:5432')\n    yield\n"
+    )
+    settings = {"MCP_COMPONENTS": "tests.extended,broken_pool", "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app", **settings)
+    assert done.returncode == 3, done.stderr
+    assert "no database at db:5432" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["def pool():\n    yield\n", "async def pool(size=1):\n    yield\n", "async def pool():\n    return None\n"],
+    ids=["not async", "with an argument", "without a yield"],
+)
+def test_an_invalid_lifespan_stops_the_start(tmp_path: Path, body: str) -> None:
+    """An invalid lifespan function stops the start, and the error names its file and line."""
+    (tmp_path / "odd_pool.py").write_text(f"from anyreplica import lifespan\n\n\n@lifespan\n{body}")
+    settings = {"MCP_COMPONENTS": "odd_pool", "PYTHONPATH": str(tmp_path)}
+    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    assert done.returncode == 3
+    assert (
+        "odd_pool.py:4: TypeError: @lifespan needs an async function without arguments that yields once" in done.stderr
+    )
+
+
+def _result(url: str) -> object:
+    submitted = httpx.post(f"{url}/jobs", json={"job": "look"}).json()
+    done: Callable[[], httpx.Response] = lambda: httpx.get(f"{url}/jobs/{submitted['id']}/result")  # noqa: E731
+    until(lambda: done().status_code == 200, "the job has a result")
+    return done().json()["result"]

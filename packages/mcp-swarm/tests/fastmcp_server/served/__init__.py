@@ -1,1 +1,0 @@
-"""A FastMCP server that uses all features of FastMCP. Nothing here knows of mcp-swarm."""
