@@ -1,12 +1,14 @@
 """Tests of the public API: the names that `anyreplica` and `anyreplica.testing` export."""
 
 import ast
+import importlib.util
 import inspect
 import os
 import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -57,23 +59,79 @@ def test_each_exported_name_exists() -> None:
 
 
 _LOOK = """
-import gc, logging, os, signal, sys, threading
+import gc, importlib, logging, os, signal, sys, threading
+for name in sys.argv[1].split():
+    importlib.import_module(name)
 def state():
     return (dict(os.environ), gc.get_threshold(), gc.get_freeze_count(), logging.getLogger().handlers[:],
             signal.getsignal(signal.SIGTERM), threading.active_count(), list(sys.path))
-before = state()
+def attributes():
+    found = {}
+    for name in sys.argv[1].split():
+        module = sys.modules[name]
+        for owner in (module, *(each for each in vars(module).values() if getattr(each, "__module__", "") == name)):
+            for attribute, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
+                found[name, getattr(owner, "__qualname__", ""), attribute] = value
+    return found
+before, values = state(), attributes()
 import anyreplica
 for name in anyreplica.__all__:
     getattr(anyreplica, name)
-import anyreplica.testing
-after = state()
+for name in sys.argv[2].split():
+    importlib.import_module(name)
+after, new = state(), attributes()
 assert before == after, [pair for pair in zip(before, after) if pair[0] != pair[1]]
+changed = [key for key, value in values.items() if new.get(key) is not value and key[2][:2] != "__"]
+assert not changed, changed
 """
 
 
 def test_an_import_has_no_side_effects() -> None:
-    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths."""
-    subprocess.run([sys.executable, "-c", _LOOK], env=os.environ, check=True, timeout=60)
+    """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths.
+
+    It also changes no attribute of a module or class of another package.
+    """
+    files = [file.relative_to(SOURCE.parent).with_suffix("") for file in SOURCE.rglob("*.py")]
+    own = [".".join(file.parts) for file in files if not file.stem.startswith("__")]
+    others = sorted({name for file in SOURCE.rglob("*.py") for name in _imported(file)})
+    subprocess.run(
+        [sys.executable, "-c", _LOOK, " ".join(others), " ".join(own)], env=os.environ, check=True, timeout=60
+    )
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """Return the names of the modules of other packages that a file imports, for example `fastmcp.server`."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        for name in names:
+            if name.split(".")[0] in _PATCHABLE and _is_module(name):
+                yield name
+
+
+_PATCHABLE = [
+    "anyio",
+    "docket",
+    "fastmcp",
+    "fastmcp_tasks",
+    "httpx2",
+    "mcp",
+    "redis",
+    "sse_starlette",
+    "starlette",
+    "uvicorn",
+]
+"""Packages whose modules this package could change."""
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def test_each_public_name_is_defined_once() -> None:

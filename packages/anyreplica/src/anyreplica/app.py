@@ -34,6 +34,7 @@ from anyreplica.http.uvicorn.connections import KEY, Connections, allow_files
 from anyreplica.jobs.metrics import QueueMetrics
 from anyreplica.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk
+from anyreplica.mcp._forwarding import forward_only
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.alone import AloneOnly
 from anyreplica.mcp.catalogue import Catalogue
@@ -140,6 +141,8 @@ def create_app(
     allow_files(settings.max_connections)
     components, adoption = serve_components(mcp, settings)
     _sdk.serve_over_http(mcp)
+    _mounts.search_without_tasks()
+    forward_only(mcp, settings)
     check_login(mcp.auth, settings, settings.mcp_replicas)
     return App(mcp, settings, components, adoption, buffer, middleware, routes)
 

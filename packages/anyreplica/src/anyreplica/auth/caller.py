@@ -1,5 +1,6 @@
 """The caller of a request, and what this caller may use."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import translate
@@ -19,13 +20,20 @@ ANYBODY = "anybody"
 """The owner of everything that requests create while authentication is off."""
 
 
+_OF_A_KEY = "anyreplica-key:"
+"""Start of the text that a tool gets in place of a token if its caller has a key."""
+
+
 class Caller(AuthenticatedUser):
     """An authenticated caller: the holder of a key, or the subject of a token.
 
     Args:
-        name: the caller's name in the log, such as `key:ci`. It contains nothing secret.
-        owner: the owner of what this caller's requests create (jobs, request states). Several keys of one tenant may
-            have the same owner.
+        name: the caller's name in the log, such as `key:ci`. It contains nothing secret. Two callers never have the
+            same name.
+        identity: issuer and subject of the caller as one value. Everything that is cached or counted for a caller has
+            this key.
+        owner: the owner of what this caller's requests create (jobs, tasks, sessions, request states). None: the
+            identity. Several keys of one tenant may have the same owner.
         scopes: the caller's scopes, which FastMCP's `require_scopes` checks.
         tools: patterns for the names of the tools that the caller may use; None: all tools.
         rate: the caller's rate limit.
@@ -35,24 +43,38 @@ class Caller(AuthenticatedUser):
     def __init__(
         self,
         name: str,
-        owner: str,
+        identity: str,
         *,
+        owner: str | None = None,
         scopes: Iterable[str] = (),
         tools: tuple[str, ...] | None = None,
         rate: Rate = NO_RATE,
         token: AccessToken | None = None,
     ) -> None:
-        # For a key, the token contains the caller's name and not the key: a tool does not need the key.
-        super().__init__(token or AccessToken(token="", client_id=name, scopes=list(scopes)))
+        # For a key, the token contains the caller's identity and not the key: a tool does not need the key. It must
+        # not be empty, because FastMCP's cache of responses keeps the responses of different tokens apart.
+        super().__init__(token or AccessToken(token=_OF_A_KEY + identity, client_id=name, scopes=list(scopes)))
         self.name = name
-        self.owner = owner
+        self._identity = identity
+        self.owner = identity if owner is None else owner
         self.tools = tools
         self.rate = rate
         self._allowed = None if tools is None else re.compile("|".join(map(translate, tools)) or r"(?!)")
 
+    @property
+    def identity(self) -> str:
+        """Issuer and subject of the caller as one value."""
+        return self._identity
+
     def may_use(self, tool: str) -> bool:
         """Return whether this caller may use the tool or job of this name."""
         return self._allowed is None or self._allowed.match(tool) is not None
+
+
+def digest(*parts: str) -> str:
+    """Return the SHA-256 of some texts. Different texts never become the same input of the hash."""
+    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(joined.encode(errors="surrogatepass")).hexdigest()
 
 
 def caller_of(scope: Mapping[str, Any]) -> Caller | None:
@@ -75,7 +97,7 @@ def caller_token() -> str | None:
     A caller with a key or a signature has no token, and a job has no caller.
     """
     token = get_access_token()
-    return token.token or None if token is not None else None
+    return None if token is None or token.token.startswith(_OF_A_KEY) else token.token
 
 
 def owner_of(scope: Mapping[str, Any]) -> str:

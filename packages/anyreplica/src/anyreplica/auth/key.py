@@ -118,7 +118,8 @@ class KeyEntry(BaseModel):
     def caller(self, default: Rate) -> Caller:
         """Return the caller that this key identifies."""
         rate = self.rated(default)
-        return Caller(f"key:{self.id}", f"key:{self.owner or self.id}", scopes=self.scopes, tools=self.tools, rate=rate)
+        name, owner = f"key:{self.id}", f"key:{self.owner or self.id}"
+        return Caller(name, name, owner=owner, scopes=self.scopes, tools=self.tools, rate=rate)
 
 
 def problem_of(error: ValidationError) -> str:

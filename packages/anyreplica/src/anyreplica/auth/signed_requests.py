@@ -44,6 +44,6 @@ class SignedRequests:
             return (None if self.required else shown), receive
         body = await self._body.read(receive, headers_of(scope).get(b"content-length"))
         caller = self._ring.signer(await self._signatures.check(scope, body))
-        if caller is None or (shown is not None and shown.name != caller.name):
+        if caller is None or (shown is not None and shown.identity != caller.identity):
             raise BadSignature("The signature and the Authorization header belong to different callers.")
         return caller, replay(body, receive)

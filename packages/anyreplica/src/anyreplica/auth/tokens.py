@@ -11,7 +11,7 @@ import httpx2
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.utilities.auth import decode_jwt_header
 
-from anyreplica.auth.caller import Caller
+from anyreplica.auth.caller import Caller, digest
 from anyreplica.auth.verified import VerifiedTokens
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
@@ -67,6 +67,7 @@ class Tokens:
             )
             for algorithm in algorithms
         }
+        self._issuer = issuer
         self.required_scopes = required_scopes
         """The scopes that every token must have."""
         self._rate = rate
@@ -109,7 +110,8 @@ class Tokens:
             return None
         if found is None or not _is_current(found.claims) or (name := _caller_name(found.claims)) is None:
             return None
-        return Caller(name, name, rate=self._rate, token=found), found.claims["exp"]
+        identity = f"jwt:{digest(self._issuer, name)[:32]}"
+        return Caller(name, identity, rate=self._rate, token=found), found.claims["exp"]
 
 
 def _is_current(claims: dict[str, Any]) -> bool:

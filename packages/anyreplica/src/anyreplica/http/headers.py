@@ -13,6 +13,11 @@ HEADERS = "anyreplica.headers"
 DUPLICATED = b":duplicated"
 """Key in the dictionary. Its value is the name of a routing header that the request has more than once."""
 
+CREDENTIALS = frozenset(
+    {b"authorization", b"proxy-authorization", b"cookie", b"x-api-key", b"signature", b"signature-input", b"dpop"}
+)
+"""The headers that may carry a caller's credentials, in lower case."""
+
 _ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 
 
@@ -40,6 +45,12 @@ def deciding(scope: Scope, headers: Headers) -> Hashable:
 def drop_session_id(scope: Scope) -> None:
     """Remove the session id from a request, so that FastMCP and the SDK do not look for session state."""
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"mcp-session-id"]
+
+
+def drop_credentials(scope: Scope) -> None:
+    """Remove the credentials of an authenticated caller from a request, so that no tool and no log can reveal them."""
+    scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in CREDENTIALS]
+    scope.pop(HEADERS, None)
 
 
 def _fold(values: dict[bytes, bytes], pairs: list[tuple[bytes, bytes]]) -> None:

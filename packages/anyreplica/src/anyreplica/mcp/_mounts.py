@@ -266,6 +266,9 @@ def _is_steady(provider: Provider) -> bool:
     return type(provider).__module__.startswith(_STEADY_MODULES)
 
 
+_gather_all = aggregate.gather  # type: ignore[attr-defined]  # imported there from another module
+
+
 async def _gather(awaitables: Iterable[Awaitable[Any]], *, return_exceptions: bool = False) -> list[Any]:
     """Return the results of awaitables in their order, like FastMCP's `gather`, but a single one without a new task.
 
@@ -285,5 +288,6 @@ async def _gather(awaitables: Iterable[Awaitable[Any]], *, return_exceptions: bo
         return [error]
 
 
-_gather_all = aggregate.gather  # type: ignore[attr-defined]  # imported there from another module
-aggregate.gather = _gather  # type: ignore[attr-defined]
+def search_without_tasks() -> None:
+    """Let FastMCP search for a component without a new task if a server has one provider, in the whole process."""
+    aggregate.gather = _gather  # type: ignore[attr-defined]

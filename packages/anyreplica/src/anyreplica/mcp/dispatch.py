@@ -13,7 +13,8 @@ from mcp_types import INVALID_REQUEST
 from starlette.requests import Request as HttpRequest
 from starlette.types import Scope
 
-from anyreplica.http.headers import drop_session_id, headers_of
+from anyreplica.auth.caller import CALLER
+from anyreplica.http.headers import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request
@@ -34,6 +35,8 @@ class Dispatch:
         self.request_id = message.id
         if b"mcp-session-id" in headers_of(scope):
             drop_session_id(scope)
+        if CALLER in scope:
+            drop_credentials(scope)
         self.http_request = HttpRequest(scope)
         self.message_metadata = ServerMessageMetadata(request_context=self.http_request)
 

@@ -10,9 +10,10 @@ from sse_starlette.sse import AppStatus
 from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.audit.call import note_arguments
+from anyreplica.auth.caller import CALLER
 from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.body import replay
-from anyreplica.http.headers import deciding, drop_session_id, headers_of
+from anyreplica.http.headers import deciding, drop_credentials, drop_session_id, headers_of
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.mcp.catalogue import Catalogue
@@ -75,6 +76,8 @@ class SdkEndpoint:
             await self.intake.admission.check(scope, receive)
         if self.stateless and b"mcp-session-id" in headers:
             drop_session_id(scope)
+        if CALLER in scope:
+            drop_credentials(scope)
         if scope["method"] != "POST":
             self.intake.subscriptions.enter(None)
             try:

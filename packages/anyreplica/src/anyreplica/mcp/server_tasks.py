@@ -16,6 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from anyreplica.auth.caller import current_caller
 from anyreplica.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk
 from anyreplica.mcp.tasks import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
@@ -131,6 +132,20 @@ def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None
             "replicas share; set JOBS_URL=redis://…"
         )
     _encrypt(settings)
+    _assign_owners()
+
+
+def _assign_owners() -> None:
+    """Let each task belong to its caller. FastMCP's own scope of a task does not contain the issuer of the caller."""
+    from fastmcp_tasks import context, creation, handlers  # noqa: PLC0415  # see above
+
+    for module in (context, creation, handlers):  # two of them have imported the name from the third one
+        module.get_task_scope = _owner  # type: ignore[attr-defined]
+
+
+def _owner() -> str | None:
+    caller = current_caller()
+    return None if caller is None else caller.owner
 
 
 def _encrypt(settings: Settings) -> None:

@@ -67,7 +67,7 @@ class RateLimiter:
         rate = self._rate if caller is None else caller.rate
         if not rate.bounds:
             return None
-        name = caller.name if caller is not None else self._addresses.of(scope) or ANYBODY
+        name = caller.identity if caller is not None else self._addresses.of(scope) or ANYBODY
         if self.fleet is not None:
             verdict = await self.fleet.take(name, rate, cost)
         else:

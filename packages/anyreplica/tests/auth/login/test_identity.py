@@ -127,7 +127,7 @@ class TestReplicas:
             called = legacy(url, "tools/call", {"name": "echo", "arguments": {"message": "x"}}, **bearer(token))
             assert called.status_code == 200
         for server in fleet.replicas:
-            until(partial(has_echo, server, "login:margaret"), "the call is in the audit log")
+            until(partial(has_echo, server, "login:margaret@"), "the call is in the audit log")
             assert token not in server.output
 
 
@@ -148,7 +148,8 @@ IDENTITIES = Identities(StaticTokenVerifier(tokens={}), NO_RATE)
 def test_the_owner_is_the_user_of_an_issuer() -> None:
     """Clients do not matter, and the same subject of another issuer is somebody else."""
     mine = IDENTITIES.caller(token(claims={"sub": "ada", "iss": "https://a"}))
-    assert mine.name == "login:ada"
+    assert mine.name == "login:ada@a"
+    assert mine.identity == mine.owner
     assert mine.owner == IDENTITIES.caller(token(client_id="d", claims={"sub": "ada", "iss": "https://a"})).owner
     others = [
         token(claims={"sub": "ada", "iss": "https://b"}),
@@ -156,8 +157,9 @@ def test_the_owner_is_the_user_of_an_issuer() -> None:
         token(claims={"sub": "eve", "iss": "https://a"}),
         token(client_id="ada", claims={"iss": "https://a"}),
     ]
-    owners = {IDENTITIES.caller(each).owner for each in others}
-    assert len(owners | {mine.owner}) == 5
+    callers = [mine, *map(IDENTITIES.caller, others)]
+    for value in ("owner", "identity", "name"):
+        assert len({getattr(each, value) for each in callers}) == 5
 
 
 def test_a_token_without_a_user_belongs_to_its_client() -> None:

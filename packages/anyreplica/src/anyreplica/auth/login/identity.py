@@ -8,9 +8,8 @@ from fastmcp.server.auth import AccessToken as FastMCPAccessToken
 from fastmcp.server.auth import AuthProvider
 from mcp.server.auth.provider import AccessToken
 
-from anyreplica.auth.caller import Caller
+from anyreplica.auth.caller import Caller, digest
 from anyreplica.auth.login.providers import issuing
-from anyreplica.auth.login.shared import digest
 from anyreplica.settings.rate import Rate
 
 _LONGEST_NAME = 255
@@ -30,25 +29,28 @@ class Identities:
     def caller(self, found: AccessToken) -> Caller:
         """Return the caller of a verified token.
 
-        The owner of what the caller creates is the user (`sub`) of one issuer (`iss`). Two clients of the same user
-        have the same owner. A token without a user belongs to its client.
+        The caller is the user (`sub`) of one issuer (`iss`). Two clients of the same user are the same caller. A token
+        without a user belongs to its client.
         """
         claims: dict[str, Any] = found.claims or {}
         source, client = _source(found)
         subject = found.subject or claims.get("sub")
         kind, who = ("login", subject) if isinstance(subject, str) and subject else ("login-client", client)
-        name = who if source is None else f"{who}@{source if _SHORT.fullmatch(source) else digest(source)[:8]}"
+        issuer = self._issuer(claims)
+        name = who if issuer is None else f"{who}@{issuer.removeprefix('https://').rstrip('/')}"
+        if source is not None:
+            name = f"{name}@{source if _SHORT.fullmatch(source) else digest(source)[:8]}"
         if not name.isprintable() or len(name) > _LONGEST_NAME:
             name = f"sha256-{digest(name)[:32]}"
-        owner = f"{kind}:{digest(self._issuer(claims), who, source or '')[:32]}"
-        return Caller(f"{kind}:{name}", owner, rate=self._rate, token=_with_claims(found))
+        identity = f"{kind}:{digest(issuer or self._provider, who, source or '')[:32]}"
+        return Caller(f"{kind}:{name}", identity, rate=self._rate, token=_with_claims(found))
 
-    def _issuer(self, claims: dict[str, Any]) -> str:
-        """Return the issuer of a user, or the name of the provider if the token does not name an issuer."""
+    def _issuer(self, claims: dict[str, Any]) -> str | None:
+        """Return the issuer of a user, or None if the token does not name an issuer."""
         issuer = claims.get("iss")
         if issuer in self._own:  # the server made this token from an identity assertion (ID-JAG)
             issuer = claims.get("assertion_iss", issuer)
-        return str(issuer or self._provider)
+        return str(issuer) if issuer else None
 
 
 def _with_claims(found: AccessToken) -> FastMCPAccessToken:

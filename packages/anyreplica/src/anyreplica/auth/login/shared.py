@@ -1,11 +1,11 @@
 """The part of Redis in which the replicas share logins."""
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from anyreplica.auth.caller import digest
 from anyreplica.auth.login.outage import LoginUnavailable, note_outage
 from anyreplica.shared.lost_redis import raising_os_errors, reason
 
@@ -42,9 +42,3 @@ class SharedLogins:
         if self._lost:
             self._lost = False
             logger.warning("Redis can be reached again: logins are accepted")
-
-
-def digest(*parts: str) -> str:
-    """Return the SHA-256 of some texts. Different texts never become the same input of the hash."""
-    joined = "".join(f"{len(part)}:{part}" for part in parts)
-    return hashlib.sha256(joined.encode(errors="surrogatepass")).hexdigest()

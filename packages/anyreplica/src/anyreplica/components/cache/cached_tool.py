@@ -107,7 +107,7 @@ class CachedTool:
         """
         asked: list[Any] = [args, {**self._defaults, **kwargs}]
         if self._policy.scope == "caller" and (caller := current_caller()) is not None:
-            asked += [caller.name, caller.scopes]
+            asked += [caller.identity, caller.scopes]
         try:
             return self._head + orjson.dumps(asked, to_jsonable_python, orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:

@@ -1,0 +1,52 @@
+"""Which headers of a request FastMCP passes on to other servers.
+
+FastMCP passes on nearly all headers of a caller, also its credentials: in each proxy, in each client that a tool opens,
+and in the requests of `FastMCP.from_openapi`. This module lets only an allow-list through. It replaces one function of
+FastMCP, which all of them call. A test starts each kind of proxy, so that it fails if FastMCP finds another way.
+"""
+
+import functools
+import sys
+
+from fastmcp import FastMCP
+from fastmcp.server import dependencies
+
+from anyreplica.http.headers import CREDENTIALS
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+_ALWAYS = frozenset({"traceparent", "tracestate", "accept-language"})
+"""The headers that every other server gets: trace context (W3C) and language."""
+_SECRET = {name.decode() for name in CREDENTIALS}
+_FOR_TOOLS = "fastmcp.server.dependencies"
+"""The module of FastMCP that gives headers to tools. All other modules of FastMCP send headers to other servers."""
+
+_all_headers = dependencies.get_http_headers
+
+
+def forward_only(mcp: FastMCP, settings: Settings) -> None:
+    """From now on, pass on only the headers of the allow-list and of `FORWARD_HEADERS`, in the whole process.
+
+    Raises:
+        StartupError: `FORWARD_HEADERS` names a header with credentials of callers that must authenticate.
+    """
+    secret = sorted(_SECRET.intersection(settings.forward_headers))
+    if secret and (settings.auth_enabled or settings.login_provider or mcp.auth is not None):
+        raise StartupError(
+            f"FORWARD_HEADERS={secret[0]}: this header carries the credentials of callers, which must not leave this "
+            "server; remove it, and give other servers tokens of their own with DOWNSTREAM_TOKENS_FILE"
+        )
+    allowed = _ALWAYS | frozenset(settings.forward_headers)
+
+    @functools.wraps(_all_headers)
+    def get_http_headers(include_all: bool = False, include: set[str] | None = None) -> dict[str, str]:
+        module = str(sys._getframe(1).f_globals.get("__name__", ""))
+        if not module.startswith("fastmcp.") or module == _FOR_TOOLS:
+            return _all_headers(include_all=include_all, include=include)
+        given = _all_headers(include=_SECRET)  # without the headers that belong to one connection
+        return {name: value for name, value in given.items() if name in allowed}
+
+    before = dependencies.get_http_headers
+    for name, module in list(sys.modules.items()):  # some modules have imported the function by its name
+        if name.startswith("fastmcp.") and getattr(module, "get_http_headers", None) is before:
+            module.get_http_headers = get_http_headers  # type: ignore[attr-defined]

@@ -1,0 +1,202 @@
+"""Which headers of a request reach tools and other servers: never the credentials of a caller."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from fastmcp import Client as FastMCPClient
+from fastmcp import FastMCP
+from fastmcp.server import create_proxy
+from fastmcp.server.dependencies import get_http_headers, get_http_request
+
+from anyreplica import Settings, StartupError, create_app
+from anyreplica.testing import Client, replica
+from conftest import free_port, until
+
+KEY = "a-key-with-more-than-32-characters-for-a-caller"
+SECRETS = {
+    "Authorization": f"Bearer {KEY}",
+    "X-Api-Key": "secret-of-the-caller",
+    "Cookie": "session=secret-of-the-caller",
+    "Proxy-Authorization": "Basic secret-of-the-caller",
+}
+FORGED = {
+    "X-Remote-User": "admin",
+    "X-Forwarded-For": "10.0.0.1",
+    "X-Forwarded-User": "admin",
+    "X-HTTP-Method-Override": "DELETE",
+    "X-Tenant": "acme",
+}
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+ALLOWED = {"traceparent": TRACE, "accept-language": "de"}
+SENT = {**SECRETS, **FORGED, **ALLOWED}
+HOP = {"host", "accept", "accept-encoding", "connection", "user-agent", "content-type", "content-length"}
+"""Headers that each HTTP client writes itself."""
+
+
+def ours(headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers that neither an HTTP client nor the protocol has written."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in lower.items() if name not in HOP and not name.startswith("mcp-")}
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[str]:
+    """The URL of another MCP server, whose tool `seen` and resource `seen://` return the headers of their request."""
+    mcp = FastMCP("upstream")
+
+    @mcp.tool
+    def seen() -> dict[str, str]:
+        return dict(get_http_request().headers)
+
+    @mcp.resource("seen://headers")
+    def seen_resource() -> str:
+        return str(dict(get_http_request().headers))
+
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(mcp.http_app(stateless_http=True), port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started, "the other server has started")
+    yield f"http://127.0.0.1:{port}/mcp"
+    server.should_exit = True
+    thread.join(30)
+
+
+def settings(**values: Any) -> Settings:
+    """Return the settings of a replica whose callers need a key."""
+    return Settings(**{"mcp_components": (), "auth_enabled": True, "auth_token": KEY} | values)
+
+
+def headers_at(client: Client, tool: str, **arguments: Any) -> dict[str, str]:
+    """Call a tool with all headers, and return those that it reports."""
+    client.http.headers.update(SENT)
+    result = client.with_token(KEY).call(tool, **arguments)
+    assert isinstance(result, dict)
+    return ours(result)
+
+
+def proxied(url: str, form: str) -> FastMCP:
+    """Return a server with a proxy of another server."""
+    if form == "url":
+        return create_proxy(url, name="front")
+    if form == "client.json":
+        return create_proxy({"mcpServers": {"up": {"url": url}}}, name="front")
+    front = FastMCP("front")
+    if form == "mounted":
+        front.mount(create_proxy(url))
+    else:
+
+        @front.tool
+        async def seen() -> dict[str, str]:
+            async with FastMCPClient(url) as client:
+                return dict((await client.call_tool("seen")).data)
+
+    return front
+
+
+@pytest.mark.parametrize("form", ["url", "client.json", "mounted", "a client in a tool"])
+def test_a_proxied_server_gets_no_credentials(upstream: str, form: str) -> None:
+    """Every form of proxy passes on only trace context and language. FastMCP's own client passes on nothing."""
+    passed_on = {} if form == "a client in a tool" else ALLOWED
+    with replica(lambda: create_app(proxied(upstream, form), settings())) as client:
+        assert headers_at(client, "seen") == passed_on
+
+
+def test_the_operator_names_more_headers(upstream: str) -> None:
+    """`FORWARD_HEADERS` adds names, in any case of letters."""
+    with replica(lambda: create_app(proxied(upstream, "url"), settings(forward_headers=("X-TENANT",)))) as client:
+        assert headers_at(client, "seen") == {**ALLOWED, "x-tenant": "acme"}
+
+
+@pytest.mark.parametrize("name", ["Authorization", "x-api-key", "Signature", "signature-input", "Cookie"])
+def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
+    """If callers must authenticate, `FORWARD_HEADERS` with a header of credentials stops the start."""
+    with pytest.raises(StartupError, match=rf"^FORWARD_HEADERS={name.lower()}: .*DOWNSTREAM_TOKENS_FILE$"):
+        create_app(proxied(upstream, "url"), settings(forward_headers=(name,)))
+
+
+def test_a_proxy_without_authentication_passes_on_nothing_either(upstream: str) -> None:
+    """Without authentication, the headers of an anonymous caller stay here, unless the operator names them."""
+    off = {"auth_enabled": False, "auth_token": None}
+    with replica(lambda: create_app(proxied(upstream, "url"), settings(**off))) as client:
+        assert headers_at(client, "seen") == ALLOWED
+    named = settings(**off, forward_headers=("authorization",))
+    with replica(lambda: create_app(proxied(upstream, "url"), named)) as client:
+        assert headers_at(client, "seen") == {**ALLOWED, "authorization": f"Bearer {KEY}"}
+
+
+SPEC = {
+    "openapi": "3.1.0",
+    "info": {"title": "API", "version": "1"},
+    "paths": {
+        "/seen": {
+            "get": {"operationId": "seen", "responses": {"200": {"description": "the headers of the request"}}},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("auth", [True, False])
+def test_an_api_behind_openapi_gets_no_headers_of_callers(auth: bool) -> None:
+    """An API does not see the headers with which a caller could pretend to be a trusted proxy."""
+    seen = httpx2.MockTransport(lambda request: httpx2.Response(200, json=dict(request.headers)))
+    api = httpx2.AsyncClient(transport=seen, base_url="http://api.example.com", headers={"X-Of-The-Server": "1"})
+    mcp = FastMCP.from_openapi(SPEC, api, name="front")
+    chosen = settings() if auth else settings(auth_enabled=False, auth_token=None)
+    with replica(lambda: create_app(mcp, chosen)) as client:
+        assert headers_at(client, "seen") == {**ALLOWED, "x-of-the-server": "1"}
+
+
+def tools() -> FastMCP:
+    """Return a server whose tools return the headers of their request in each way that FastMCP offers."""
+    mcp = FastMCP("front")
+
+    @mcp.tool
+    def of_the_request() -> dict[str, str]:
+        return dict(get_http_request().headers)
+
+    @mcp.tool
+    def of_the_scope() -> dict[str, str]:
+        request = get_http_request()
+        texts = [f"{key}: {value}" for key, value in request.scope.items() if key not in ("user", "headers")]
+        return {**{name.decode(): value.decode() for name, value in request.scope["headers"]}, "x-scope": str(texts)}
+
+    @mcp.tool
+    def of_fastmcp() -> dict[str, str]:
+        return get_http_headers(include_all=True)
+
+    return mcp
+
+
+@pytest.mark.parametrize("tool", ["of_the_request", "of_the_scope", "of_fastmcp"])
+@pytest.mark.parametrize("json_response", ["auto", "false"])
+def test_a_tool_sees_no_credentials_of_its_caller(tool: str, json_response: str) -> None:
+    """A tool sees the other headers of a request, but not those with which its caller has authenticated."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
+    with replica(lambda: create_app(tools(), settings(json_response=json_response))) as client:
+        accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+        seen = client.http.post("/mcp", json=call, headers={**SENT, **accept}).text
+    assert '"isError":false' in seen
+    assert KEY not in seen
+    assert "secret-of-the-caller" not in seen
+    for name, value in FORGED.items():
+        assert f'"{name.lower()}":"{value}"' in seen
+
+
+def test_a_tool_without_authentication_sees_all_headers() -> None:
+    """A server that authenticates nobody changes nothing in the headers, as `fastmcp run` does."""
+    with replica(lambda: create_app(tools(), settings(auth_enabled=False, auth_token=None))) as client:
+        assert headers_at(client, "of_the_request") == {name.lower(): value for name, value in SENT.items()}
+
+
+def test_names_of_headers_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A text that is not the name of a header stops the start."""
+    monkeypatch.setenv("SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("FORWARD_HEADERS", "X-Tenant, X Tenant")
+    with pytest.raises(StartupError, match=r"^FORWARD_HEADERS=.*'X Tenant' is not the name of a header"):
+        Settings.load()
