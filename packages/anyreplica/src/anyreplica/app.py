@@ -35,6 +35,7 @@ from anyreplica.jobs.metrics import QueueMetrics
 from anyreplica.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk
 from anyreplica.mcp._forwarding import forward_only
+from anyreplica.mcp._overrides import added_by_http_app
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.alone import AloneOnly
 from anyreplica.mcp.catalogue import Catalogue
@@ -139,12 +140,13 @@ def create_app(
     settings = settings or Settings.load()
     buffer = logs.configure(settings, replica_name(settings))
     allow_files(settings.max_connections)
+    added, added_routes = added_by_http_app(mcp)
     components, adoption = serve_components(mcp, settings)
     _sdk.serve_over_http(mcp)
     _mounts.search_without_tasks()
     forward_only(mcp, settings)
     check_login(mcp.auth, settings, settings.mcp_replicas)
-    return App(mcp, settings, components, adoption, buffer, middleware, routes)
+    return App(mcp, settings, components, adoption, buffer, (*added, *middleware), (*added_routes, *routes))
 
 
 class App:

@@ -1,10 +1,13 @@
 """Bearer authentication with one token."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from mcp import ClientSession, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
 from conftest import Server, StartServer
 from tests.calls import HEADERS, legacy, request
@@ -38,9 +41,28 @@ def test_any_other_authorization_gets_401(secured: Server, authorization: str) -
     reply = legacy(secured.url, "tools/list", Authorization=authorization)
     assert reply.status_code == 401
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="template-mcp", error="invalid_token"'
-    assert reply.json() == {"error": "invalid_token", "message": "The bearer token is not valid."}
+    error = reply.json()["error"]
+    assert error["message"] == "The bearer token is not valid."
+    assert error["data"] == {"error": "invalid_token"}
     assert reply.headers["X-Served-By"]
     assert TOKEN not in reply.text
+
+
+def test_the_official_client_shows_why_it_is_refused(secured: Server) -> None:
+    """The official Python client shows the text of a 401, and a request to another route gets plain JSON."""
+
+    async def call() -> None:
+        async with streamable_http_client(f"{secured.url}/mcp") as streams, ClientSession(*streams[:2]) as session:
+            await session.initialize()
+
+    with pytest.raises(ExceptionGroup) as failed:
+        asyncio.run(call())
+    error: Exception = failed.value
+    while isinstance(error, ExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, MCPError)
+    assert str(error) == "The request has no token; send the header Authorization: Bearer <token>."
+    assert httpx.get(f"{secured.url}/jobs/1").json()["error"] == "unauthorized"
 
 
 def test_the_token_has_no_scopes(start_server: StartServer) -> None:
@@ -60,7 +82,8 @@ def test_a_missing_token_gets_a_challenge(secured: Server) -> None:
     reply = legacy(secured.url, "tools/list")
     assert reply.status_code == 401
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="template-mcp"'
-    assert reply.json()["message"] == "The request has no token; send the header Authorization: Bearer <token>."
+    message = "The request has no token; send the header Authorization: Bearer <token>."
+    assert reply.json()["error"]["message"] == message
 
 
 def test_two_tokens_are_refused(secured: Server) -> None:

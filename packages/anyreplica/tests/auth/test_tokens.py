@@ -123,7 +123,9 @@ def test_any_other_token_is_refused(secured: Server, issuer: Issuer, token: Any)
     assert reply.status_code == 401
     challenge = 'Bearer realm="template-mcp", error="invalid_token", scope="mcp", '
     assert reply.headers["WWW-Authenticate"] == f'{challenge}resource_metadata="{METADATA}"'
-    assert reply.json() == {"error": "invalid_token", "message": "The bearer token is not valid."}
+    error = reply.json()["error"]
+    assert error["message"] == "The bearer token is not valid."
+    assert error["data"] == {"error": "invalid_token"}
 
 
 def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> None:

@@ -69,7 +69,8 @@ def upstream() -> Iterator[str]:
 
 def settings(**values: Any) -> Settings:
     """Return the settings of a replica whose callers need a key."""
-    return Settings(**{"mcp_components": (), "auth_enabled": True, "auth_token": KEY} | values)
+    given: dict[str, Any] = {"mcp_components": (), "auth_enabled": True, "auth_token": KEY}
+    return Settings(**given | values)
 
 
 def headers_at(client: Client, tool: str, **arguments: Any) -> dict[str, str]:
@@ -122,7 +123,7 @@ def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
 
 def test_a_proxy_without_authentication_passes_on_nothing_either(upstream: str) -> None:
     """Without authentication, the headers of an anonymous caller stay here, unless the operator names them."""
-    off = {"auth_enabled": False, "auth_token": None}
+    off: dict[str, Any] = {"auth_enabled": False, "auth_token": None}
     with replica(lambda: create_app(proxied(upstream, "url"), settings(**off))) as client:
         assert headers_at(client, "seen") == ALLOWED
     named = settings(**off, forward_headers=("authorization",))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _METADATA = "/.well-known/oauth-protected-resource"
 """Path of the protected resource metadata (RFC 9728, section 3). The path of the resource may follow."""
 
+_MCP = frozenset({"/mcp", "/mcp/"})
+
 OPEN_PATHS = frozenset({"/", "/healthz", "/health", "/readyz", "/version", _METADATA, f"{_METADATA}/mcp"})
 """Paths that need no authentication: probes, and pages that say how to connect. They reveal nothing about the
 components."""
@@ -154,6 +156,10 @@ class Authentication:
         }
         challenge = ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
         headers = {"WWW-Authenticate": f"Bearer {challenge}"}
+        if scope["path"] in _MCP:  # clients of MCP show the text only if it is in a JSON-RPC error
+            data = {"error": refusal.error}
+            await send_refusal(scope, send, Refused(refusal.status, str(refusal), data=data, headers=headers))
+            return
         body = {"error": refusal.error, "message": str(refusal)}
         await JSONResponse(body, refusal.status, headers)(scope, receive, send)
 

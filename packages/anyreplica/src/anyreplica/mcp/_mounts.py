@@ -5,10 +5,12 @@ This module uses private names of FastMCP, which `tests/mcp/test_sdk.py` lists.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import Any, cast
 
 from fastmcp import FastMCP
+from fastmcp.server.context import _current_transport
 from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.providers import FileSystemProvider, LocalProvider, Provider, aggregate
 from fastmcp.server.providers.fastmcp_provider import FastMCPProvider, FastMCPProviderTool
@@ -27,6 +29,7 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.tasks import TASKS_EXTENSION_ID
 from starlette.routing import BaseRoute
 
+from anyreplica.mcp._overrides import own_way
 from anyreplica.mcp._sdk import low_level
 
 Prepare = Callable[[FastMCPComponent], FastMCPComponent]
@@ -169,6 +172,8 @@ def why_unplannable(server: FastMCP) -> str:
         return f"the transform {found} takes part in calls"
     if found := intercepting(server):
         return f"the protocol extension {found} takes part in calls"
+    if found := own_way(server):
+        return found
     return "the server has strict input validation" if server.strict_input_validation else ""
 
 
@@ -221,10 +226,57 @@ def _renamed(prefixes: list[tuple[str, str]], transform: Transform) -> list[tupl
     return prefixes
 
 
+def outer_names(root: FastMCP, inner: FastMCP, name: str) -> set[str]:
+    """Return the names that a tool of a mounted server has for the clients of `root`.
+
+    Args:
+        inner: the mounted server, at any depth.
+        name: name of the tool for the clients of `inner`.
+    """
+    if root is inner:
+        return {name}
+    found = set()
+    for provider, around in _providers(root):
+        if isinstance(provider, FastMCPProvider):
+            transforms = (*provider._transforms, *(each for some in around for each in some), *root._transforms)
+            for outer in outer_names(provider.server, inner, name):
+                found.add(reduce(_renamed_tool, transforms, outer))
+    return found
+
+
+def _renamed_tool(name: str, transform: Transform) -> str:
+    """Return the name that a tool has after a transform."""
+    if isinstance(transform, Namespace):
+        return f"{transform._prefix}_{name}"
+    changed = transform._transforms.get(name) if isinstance(transform, ToolTransform) else None
+    return changed.name or name if changed is not None else name
+
+
+async def are_for_all(mcp: FastMCP) -> bool:
+    """Return whether no component of a server has an authorization check of its own.
+
+    It lists the components that the servers list, from every provider. Over stdio, FastMCP hides none of them.
+    """
+    token = _current_transport.set("stdio")
+    try:
+        for server in servers_of(mcp):
+            components = chain(
+                await server.list_tools(run_middleware=False),
+                await server.list_resources(run_middleware=False),
+                await server.list_resource_templates(run_middleware=False),
+                await server.list_prompts(run_middleware=False),
+            )
+            if any(getattr(each, "auth", None) is not None for each in components):
+                return False
+    finally:
+        _current_transport.reset(token)
+    return True
+
+
 def are_lists_steady(mcp: FastMCP) -> bool:
     """Return whether the lists of a server's components change only when one of `changing` changes."""
     for server in servers_of(mcp):
-        if unsteady_transform(server):
+        if unsteady_transform(server) or own_way(server):
             return False
         for provider, _ in _providers(server):
             if type(provider) is not FastMCPProvider and not _is_steady(provider):

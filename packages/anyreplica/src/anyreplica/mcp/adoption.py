@@ -1,7 +1,10 @@
 """The adoption of a FastMCP server: what this package changes in it and in the servers that are mounted in it."""
 
+from functools import partial
+
 from fastmcp import FastMCP
 
+from anyreplica.auth.visibility import Visibility
 from anyreplica.mcp import _mounts, _sdk, _state_store
 from anyreplica.mcp._mounts import Prepare
 from anyreplica.sessions.state import SharedState
@@ -15,11 +18,12 @@ class Adoption:
             planner fills it.
     """
 
-    def __init__(self, mcp: FastMCP, prepare: Prepare, *, mask_errors: bool) -> None:
+    def __init__(self, mcp: FastMCP, prepare: Prepare, *, mask_errors: bool, limits_tools: bool) -> None:
         self.mcp = mcp
         self.timeouts: dict[str, float] = {}
         self._prepare = prepare
         self._mask_errors = mask_errors
+        self._limits_tools = limits_tools
         self._state: SharedState | None = None
         self._whole_state = False
         self._stores_state = False
@@ -27,12 +31,16 @@ class Adoption:
     def adopt(self) -> None:
         """Prepare the components of all servers, hide their error texts, and choose their stores of session state.
 
+        If callers may have a list of tools, mounted servers get the middleware that applies it.
+
         Raises:
             ValueError: a component cannot be prepared.
         """
         for number, server in enumerate(_mounts.servers_of(self.mcp)):
             _mounts.prepare_components(server, self._prepare)
             _sdk.mask_errors(server, masked=self._mask_errors)
+            if number and self._limits_tools and not any(isinstance(each, Visibility) for each in server.middleware):
+                server.middleware.insert(0, Visibility(partial(_mounts.outer_names, self.mcp, server)))
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state

@@ -34,7 +34,12 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
     """
     discovered = discover(settings)
     found = discovered.components
-    adoption = Adoption(mcp, discovered.preparation.prepare, mask_errors=not settings.debug_errors)
+    adoption = Adoption(
+        mcp,
+        discovered.preparation.prepare,
+        mask_errors=not settings.debug_errors,
+        limits_tools=settings.api_keys_file is not None,
+    )
     if _sdk.has_random_name(mcp):
         _sdk.rename(mcp, settings.mcp_name)
     _sdk.seal_states(mcp, request_state.security(settings), settings.mcp_name)

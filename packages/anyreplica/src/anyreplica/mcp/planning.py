@@ -18,6 +18,7 @@ from anyreplica.components.call_limits import CallLimits
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.mcp import _mounts, _sdk
 from anyreplica.mcp._mounts import Origin
+from anyreplica.mcp._overrides import own_way
 from anyreplica.mcp.job_tools import JobTool
 from anyreplica.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
 from anyreplica.mcp.rounds import Rounds
@@ -112,7 +113,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         and _mounts.are_lists_steady(mcp)
         and not any(overrides(each, _LIST_HOOKS) for each in registered)
         and not any(overrides(each, _LIST_HOOKS) for server in _mounts.servers_of(mcp)[1:] for each in _own(server))
-        and all(getattr(component, "auth", None) is None for component in _mounts.local_components(mcp))
+        and await _mounts.are_for_all(mcp)
     )
     return plans
 
@@ -126,6 +127,8 @@ def _why_open(server: FastMCP) -> str:
     """Return why a mounted server may have tools that it does not list; empty if it lists all."""
     if transform := _mounts.unsteady_transform(server):
         return f"the transform {transform} may hide a tool of this name from lists, but not from calls"
+    if own := own_way(server):
+        return f"{own}, so it may have a tool of this name that it does not list"
     for each in _own(server):
         if overrides(each, (*HOOKS, "on_list_tools")):
             return f"the middleware {type(each).__name__} may hide a tool of this name from lists, but not from calls"
@@ -160,7 +163,12 @@ def _may_be_direct(tool: Tool, origin: Origin) -> bool:
 
     These steps run the protocol extensions. FastMCP also changes the results of apps' tools after them.
     """
-    if _mounts.intercepting(origin.servers[0]) or tool.task_config.supports_tasks() or isinstance(tool, JobTool):
+    if (
+        _mounts.intercepting(origin.servers[0])
+        or own_way(origin.servers[0])
+        or tool.task_config.supports_tasks()
+        or isinstance(tool, JobTool)
+    ):
         return False
     return all("ui" not in (each.meta or {}) for each in (tool, origin.tool) if each is not None)
 

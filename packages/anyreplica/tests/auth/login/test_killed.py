@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.auth.login.shared import digest
+from anyreplica.auth.caller import digest
 from conftest import until
 from tests.auth.login.browser import Browser
 from tests.auth.login.fleets import LoginFleet, logins

@@ -1,0 +1,264 @@
+"""Nothing of one caller reaches another one: results, lists, tasks and tools that a key does not permit."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import FastMCP
+from fastmcp.server.auth import StaticTokenVerifier, require_scopes
+from fastmcp.server.dependencies import get_access_token
+from fastmcp.server.middleware.caching import ResponseCachingMiddleware
+from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
+from fastmcp.server.transforms.search import RegexSearchTransform
+from fastmcp.tools import Tool
+
+from anyreplica import Settings, cached, create_app
+from anyreplica.auth.key import hash_of
+from anyreplica.testing import CallFailed, Client, replica
+
+KEYS = {name: f"a-key-with-more-than-32-characters-of-{name}" for name in ("alice", "bob")}
+
+
+def user(issuer: str, subject: str, *scopes: str) -> dict[str, Any]:
+    """Return what a verifier says of a token."""
+    return {"client_id": "app", "sub": subject, "iss": issuer, "scopes": list(scopes)}
+
+
+def login(mcp: FastMCP) -> FastMCP:
+    """Give a server a login that accepts the tokens of two issuers, as `JWTVerifier(issuer=[A, B])` does."""
+    mcp.auth = StaticTokenVerifier(
+        tokens={
+            "alice-a": user("https://a.example.com", "alice"),
+            "alice-b": user("https://b.example.com", "alice"),
+            "admin": user("https://a.example.com", "admin", "admin"),
+        }
+    )
+    return mcp
+
+
+@contextmanager
+def served(mcp: FastMCP, **values: Any) -> Iterator[Client]:
+    """Run a replica of a server in this process."""
+    given: dict[str, Any] = {"mcp_components": (), **values}
+    with replica(lambda: create_app(mcp, Settings(**given))) as client:
+        yield client
+
+
+@contextmanager
+def with_keys(mcp: FastMCP, folder: Path, **entries: dict[str, Any]) -> Iterator[Client]:
+    """Run a replica whose callers are the holders of `KEYS`. `entries` adds fields to their lines in the key file."""
+    lines = [{"id": name, "hash": hash_of(key), **entries.get(name, {})} for name, key in KEYS.items()]
+    (folder / "keys").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with served(mcp, auth_enabled=True, api_keys_file=folder / "keys") as client:
+        yield client
+
+
+def whoami() -> str:
+    """Return the issuer and the subject of the caller."""
+    token = get_access_token()
+    assert token is not None
+    return f"{token.claims.get('iss')} {token.claims.get('sub') or token.client_id}"
+
+
+def test_a_cached_result_is_for_one_caller_of_one_issuer() -> None:
+    """Two users with the same name, each of another issuer, never get each other's cached result."""
+    mcp = login(FastMCP("server"))
+
+    @mcp.tool(meta=cached(ttl=600))
+    def mine() -> str:
+        return whoami()
+
+    with served(mcp) as client:
+        for name, owner in (("alice-a", "a"), ("alice-b", "b"), ("alice-a", "a")):
+            assert client.with_token(name).call("mine") == f"https://{owner}.example.com alice"
+
+
+def test_a_rate_limit_is_for_one_caller_of_one_issuer() -> None:
+    """A user cannot use up the rate of a user with the same name at another issuer."""
+    mcp = login(FastMCP("server"))
+    mcp.tool(whoami)
+    with served(mcp, rate_limit="2/h", rate_burst=2) as client:
+        for _ in range(2):
+            client.with_token("alice-a").call("whoami")
+        with pytest.raises(CallFailed, match="rate limit"):
+            client.with_token("alice-a").call("whoami")
+        assert client.with_token("alice-b").call("whoami") == "https://b.example.com alice"
+
+
+def test_fastmcps_cache_of_responses_keeps_keys_apart(tmp_path: Path) -> None:
+    """FastMCP's cache tells callers apart by their tokens. Each holder of a key has another one, never the key."""
+    mcp = FastMCP("server", middleware=[ResponseCachingMiddleware()])
+    mcp.tool(whoami)
+    mcp.tool(lambda: str(get_access_token()), name="token")
+    with with_keys(mcp, tmp_path) as client:
+        for name in ("alice", "bob", "alice"):
+            assert client.with_token(KEYS[name]).call("whoami") == f"None key:{name}"
+            assert KEYS[name] not in client.with_token(KEYS[name]).call("token")
+
+
+def listed(client: Client, method: str, token: str, version: str) -> list[str]:
+    """Return the names of the tools, resources or prompts in a list that a caller gets, in one protocol version."""
+    headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", "MCP-Protocol-Version": version}
+    params: dict[str, Any] = {}
+    if version >= "2026":
+        headers["Mcp-Method"] = method
+        prefix = "io.modelcontextprotocol"
+        params = {"_meta": {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": {}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    reply = client.http.post("/mcp", json=body, headers=headers).json()
+    (found,) = (value for value in reply["result"].values() if isinstance(value, list))
+    return sorted(each["name"] for each in found)
+
+
+VERSIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+SPEC = {
+    "openapi": "3.1.0",
+    "info": {"title": "API", "version": "1"},
+    "paths": {
+        "/wipe": {"get": {"operationId": "wipe", "responses": {"200": {"description": "done"}}}},
+        "/look": {"get": {"operationId": "look", "responses": {"200": {"description": "done"}}}},
+    },
+}
+
+
+def only_for_admins(_: Any, component: Any) -> None:
+    """Protect a component of the API `wipe`."""
+    if component.name == "wipe":
+        component.auth = require_scopes("admin")
+
+
+def of_openapi(*, mounted: bool) -> FastMCP:
+    """Return a server with an API, one of whose tools is only for admins."""
+    api = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: httpx2.Response(200)), base_url="http://a.test")
+    mcp = FastMCP.from_openapi(SPEC, api, name="api", mcp_component_fn=only_for_admins)
+    if not mounted:
+        return mcp
+    front = FastMCP("front")
+    front.mount(mcp)
+    return front
+
+
+def injecting() -> FastMCP:
+    """Return a server with a middleware that injects tools, one of them only for admins."""
+    mcp = FastMCP("server")
+    wipe = Tool.from_function(lambda: "done", name="wipe", auth=require_scopes("admin"))
+    mcp.add_middleware(ToolInjectionMiddleware([wipe, Tool.from_function(lambda: "done", name="look")]))
+    return mcp
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("first", ["admin", "alice-a"])
+@pytest.mark.parametrize("form", ["openapi", "mounted openapi", "injected"])
+def test_a_list_with_checks_is_not_cached(form: str, first: str, version: str) -> None:
+    """Whoever asks first, each caller gets the list of the tools that it may use."""
+    mcp = login(injecting() if form == "injected" else of_openapi(mounted=form.startswith("mounted")))
+    expected = {"admin": ["look", "wipe"], "alice-a": ["look"]}
+    with served(mcp) as client:
+        for token in (first, "admin", "alice-a", "admin"):
+            assert listed(client, "tools/list", token, version) == expected[token]
+
+
+class Hiding(FastMCP):
+    """A server that hides its tools from everybody but admins, in its own way."""
+
+    async def list_tools(self, *, run_middleware: bool = True) -> Any:
+        token = get_access_token()
+        found = await super().list_tools(run_middleware=run_middleware)
+        return found if token is not None and "admin" in token.scopes else []
+
+
+def test_a_list_of_a_server_with_a_method_of_its_own_is_not_cached() -> None:
+    """A class that overrides `list_tools` decides for each caller."""
+    mcp = login(Hiding("server"))
+    mcp.tool(whoami)
+    with served(mcp) as client:
+        for token, names in (("admin", ["whoami"]), ("alice-a", []), ("admin", ["whoami"])):
+            assert listed(client, "tools/list", token, "2025-11-25") == names
+
+
+def searching(name: str = "kid") -> FastMCP:
+    """Return a server with a mounted server whose tools are only found by a search."""
+    kid = FastMCP("kid")
+
+    @kid.tool
+    def wipe() -> str:
+        """Wipe the disk."""
+        return "wiped"
+
+    @kid.tool
+    def peek() -> str:
+        """Look at the disk."""
+        return "seen"
+
+    kid.add_transform(RegexSearchTransform())
+    front = FastMCP("front")
+    front.mount(kid, namespace=name)
+    return front
+
+
+TOOLS = {"alice": {"tools": ["kid_call_tool", "kid_search_tools", "kid_peek"]}}
+
+
+def test_a_search_finds_only_what_a_key_permits(tmp_path: Path) -> None:
+    """The tools of a key also hold for a search in a mounted server, and for the calls of what it finds."""
+    with with_keys(searching(), tmp_path, **TOOLS) as client:
+        alice, bob = (client.with_token(KEYS[name]) for name in ("alice", "bob"))
+        assert "wipe" in str(bob.call("kid_search_tools", pattern="disk"))
+        assert bob.call("kid_call_tool", name="wipe", arguments={}) in ("wiped", {"result": "wiped"})
+        found = str(alice.call("kid_search_tools", pattern="disk"))
+        assert "peek" in found
+        assert "wipe" not in found
+        assert alice.call("kid_call_tool", name="peek", arguments={}) in ("seen", {"result": "seen"})
+        refused = []
+        for name in ("wipe", "no_such_tool"):
+            with pytest.raises(CallFailed) as failed:
+                alice.call("kid_call_tool", name=name, arguments={})
+            refused.append(str(failed.value))
+        assert refused[0] == refused[1]
+
+
+def test_a_search_in_a_server_that_is_mounted_later(tmp_path: Path) -> None:
+    """The tools of a key hold in a server that is mounted while the replica runs."""
+    front = FastMCP("front")
+    with with_keys(front, tmp_path, **TOOLS) as client:
+        assert client.with_token(KEYS["alice"]).tools() == []
+        front.mount(searching("inner"), namespace="kid")
+        alice = client.with_token(KEYS["alice"])
+        with pytest.raises(CallFailed):
+            alice.call("kid_inner_call_tool", name="wipe", arguments={})
+        assert "wipe" in client.with_token(KEYS["bob"]).call("kid_inner_call_tool", name="wipe", arguments={})
+
+
+@pytest.mark.parametrize("other", ["alice-b", "admin"])
+def test_a_task_is_for_one_caller_of_one_issuer(other: str) -> None:
+    """A task is unknown to a user with the same name at another issuer, as it is to anybody else."""
+    mcp = login(FastMCP("server"))
+
+    @mcp.tool(task=True)
+    async def slow() -> str:
+        return whoami()
+
+    with served(mcp) as client:
+        params: dict[str, Any] = {"name": "slow", "arguments": {}}
+        task = tasks(client, "alice-a", "tools/call", params)["result"]["taskId"]
+        assert tasks(client, "alice-a", "tasks/get", {"taskId": task})["result"]["taskId"] == task
+        for method in ("tasks/get", "tasks/cancel"):
+            mine = tasks(client, other, method, {"taskId": task})["error"]
+            absent = tasks(client, other, method, {"taskId": "no-such-task"})["error"]
+            assert mine["code"] == absent["code"]
+            assert mine["message"].replace(task, "no-such-task") == absent["message"]
+
+
+def tasks(client: Client, token: str, method: str, params: dict[str, Any]) -> Any:
+    """Send a request of a client that declares the tasks extension. Return the response."""
+    prefix = "io.modelcontextprotocol"
+    extensions: dict[str, Any] = {"extensions": {f"{prefix}/tasks": {}}}
+    meta = {f"{prefix}/protocolVersion": "2026-07-28", f"{prefix}/clientCapabilities": extensions}
+    headers = {"Authorization": f"Bearer {token}", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}
+    headers |= {"Accept": "application/json", "Mcp-Name": params.get("name", params.get("taskId", ""))}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    return client.http.post("/mcp", json=body, headers=headers).json()

@@ -1,0 +1,290 @@
+"""Servers of a subclass of FastMCP: what the class overrides has its effect, or the start names the method."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from fastmcp.server.auth import StaticTokenVerifier
+from fastmcp.tools import Tool, ToolResult
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from anyreplica import Settings, StartupError, create_app
+from anyreplica.testing import Client, replica
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "hello"}}}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+HEADERS = {"Accept": "application/json", "MCP-Protocol-Version": "2025-11-25"}
+
+
+@contextmanager
+def served(mcp: FastMCP) -> Iterator[Client]:
+    """Run a replica of a server with the tool `echo` in this process."""
+    mcp.tool(lambda text: text, name="echo")
+    with replica(lambda: create_app(mcp, Settings(mcp_components=()))) as client:
+        yield client
+
+
+class Guard:
+    """ASGI middleware that lets only callers with a password pass."""
+
+    def __init__(self, app: ASGIApp, password: str) -> None:
+        self.app = app
+        self.password = password
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and Request(scope).headers.get("x-password") != self.password:
+            await JSONResponse({"error": "who are you?"}, 401)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+
+class AddsMiddleware(FastMCP):
+    """A server that authenticates its callers in `http_app`, with a middleware that it adds."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+        app.add_middleware(Guard, password="open")
+        return app
+
+
+class PassesMiddleware(FastMCP):
+    """A server that passes its middleware to FastMCP. Its method takes fewer arguments than FastMCP's."""
+
+    def http_app(self, path: str | None = None, middleware: list[Middleware] | None = None) -> Any:  # type: ignore[override]
+        guard = Middleware(Guard, password="open")
+        return super().http_app(path=path, middleware=[guard, *(middleware or [])])
+
+
+@pytest.mark.parametrize("kind", [AddsMiddleware, PassesMiddleware])
+@pytest.mark.parametrize("body", [CALL, LIST])
+def test_the_middleware_of_http_app_guards_the_server(kind: type[FastMCP], body: dict[str, Any]) -> None:
+    """A stranger gets the same 401 as under `fastmcp run`, and a caller with the password is served."""
+    with served(kind("server")) as client:
+        stranger = client.http.post("/mcp", json=body, headers=HEADERS)
+        assert (stranger.status_code, stranger.json()) == (401, {"error": "who are you?"})
+        known = client.http.post("/mcp", json=body, headers={**HEADERS, "X-Password": "open"})
+        assert known.status_code == 200
+        assert "echo" in known.text or "hello" in known.text
+
+
+def test_a_login_that_http_app_chooses() -> None:
+    """An auth provider that `http_app` sets is the login of the server."""
+
+    class ChoosesLogin(FastMCP):
+        def http_app(self, *args: Any, **kwargs: Any) -> Any:
+            self.auth = StaticTokenVerifier(tokens={"known": {"client_id": "app", "sub": "ada"}})
+            return super().http_app(*args, **kwargs)
+
+    with served(ChoosesLogin("server")) as client:
+        assert client.http.post("/mcp", json=LIST, headers=HEADERS).status_code == 401
+        assert client.with_token("known").call("echo", text="hello") == "hello"
+
+
+def test_the_routes_of_http_app_are_served() -> None:
+    """A route that `http_app` adds is served beside `/mcp`."""
+
+    class AddsRoute(FastMCP):
+        def http_app(self, *args: Any, **kwargs: Any) -> Any:
+            app = super().http_app(*args, **kwargs)
+            app.router.routes.append(Route("/hello", lambda _: PlainTextResponse("hello")))
+            return app
+
+    with served(AddsRoute("server")) as client:
+        assert client.http.get("/hello").text == "hello"
+        assert client.call("echo", text="hello") == "hello"
+
+
+class Wraps(FastMCP):
+    """Returns something else than FastMCP's app."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        return Guard(super().http_app(*args, **kwargs), "open")
+
+
+class Nests(FastMCP):
+    """Returns another app, in which FastMCP's is mounted."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+        return Starlette(routes=[Mount("/", app)], lifespan=app.lifespan)
+
+
+class ReplacesRoute(FastMCP):
+    """Puts a guard around the route of the endpoint only."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+        for route in app.routes:
+            if getattr(route, "path", "") == "/mcp":
+                route.app = Guard(route.app, "open")  # type: ignore[attr-defined]
+        return app
+
+
+class HandlesErrors(FastMCP):
+    """Adds an exception handler."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+        app.add_exception_handler(404, lambda *_: PlainTextResponse("nothing here", 404))
+        return app
+
+
+class ReplacesLifespan(FastMCP):
+    """Replaces FastMCP's lifespan."""
+
+    def http_app(self, *args: Any, **kwargs: Any) -> Any:
+        app = super().http_app(*args, **kwargs)
+
+        @asynccontextmanager
+        async def lifespan(_: Any) -> AsyncIterator[None]:
+            yield
+
+        app.router.lifespan_context = lifespan
+        return app
+
+
+class Fails(FastMCP):
+    """Cannot make its app."""
+
+    def http_app(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no license")
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (Wraps, "it returns Guard instead of FastMCP's app"),
+        (Nests, "it replaces the route /mcp"),
+        (ReplacesRoute, "it replaces the route /mcp"),
+        (HandlesErrors, "it adds exception handlers"),
+        (ReplacesLifespan, "it replaces the lifespan"),
+        (Fails, "RuntimeError: no license"),
+    ],
+)
+def test_what_cannot_be_served_stops_the_start(kind: type[FastMCP], what: str) -> None:
+    """The text is one line, and it names the method and what would be lost."""
+    with pytest.raises(StartupError) as refused:
+        create_app(kind("server"), Settings(mcp_components=()))
+    text = str(refused.value)
+    assert text.startswith(f"{kind.__name__}.http_app: {what}")
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("method", ["run_async", "run_http_async"])
+def test_a_way_to_serve_of_its_own_stops_the_start(method: str) -> None:
+    """`fastmcp run` calls these methods. This package does not, so it says so."""
+    kind = type("OwnServer", (FastMCP,), {method: lambda _: None})
+    with pytest.raises(StartupError, match=rf"^OwnServer\.{method}: anyreplica never calls this method"):
+        create_app(kind("server"), Settings(mcp_components=()))
+
+
+class Shouting(FastMCP):
+    """Changes the results of all calls."""
+
+    async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
+        await super().call_tool(*args, **kwargs)
+        return ToolResult(content="HELLO")
+
+
+class Renaming(FastMCP):
+    """Finds a tool under each name."""
+
+    async def get_tool(self, name: str, version: Any = None) -> Tool | None:
+        return await super().get_tool("echo" if name == "anything" else name, version)
+
+
+class Adding(FastMCP):
+    """Lists one more tool."""
+
+    async def list_tools(self, *, run_middleware: bool = True) -> Any:
+        return [*await super().list_tools(run_middleware=run_middleware), Tool.from_function(lambda: 1, name="more")]
+
+
+def test_an_overridden_call_tool() -> None:
+    """A call of a plain function passes the server's own `call_tool`."""
+    with served(Shouting("server")) as client:
+        assert client.call("echo", text="hello") == "HELLO"
+
+
+def test_an_overridden_call_tool_of_a_mounted_server() -> None:
+    """The method of a mounted server has its effect, too."""
+    kid, front = Shouting("kid"), FastMCP("front")
+    kid.tool(lambda text: text, name="say")
+    front.mount(kid, namespace="kid")
+    with served(front) as client:
+        assert client.call("kid_say", text="hello") == "HELLO"
+        assert client.call("echo", text="hello") == "hello"
+
+
+def test_a_call_tool_that_the_author_has_replaced() -> None:
+    """A method that is replaced on the object has its effect, as one of its class has."""
+    mcp = FastMCP("server")
+    plain = mcp.call_tool
+
+    async def call_tool(*args: Any, **kwargs: Any) -> Any:
+        await plain(*args, **kwargs)
+        return ToolResult(content="HELLO")
+
+    mcp.call_tool = call_tool  # type: ignore[method-assign]
+    with served(mcp) as client:
+        assert client.call("echo", text="hello") == "HELLO"
+
+
+def test_an_overridden_get_tool() -> None:
+    """A tool is found by the server's own `get_tool`."""
+    with served(Renaming("server")) as client:
+        assert client.call("anything", text="hello") == "hello"
+
+
+def test_an_overridden_list_tools() -> None:
+    """A list is the one that the server's own `list_tools` returns."""
+    with served(Adding("server")) as client:
+        assert client.tools() == ["echo", "more"]
+
+
+def test_a_handler_of_the_sdk_that_the_author_has_replaced() -> None:
+    """A handler of the author beneath FastMCP has its effect on calls and lists."""
+    from mcp_types import CallToolRequestParams, CallToolResult, TextContent
+
+    mcp = FastMCP("server")
+
+    async def handle(ctx: Any, params: Any) -> CallToolResult:
+        return CallToolResult(content=[TextContent(type="text", text="HELLO")])
+
+    mcp._mcp_server.add_request_handler("tools/call", CallToolRequestParams, handle)
+    with served(mcp) as client:
+        assert client.call("echo", text="hello") == "HELLO"
+
+
+class Harmless(FastMCP):
+    """Overrides only what is called outside of requests."""
+
+    def tool(self, *args: Any, **kwargs: Any) -> Any:
+        return super().tool(*args, **kwargs)
+
+    def run(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    def extra(self) -> int:
+        """A method that FastMCP does not have."""
+        return 1
+
+
+@pytest.mark.parametrize("kind", [FastMCP, Harmless])
+def test_other_servers_keep_the_fast_path(kind: type[FastMCP]) -> None:
+    """A class that changes nothing in requests does not lose the fast path."""
+    with served(kind("server")) as client:
+        assert client.http.get("/version").json()["paths"] == {"echo": "fast"}
+
+
+def test_the_path_of_a_tool_names_the_method() -> None:
+    """`/version` and the log say why the tools of a server are slower."""
+    with served(Shouting("server")) as client:
+        assert client.http.get("/version").json()["paths"] == {"echo": "fastmcp: Shouting overrides call_tool"}
