@@ -79,7 +79,7 @@ def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.Fix
     assert send(server.url, headers).status_code == 200
     again = send(server.url, headers)
     assert (again.status_code, again.json()["error"]) == (401, "invalid_signature")
-    assert "nonce was used before" in again.json()["message"]
+    assert "nonce was used before" in again.json()["error"]["message"]
     elsewhere = send(server.url, signed(server.url), path="/mcp/")
     assert elsewhere.status_code == 401
 
@@ -90,7 +90,7 @@ def test_a_key_alone_is_accepted_with_signing_accept(accepting: Server) -> None:
     assert send(accepting.url, {**HEADERS, **bearer}).status_code == 200
     both = send(accepting.url, {**signed(accepting.url), **bearer})
     assert both.status_code == 401
-    assert both.json()["message"] == "The signature and the Authorization header belong to different callers."
+    assert both.json()["error"]["message"] == "The signature and the Authorization header belong to different callers."
 
 
 def test_a_key_alone_is_refused_with_signing_require(requiring: Server) -> None:
@@ -98,7 +98,7 @@ def test_a_key_alone_is_refused_with_signing_require(requiring: Server) -> None:
     for headers in ({**HEADERS, "Authorization": f"Bearer {KEY}"}, HEADERS):
         reply = send(requiring.url, headers)
         assert (reply.status_code, reply.json()["error"]) == (401, "signature_required")
-        assert 'The guide "Authentication" of the documentation says how.' in reply.json()["message"]
+        assert 'The guide "Authentication" of the documentation says how.' in reply.json()["error"]["message"]
     assert httpx.get(f"{requiring.url}/readyz").status_code == 200
 
 
