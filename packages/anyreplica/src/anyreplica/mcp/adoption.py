@@ -39,8 +39,9 @@ class Adoption:
         for number, server in enumerate(_mounts.servers_of(self.mcp)):
             _mounts.prepare_components(server, self._prepare)
             _sdk.mask_errors(server, masked=self._mask_errors)
-            if number and self._limits_tools and not any(isinstance(each, Visibility) for each in server.middleware):
-                server.middleware.insert(0, Visibility(partial(_mounts.outer_names, self.mcp, server)))
+            if number and self._limits_tools:
+                others = [each for each in server.middleware if not isinstance(each, Visibility)]
+                server.middleware[:] = [Visibility(partial(_mounts.outer_names, self.mcp, server)), *others]
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state
