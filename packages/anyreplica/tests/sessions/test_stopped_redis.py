@@ -55,7 +55,8 @@ class Load:
         async with httpx.AsyncClient(verify=False, timeout=60) as http:
             while time.monotonic() < until:
                 reply = await http.post(self.url, **asked)
-                self.statuses[f"{kind} {reply.status_code}"] += 1
+                failed = " with an error" if '"isError":true' in reply.text else ""
+                self.statuses[f"{kind} {reply.status_code}{failed}"] += 1
                 await asyncio.sleep(pause)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyreplica.sessions.event_store import FOREIGN, UNKNOWN, reader_of
 from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
-from anyreplica.shared.lost_redis import PATIENT_SECONDS, persistently
+from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, persistently
 
 if TYPE_CHECKING:
     from anyreplica.sessions.event_log import EventLog
@@ -71,8 +71,9 @@ class CallEvents:
         mark = f"{self._mark}:{self._written}"
         write = partial(store.append, self._stream, owner, event, mark, last=last, delivered=delivered)
         persists = needed or (last and not delivered)
+        seconds = PERSIST_SECONDS if needed else PATIENT_SECONDS  # the result of a call must not delay a stop
         try:
-            number = await (persistently(write) if persists else write())
+            number = await (persistently(write, seconds) if persists else write())
         except OSError:
             if last and persists and len(self._log.late) < _MOST_LATE:
                 self._log.late.append((self, event))  # nobody else has the result

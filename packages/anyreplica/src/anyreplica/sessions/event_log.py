@@ -197,17 +197,12 @@ class EventLog:
         is_possible = stream and ":" not in stream and after >= 0
         resumed = time.monotonic()
 
-        async def attempt() -> EventPart | None:
-            found = await self.store.read(stream, session.key, after)
-            if found is not None:
-                await self.store.follow(stream, self.seconds)
-                await self.store.set_reader(stream, reader)
-            return found
-
         # The official Python client resumes a call at most twice if it gets errors.
-        part = await persistently(attempt) if is_possible else None
+        part = await persistently(lambda: self.store.read(stream, session.key, after)) if is_possible else None
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
+        await persistently(lambda: self.store.follow(stream, self.seconds))
+        await persistently(lambda: self.store.set_reader(stream, reader))
         await patiently(self.wakeups.wake_everywhere(reader_of(stream)))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
