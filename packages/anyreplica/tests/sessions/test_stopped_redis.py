@@ -1,63 +1,26 @@
 """Tests of a Redis that is stopped and keeps its connections: the calls of sessions hold no places of plain calls."""
 
 import asyncio
-import collections
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from tests.calls import BOTH, FULL, HEADERS, request
+from tests.calls import BOTH, FULL, request
+from tests.mixed_load import MixedLoad
 from tests.replicas import RedisServer, running
-from tests.sessions.client import AskedClient, said, start
+from tests.sessions.client import said, start
 from tests.sessions.test_ask import answers
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
 
-CLIENTS = 120
-"""Number of clients with a session: more than a replica has places (MAX_IN_FLIGHT is 100)."""
-PLAIN = 10
-"""Number of clients without a session."""
 CALLS = {
     # `_meta` sends the call to the FastMCP path, which opens the session and looks in Redis whether it has ended.
     "ask": {"name": "echo", "arguments": {"message": "hi"}, "_meta": FULL},
     # The reply is an event stream, whose events go to Redis.
     "full": {"name": "chat", "arguments": {}},
 }
-
-
-class Load:
-    """Clients that call one replica at the same time: some in a session, some without."""
-
-    def __init__(self, url: str, client: AskedClient, called: dict[str, Any]) -> None:
-        self.url = f"{url}/mcp"
-        self.statuses: collections.Counter[str] = collections.Counter()
-        self._in_session = {"json": request("tools/call", called), "headers": {**client.headed(), "Accept": BOTH}}
-        plain = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
-        self._plain = {"json": plain, "headers": HEADERS}
-
-    async def run(self, seconds: float) -> collections.Counter[str]:
-        """Call for some seconds, and return how often each kind of client got each status."""
-        self.statuses.clear()
-        until = time.monotonic() + seconds
-        sessions = (self._call("session", self._in_session, 0.8, until, n / CLIENTS) for n in range(CLIENTS))
-        plain = (self._call("plain", self._plain, 0.1, until, n / 100) for n in range(PLAIN))
-        await asyncio.gather(*sessions, *plain)
-        return self.statuses
-
-    async def _call(self, kind: str, asked: dict[str, Any], pause: float, until: float, first: float) -> None:
-        await asyncio.sleep(first)
-        # A client for each caller: one for all would need more CPU time than the replica.
-        async with httpx.AsyncClient(verify=False, timeout=60) as http:
-            while time.monotonic() < until:
-                reply = await http.post(self.url, **asked)
-                failed = " with an error" if '"isError":true' in reply.text else ""
-                self.statuses[f"{kind} {reply.status_code}{failed}"] += 1
-                await asyncio.sleep(pause)
 
 
 @pytest.fixture
@@ -78,7 +41,8 @@ def test_session_calls_leave_the_places_of_plain_calls(tmp_path: Path, stack: Ex
     settings = {"HANDSHAKE_SESSIONS": sessions, "MCP_COMPONENTS": packs, "REDIS_URL": redis.url}
     fleet = stack.enter_context(running(tmp_path, 1, **settings))
     client = start(fleet.url)
-    load = Load(fleet.urls[0], client, CALLS[sessions])
+    called = {"json": request("tools/call", CALLS[sessions]), "headers": {**client.headed(), "Accept": BOTH}}
+    load = MixedLoad(fleet.urls[0], "session", "POST", "/mcp", called)
     asyncio.run(load.run(2))
     assert set(load.statuses) == {"session 200", "plain 200"}, load.statuses
 
