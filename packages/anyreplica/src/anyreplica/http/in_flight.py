@@ -58,7 +58,6 @@ class InFlight:
         self._arriving -= 1
         self.leave()
 
-
     @asynccontextmanager
     async def outside(self) -> AsyncIterator[None]:
         """Do not count a request of `enter` inside the `async with` block, because it waits for Redis.

@@ -64,6 +64,6 @@ class Breaker:
                 await self._probing
 
     async def _probe_until_answered(self) -> None:
-        while not await self._probe():
+        while not await self._probe():  # noqa: ASYNC110  # a pause between two probes
             await asyncio.sleep(_PAUSE_SECONDS)
         logger.warning("%s answers again", self._name)
