@@ -90,7 +90,7 @@ def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
             assert len(await asyncio.gather(*(client.incr("count") for _ in range(200)))) == 200
 
     asyncio.run(run())
-    lines = [record.message for record in caplog.records if record.name == "anyreplica.shared.breaker"]
+    lines = [record.message for record in caplog.records if record.name == "anyreplica.shared.redis_breaker"]
     assert [line.partition(":")[0] for line in lines] == [
         "Redis (REDIS_URL) does not answer",
         "Redis (REDIS_URL) answers again",

@@ -18,8 +18,8 @@ from anyreplica.jobs import errors
 from anyreplica.jobs.link import Link
 from anyreplica.jobs.record import Record
 from anyreplica.settings import Settings
-from anyreplica.shared.breaker import Breaker
 from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.redis_breaker import RedisBreaker
 from anyreplica.tracing import parent
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class JobService:
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
-        self._breaker = Breaker("The job queue (JOBS_URL)", self._answers)
+        self._breaker = RedisBreaker("The job queue (JOBS_URL)", self._answers)
         self.outside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
         """Does not count the current request as one in flight inside the `async with` block."""
 

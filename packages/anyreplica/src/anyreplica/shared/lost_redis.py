@@ -3,9 +3,9 @@
 A lost node no longer answers, and its connections stay open.
 
 There are two kinds of commands. A **quick** command belongs to a request that goes on without Redis or gets an error:
-it has a short time limit, and it fails at once while Redis does not answer (`shared/breaker.py`). A **patient** command
-belongs to something that waits for a person anyway, such as a question to a client: a Redis that is only slow, because
-its node has little CPU, must not end it. All commands inside `persistently` and `patiently` are patient.
+it has a short time limit, and it fails at once while Redis does not answer (`shared/redis_breaker.py`). A **patient**
+command belongs to something that waits for a person anyway, such as a question to a client: a Redis that is only slow,
+because its node has little CPU, must not end it. All commands inside `persistently` and `patiently` are patient.
 
 This module also corrects two faults of redis-py 8. It replaces methods in redis-py's own classes, so that the
 connections that Docket makes are corrected, too.

@@ -13,8 +13,8 @@ from redis.asyncio.sentinel import SentinelConnectionPool
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import RedisError, ResponseError
 
-from anyreplica.shared.breaker import Breaker
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, QUICK_SECONDS, is_patient
+from anyreplica.shared.redis_breaker import RedisBreaker
 
 _MOST_QUICK = 24
 """Maximum number of connections of quick commands. Each command uses one of them until its answer arrives. More
@@ -40,7 +40,7 @@ class WaitingPool(ConnectionPool):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.breaker = Breaker("Redis (REDIS_URL)", self._ping)
+        self.breaker = RedisBreaker("Redis (REDIS_URL)", self._ping)
         quick = min(_MOST_QUICK, max(1, self.max_connections // 2))
         self._quick = asyncio.Semaphore(quick)
         self._patient = asyncio.Semaphore(min(_MOST_PATIENT, max(1, self.max_connections - quick)))

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from anyreplica.shared import breaker
-from anyreplica.shared.breaker import Breaker
+from anyreplica.shared import redis_breaker
+from anyreplica.shared.redis_breaker import RedisBreaker
 
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(breaker, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(redis_breaker, "_PAUSE_SECONDS", 0)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -58,7 +58,7 @@ def test_one_probe_at_a_time_closes_the_breaker() -> None:
 
     async def scenario() -> None:
         redis = Silent()
-        found = Breaker("Redis", redis.probe)
+        found = RedisBreaker("Redis", redis.probe)
         for _ in range(100):
             found.open()
             await asyncio.sleep(0)
@@ -81,7 +81,7 @@ def test_an_opening_breaker_ends_all_waits() -> None:
 
     async def scenario() -> None:
         redis = Silent()
-        found = Breaker("Redis", redis.probe)
+        found = RedisBreaker("Redis", redis.probe)
         ended: list[str] = []
 
         async def wait(seconds: float) -> None:
@@ -112,7 +112,7 @@ def test_the_probe_outlives_the_command_that_opened_the_breaker() -> None:
 
     async def scenario() -> None:
         redis = Silent()
-        found = Breaker("Redis", redis.probe)
+        found = RedisBreaker("Redis", redis.probe)
 
         async def request() -> None:
             found.open()

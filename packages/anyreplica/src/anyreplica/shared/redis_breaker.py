@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 0.5
 """Pause between two probes, in seconds."""
 
 
-class Breaker:
+class RedisBreaker:
     """A breaker that is closed while Redis answers.
 
     The user of the breaker calls `open` after a command that got no answer in time. From then on, commands fail at
