@@ -253,6 +253,7 @@ class App:
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # made first, because the endpoint checks only once whether tracing is on
         intake = Intake(settings, limiter)
+        service.outside = intake.in_flight.outside
         sessions = self._sessions(share, intake, lifecycle)
         AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint

@@ -1,5 +1,6 @@
 """Tests of jobs when workers or Redis fail."""
 
+import asyncio
 import os
 import signal
 from collections import Counter
@@ -10,7 +11,8 @@ import pytest
 
 from conftest import until
 from tests.calls import call, text
-from tests.jobs.queue import Queue, lines, wait_for_begin, wait_for_death
+from tests.jobs.queue import PACK, Queue, lines, wait_for_begin, wait_for_death
+from tests.mixed_load import MixedLoad
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
@@ -195,6 +197,25 @@ def test_a_hanging_redis(jobs_queue: Queue) -> None:
         assert jobs.post("text_of", {"length": 1}).status_code == 503
     finally:
         jobs_queue.redis.process.send_signal(signal.SIGCONT)
+    until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "the replica accepts jobs again")
+
+
+def test_a_hanging_redis_of_jobs_takes_no_places_of_other_calls(jobs_queue: Queue) -> None:
+    """While the Redis of jobs is stopped, 120 clients ask for a job: all other calls are answered.
+
+    When Redis goes on, the same replica serves jobs again.
+    """
+    jobs = jobs_queue.replica(MCP_COMPONENTS=f"{PACK},tests.sample")
+    identity = jobs.submit("text_of", length=1)
+    load = MixedLoad(str(jobs.client.base_url).rstrip("/"), "job", "GET", f"/jobs/{identity}/status", {})
+    jobs_queue.redis.hang()
+    try:
+        asyncio.run(load.run(6))
+    finally:
+        jobs_queue.redis.go_on()
+    print(f"The Redis of jobs is stopped: {dict(load.statuses)}")
+    assert load.statuses["plain 200"] >= 150
+    assert set(load.statuses) == {"job 503", "plain 200"}, load.statuses
     until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "the replica accepts jobs again")
 
 

@@ -137,7 +137,7 @@ def test_a_client_that_leaves_does_not_interrupt_a_take_over(
 
 def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a call without a connection is written when Redis is back, even after a long outage."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
@@ -219,7 +219,7 @@ def test_a_replica_that_stalls_for_a_moment_is_not_lost(redis: RedisServer, monk
 
 def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis is away while a client loses its connection, the client still has time to resume the call."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
@@ -239,7 +239,7 @@ def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monke
 
 def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis was away when a call began to wait, another replica still gets the round when this one drains."""
-    monkeypatch.setattr(call_events, "persistently", lambda attempt: attempt())
+    monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
 
     async def run() -> None:
         async with replicas(redis.url) as (draining, other):

@@ -1,9 +1,18 @@
 """Limits for the number of requests in flight and for their memory."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from anyreplica.http.refusal import Refused
 
 UNAVAILABLE = -32000
 """The first JSON-RPC code for errors of the server (JSON-RPC 2.0, section 5.1). MCP does not define its meaning."""
+
+
+_LONG_SECONDS = 0.1
+_RETURN_SECONDS = 1.0
+_RETURN_PAUSE_SECONDS = 0.02
 
 
 class InFlight:
@@ -21,6 +30,7 @@ class InFlight:
         self.count = 0
         self._limit = limit
         self._arriving = 0
+        self._outside = 0
 
     def enter(self, identity: int | str | None) -> None:
         """Count one more request. Call `leave` after it. Raise `Refused` (503) at the limit."""
@@ -47,6 +57,33 @@ class InFlight:
     def arrived(self) -> None:
         self._arriving -= 1
         self.leave()
+
+    @asynccontextmanager
+    async def outside(self) -> AsyncIterator[None]:
+        """Do not count a request of `enter` inside the `async with` block, because it waits for Redis.
+
+        A Redis that does not answer would otherwise let the requests that need it hold all places. At most `most`
+        requests wait like this; a further one keeps its place.
+
+        When Redis answers at last or is given up, many requests return at the same moment. So after a long wait, each
+        one first waits until a quarter of the places is free, for at most a second.
+        """
+        if self._outside >= self.most:
+            yield
+            return
+        self._outside += 1
+        self.count -= 1
+        loop = asyncio.get_running_loop()
+        left = loop.time()
+        try:
+            yield
+            now = loop.time()
+            until = now if now - left < _LONG_SECONDS else now + _RETURN_SECONDS
+            while self.count > self.most * 3 // 4 and loop.time() < until:  # noqa: ASYNC110  # nothing tells
+                await asyncio.sleep(_RETURN_PAUSE_SECONDS)
+        finally:
+            self._outside -= 1
+            self.count += 1
 
 
 class Memory:

@@ -31,6 +31,11 @@ class Backend:
         self.docket = docket
         self.store = store
 
+    async def ping(self) -> None:
+        """Ask Redis for an answer; raise one of `UNREACHABLE` if there is none."""
+        async with self.docket.redis() as redis:
+            await cast("Redis", redis).ping()
+
     async def enqueue(self, identity: str) -> None:
         """Put a job into the queue. A job that is already in the queue stays as it is.
 

@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -19,6 +19,7 @@ from anyreplica.jobs.link import Link
 from anyreplica.jobs.record import Record
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.redis_breaker import RedisBreaker
 from anyreplica.tracing import parent
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ PAGE = 50
 """Default number of jobs on one page of a list."""
 
 _ANSWER_SECONDS = 2.0
-"""Seconds to wait for Redis. After that the client gets an error and may retry."""
+"""Seconds to wait for Redis. After that the client gets an error and may retry. Until Redis answers again, the
+breaker refuses further requests at once."""
 _KEY_LENGTH = 255
 _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
 
@@ -60,6 +62,9 @@ class JobService:
         self._name = name
         self._cut = cut
         self._link = Link(self._open)
+        self._breaker = RedisBreaker("The job queue (JOBS_URL)", self._answers)
+        self.outside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+        """Does not count the current request as one in flight inside the `async with` block."""
 
     def follow(self, replicas: int) -> None:
         """Turn jobs on or off for this number of replicas."""
@@ -81,6 +86,7 @@ class JobService:
         try:
             yield
         finally:
+            await self._breaker.stop()
             await self._link.close()
 
     async def submit(
@@ -194,7 +200,7 @@ class JobService:
         """Count the jobs of all callers; return None if the queue is in this process and was not used yet."""
         if self.settings.jobs_in_process and not self._link.is_open:
             return None
-        async with self._queue() as backend:
+        async with self._queue(counted=False) as backend:
             return await backend.store.counts()
 
     async def finished(self, owner: str, record: Record, seconds: float) -> Record:
@@ -207,19 +213,36 @@ class JobService:
         return record
 
     @asynccontextmanager
-    async def _queue(self) -> AsyncIterator["Backend"]:
-        """Open the queue for one operation; raise JobError if jobs are off or the queue cannot be reached."""
+    async def _queue(self, *, counted: bool = True) -> AsyncIterator["Backend"]:
+        """Open the queue for one operation; raise JobError if jobs are off or the queue cannot be reached.
+
+        Args:
+            counted: whether the operation belongs to a request that counts as one in flight.
+        """
         if self.off:
             raise errors.JobError(503, "off", self.off)
         if "anyreplica.jobs.worker" not in sys.modules:  # the import takes a second; other calls must not wait for it
             await asyncio.to_thread(_modules)
         module, _ = _modules()
+        if self._breaker.is_open:
+            raise errors.unavailable()
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with self.outside() if counted else nullcontext(), asyncio.timeout(_ANSWER_SECONDS):
                 yield await self._link.get()
         except module.UNREACHABLE as error:
+            if isinstance(error, TimeoutError) and not self.settings.jobs_in_process:
+                self._breaker.open()
             logger.warning("The job queue (JOBS_URL) failed: %s", reason(error))
             raise errors.unavailable() from None
+
+    async def _answers(self) -> bool:
+        module, _ = _modules()
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await (await self._link.get()).ping()
+        except module.UNREACHABLE:
+            return False
+        return True
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator["Backend"]:

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -33,7 +33,8 @@ SESSION = "anyreplica.session"
 """Scope key for the opened session of a request."""
 
 _BEGIN_SECONDS = 1.5
-"""Time for which a call tries to begin its events, in seconds. It is short, because the client waits for the reply."""
+"""Time for which a call that does not wait for its client tries to begin its events, in seconds. It is short, because
+the client waits for the reply."""
 
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """Levels of log messages, from the least to the most severe (RFC 5424)."""
@@ -52,6 +53,10 @@ class CannotAsk:
 
     async def open(self, call: "Call") -> None:
         """Open nothing."""
+
+    def outside(self) -> AbstractAsyncContextManager[None]:
+        """Return a context that does nothing: a call without a session does not wait for the Redis of sessions."""
+        return nullcontext()
 
     async def begin_events(self, call: "Call") -> CallEvents | None:  # noqa: ARG002
         """Return None: the call cannot be resumed."""
@@ -124,11 +129,17 @@ class CallSession:
         Raises:
             Refused: HTTP 404 or 403, see `Sessions.open_live`.
         """
-        session = self._session = call.scope[SESSION] = await self._sessions.open_live(call.scope, self._sealed)
+        async with self.outside():
+            session = await self._sessions.open_live(call.scope, self._sealed)
+        self._session = call.scope[SESSION] = session
         self.is_open = True
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = session.version
         PAUSES.set(self.pauses)
+
+    def outside(self) -> AbstractAsyncContextManager[None]:
+        """Do not count the call as one in flight inside the `async with` block, because it waits for Redis."""
+        return nullcontext() if self.pauses.is_open else self._sessions.in_flight.outside()
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return the SDK's connection, which sends requests to `outbound`.
@@ -147,9 +158,15 @@ class CallSession:
         """Begin the events of the call, if the client can resume them. None: it cannot."""
         if self._session is None or self._sessions.events is None:
             return None
+        begin = partial(self._sessions.events.begin, self._session, call.request.id)
         try:
-            begin = partial(self._sessions.events.begin, self._session, call.request.id)
-            events = await persistently(begin, _BEGIN_SECONDS)
+            if self.pauses.is_open:
+                events = await persistently(begin)
+            elif self._sessions.events.is_healthy:
+                async with self.outside():
+                    events = await persistently(begin, _BEGIN_SECONDS)
+            else:  # an outage delays no call
+                events = await begin()
             if self._stack is not None and self._watch is not None:
                 self._stack.enter_context(events.taken_over(self._watch.move_on))
             return events
@@ -189,10 +206,14 @@ class CallSession:
         if not call.may_stream or self._sessions.events is None:
             return
         await call.open_stream()
-        if call.events is not None and await call.events.wait_in_round(found):
+        if call.events is not None and await self._can_be_taken_over(call.events, found):
             self._of_round = frozenset(each.identity for each in found.questions.values())
             if self._sessions.has_left and self._watch is not None:
                 self._watch.drain()
+
+    async def _can_be_taken_over(self, events: CallEvents, found: OpenRound) -> bool:
+        async with self.outside():
+            return await events.wait_in_round(found)
 
     async def leave_round(self, call: "Call") -> None:
         """Note that the call begins its next round.
@@ -202,8 +223,11 @@ class CallSession:
         """
         self._of_round = frozenset()
         try:
-            if call.events is not None and not await call.events.leave_round():
-                raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
+            if call.events is not None:
+                async with self.outside():
+                    goes_on = await call.events.leave_round()
+                if not goes_on:
+                    raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
         except OSError as error:
             logger.warning("Redis can't be reached: a call did not go on: %s", error)
             text = "The call cannot go on now, because the server's Redis cannot be reached; send the call again."

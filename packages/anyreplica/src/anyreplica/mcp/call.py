@@ -309,7 +309,11 @@ class Call:
             raise ClientGone from None
 
     async def _end(self, message: bytes) -> None:
-        await self.event(message, last=True)
+        if self.detached:  # the store is the only place for the message
+            async with self.asking.outside():
+                await self.event(message, last=True)
+        else:
+            await self.event(message, last=True)
         await self._close()
 
     async def _close(self) -> None:

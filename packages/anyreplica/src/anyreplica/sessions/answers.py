@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from anyreplica.shared.lost_redis import persistently, raising_os_errors
+from anyreplica.shared.lost_redis import patiently, persistently, raising_os_errors
 from anyreplica.shared.wakeups import RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class RedisAnswers:
                     await woken.wait()
             woken.clear()
             with contextlib.suppress(OSError), raising_os_errors():  # look again when Redis is back
-                answer = await self._redis.get(self._answer(identity))
+                answer = await patiently(self._redis.get(self._answer(identity)))
                 if isinstance(answer, bytes):
                     return answer
             if remaining <= 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyreplica.sessions.event_store import FOREIGN, UNKNOWN, reader_of
 from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
-from anyreplica.shared.lost_redis import persistently
+from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, persistently
 
 if TYPE_CHECKING:
     from anyreplica.sessions.event_log import EventLog
@@ -60,9 +60,8 @@ class CallEvents:
             last: whether the message ends the call.
             delivered: whether the event goes to a client whose connection is open. The events of a call do not stay
                 long after a last event that is delivered, so that calls cannot fill the store.
-            needed: whether the client waits for this event, or the call waits for its answer. If such an event is not
-                delivered, it is only in the store. So this method tries again for some seconds if the store cannot be
-                reached.
+            needed: whether the call waits for an answer to this event. Then, and if the last event is only in the store
+                because it is not delivered, this method tries again for some seconds if the store cannot be reached.
 
         Raises:
             OSError: the store cannot be reached.
@@ -71,9 +70,10 @@ class CallEvents:
         self._written += 1
         mark = f"{self._mark}:{self._written}"
         write = partial(store.append, self._stream, owner, event, mark, last=last, delivered=delivered)
-        persists = (last or needed) and not delivered
+        persists = needed or (last and not delivered)
+        seconds = PERSIST_SECONDS if needed else PATIENT_SECONDS  # the result of a call must not delay a stop
         try:
-            number = await (persistently(write) if persists else write())
+            number = await (persistently(write, seconds) if persists else write())
         except OSError:
             if last and persists and len(self._log.late) < _MOST_LATE:
                 self._log.late.append((self, event))  # nobody else has the result
@@ -129,7 +129,8 @@ class CallEvents:
             OSError: the store cannot be reached for some seconds.
         """
         sealed, number = self._round or ("", 0)
-        return await persistently(partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number))
+        give_up = partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number)
+        return await persistently(give_up, PATIENT_SECONDS)  # the call is not watched during this time
 
     async def lose_reader(self) -> None:
         """Note that the client has lost the connection of the call. It has some time to resume.
@@ -138,7 +139,7 @@ class CallEvents:
             OSError: the store cannot be reached for some seconds. `has_reader` then makes the note.
         """
         self._loss_is_noted = False
-        await persistently(self._note_loss)
+        await persistently(self._note_loss, PATIENT_SECONDS)  # the call is not watched during this time
 
     async def has_reader(self) -> bool:
         """Keep the events, and return whether a client follows them or has time to resume.

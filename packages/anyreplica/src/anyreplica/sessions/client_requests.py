@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 WriteEvent = Callable[[bytes], Awaitable[None]]
 """Writes a JSON-RPC message as an event on the event stream of a call."""
 
-_GIVE_SECONDS = 10.0
-"""Time for which a replica tries to hand over an answer, in seconds."""
 _GOODBYE_SECONDS = 1.0
 """Time limit for telling the client that a request has ended, in seconds."""
 
@@ -167,7 +165,7 @@ class ClientRequests:
         async def give() -> Given:
             return await self.answers.give(identity, session, answer, again=next(tries) > 0)
 
-        return await persistently(give, _GIVE_SECONDS)
+        return await persistently(give)
 
     @contextlib.contextmanager
     def _place(self, pauses: Pauses, *, beyond: bool) -> Iterator[None]:

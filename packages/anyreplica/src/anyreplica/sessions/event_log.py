@@ -32,7 +32,7 @@ from anyreplica.sessions.event_store import (
 )
 from anyreplica.sessions.open_round import OpenRound, RoundSeal
 from anyreplica.sessions.session import Session
-from anyreplica.shared.lost_redis import persistently
+from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, persistently
 from anyreplica.shared.wakeups import RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ class EventLog:
         self.running_here: set[str] = set()
         """The streams of the calls that this replica runs."""
         self._healthy_since: float | None = None
-        """Time of the first sign of life after the last failed one. None: the newest one did not reach Redis."""
+        """Time of the first sign of life after the last one that failed or was slow. None: the newest one was such."""
+        self._shown_at: float | None = None
+        """Time at which the sign of life was sent that Redis has not answered yet. None: Redis has answered all."""
         self._taking: dict[str, asyncio.Task[None]] = {}
         self.late: list[tuple[CallEvents, bytes]] = []
         """Results of calls without a connection that did not reach Redis. They are written when Redis is back."""
@@ -115,11 +117,22 @@ class EventLog:
             with contextlib.suppress(OSError):
                 await self.store.show_end(self.owner)
 
+    @property
+    def is_healthy(self) -> bool:
+        """Whether Redis answers the signs of life of this replica, and fast."""
+        return self._healthy_since is not None and not self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        return self._shown_at is not None and time.monotonic() - self._shown_at > QUICK_SECONDS
+
     async def _show_life(self) -> None:
         while True:
             try:
-                await self.store.show_life(self.owner)
-                self._healthy_since = self._healthy_since or time.monotonic()
+                self._shown_at = time.monotonic()
+                await patiently(self.store.show_life(self.owner))
+                self._healthy_since = None if self._is_late else self._healthy_since or time.monotonic()
+                self._shown_at = None
                 while self.late:
                     events, result = self.late.pop(0)
                     await events.append(result, last=True, delivered=False)
@@ -134,16 +147,21 @@ class EventLog:
         for it, unless the silence is long.
 
         While Redis cannot be reached, no replica can give a sign of life. So this replica believes that another one is
-        lost only after its own signs of life have reached Redis for some time.
+        lost only after its own signs of life have reached Redis for some time. If Redis is slow, the signs of the other
+        one are late, too.
 
         Args:
             waited: seconds since the client has resumed the call.
         """
         if part.owner in ("", self.owner):
             return stream not in self.running_here
-        if self._healthy_since is None or time.monotonic() - self._healthy_since < _SILENT_SECONDS:
+        since = self._healthy_since
+        if since is None or self._is_late or time.monotonic() - since < _SILENT_SECONDS:
             return False
-        silence = await self.store.silence(part.owner)
+        asked = time.monotonic()
+        silence = await patiently(self.store.silence(part.owner))
+        if time.monotonic() - asked > QUICK_SECONDS:
+            return False
         return silence > (_SILENT_SECONDS if waited > _SILENT_SECONDS else _LONG_SILENT_SECONDS)
 
     def close(self) -> None:
@@ -179,18 +197,13 @@ class EventLog:
         is_possible = stream and ":" not in stream and after >= 0
         resumed = time.monotonic()
 
-        async def attempt() -> EventPart | None:
-            found = await self.store.read(stream, session.key, after)
-            if found is not None:
-                await self.store.follow(stream, self.seconds)
-                await self.store.set_reader(stream, reader)
-            return found
-
         # The official Python client resumes a call at most twice if it gets errors.
-        part = await persistently(attempt) if is_possible else None
+        part = await persistently(lambda: self.store.read(stream, session.key, after)) if is_possible else None
         if part is None:
             raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
-        await self.wakeups.wake_everywhere(reader_of(stream))
+        await persistently(lambda: self.store.follow(stream, self.seconds))
+        await persistently(lambda: self.store.set_reader(stream, reader))
+        await patiently(self.wakeups.wake_everywhere(reader_of(stream)))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
         yield f"{stream}.{after}" if session.version >= FIRST_WITH_EMPTY else "", b""
@@ -212,7 +225,7 @@ class EventLog:
                         yield f"{stream}.{after}", event
                     if part.is_whole:
                         return
-                    await self.store.follow(stream, self.seconds)
+                    await patiently(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(_LOOK_SECONDS, self.seconds / 2)):
                         await woken.wait()
@@ -223,13 +236,13 @@ class EventLog:
         self, stream: str, session: Session, after: int, go_on: Continue, waited: float
     ) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
-        part = await self.store.read(stream, session.key, after)
+        part = await patiently(self.store.read(stream, session.key, after))
         if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream, waited):
             return part
         # A task of its own, because a client that leaves must not interrupt a take-over.
         task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
         await asyncio.shield(task)
-        return await self.store.read(stream, session.key, after)
+        return await patiently(self.store.read(stream, session.key, after))
 
     async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
         """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
@@ -256,7 +269,7 @@ class EventLog:
         if found is None:
             await self._end(stream, self.owner if sealed else part.owner, part.request)
             return
-        whole = await self.store.read(stream, session.key, 0)
+        whole = await patiently(self.store.read(stream, session.key, 0))
         events = b"".join(whole.events) if whole is not None else b""
         sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
         self.taken += 1
@@ -267,5 +280,5 @@ class EventLog:
         """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
-        if await self.store.append(stream, owner, message, "end", last=True, delivered=False) > 0:
+        if await patiently(self.store.append(stream, owner, message, "end", last=True, delivered=False)) > 0:
             self.lost += 1

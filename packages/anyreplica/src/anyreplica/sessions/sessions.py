@@ -26,6 +26,7 @@ from anyreplica.sessions.records import SessionRecords
 from anyreplica.sessions.session import Session, SessionIds, unknown_session
 from anyreplica.sessions.streams import SessionStreams
 from anyreplica.settings import Settings
+from anyreplica.shared.lost_redis import patiently, persistently
 from anyreplica.shared.wakeups import ONCE, RedisWakeups, Wakeups
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Sessions:
     ) -> None:
         name = settings.mcp_name
         keys = settings.request_state_ring or [secrets.token_hex(32)]
+        self.in_flight = in_flight
         self._ids = SessionIds(keys, name, settings.handshake_session_seconds)
         self._wakeups = Wakeups() if redis is None else RedisWakeups(redis, f"{name}:wakeups")
         is_full = settings.handshake_sessions == "full"
@@ -152,7 +154,8 @@ class Sessions:
             identity: the JSON-RPC id of the call.
         """
         if isinstance(identity, int | str):
-            await self._wakeups.wake_everywhere(_call(sealed, identity))
+            async with self.in_flight.outside():
+                await patiently(self._wakeups.wake_everywhere(_call(sealed, identity)))
 
     def cancelling(
         self, sealed: bytes, identity: int | str, cancel: Callable[[], object]
@@ -164,12 +167,12 @@ class Sessions:
         """End a session on all replicas.
 
         Raises:
-            Refused: HTTP 503: Redis cannot be reached.
+            Refused: HTTP 503: Redis cannot be reached for some seconds.
         """
         try:
-            await self._answers.end(session.key, session.expires - time.time())
+            await persistently(lambda: self._answers.end(session.key, session.expires - time.time()))
             if self.records is not None:
-                await self.records.changed(session)
+                await patiently(self.records.changed(session))
         except OSError as error:
             logger.warning("Redis can't be reached: a session was not ended: %s", error)
             text = "The session cannot be ended now; retry later."

@@ -2,6 +2,11 @@
 
 A lost node no longer answers, and its connections stay open.
 
+There are two kinds of commands. A **quick** command belongs to a request that goes on without Redis or gets an error:
+it has a short time limit, and it fails at once while Redis does not answer (`shared/redis_breaker.py`). A **patient**
+command belongs to something that waits for a person anyway, such as a question to a client: a Redis that is only slow,
+because its node has little CPU, must not end it. All commands inside `persistently` and `patiently` are patient.
+
 This module also corrects two faults of redis-py 8. It replaces methods in redis-py's own classes, so that the
 connections that Docket makes are corrected, too.
 """
@@ -10,8 +15,8 @@ import asyncio
 import contextlib
 import functools
 import socket
-import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -19,7 +24,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PERSIST_SECONDS = 3.0
+QUICK_SECONDS = 1.0
+"""Time limit for the answer to a quick command, in seconds. A healthy Redis answers in a thousandth of this time."""
+PATIENT_SECONDS = 5.0
+"""Time limit for the answer to a patient command, in seconds. A Redis on a node with little CPU took 2 to 4 s."""
+PERSIST_SECONDS = 15.0
+"""Time for which `persistently` tries, in seconds. The first script on a new connection takes four answers of Redis."""
 _PAUSE_SECONDS = 0.2
 _SENTINEL_SECONDS = 0.5
 """Time limit for an answer of one Sentinel, in seconds. It is short, because after a lost Sentinel the client must
@@ -114,18 +124,44 @@ def _mend_redis_py() -> None:
     SentinelManagedConnection.connect_check_health = connect  # type: ignore[assignment, method-assign]
 
 
-async def persistently(attempt: Callable[[], Awaitable[T]], seconds: float = _PERSIST_SECONDS) -> T:
-    """Return the result of `attempt`. If it raises OSError, try again for some seconds.
+_PATIENT: ContextVar[bool] = ContextVar("patient_redis_commands", default=False)
 
-    One failure says little: if this process stalls for a second, all its commands to Redis fail with a timeout.
 
-    The attempt must be safe to repeat: Redis may have done its work although the reply was lost.
+def is_patient() -> bool:
+    """Return whether the current task waits patiently for Redis."""
+    return _PATIENT.get()
+
+
+async def patiently(work: Awaitable[T]) -> T:
+    """Return the result of `work`, whose commands to Redis are patient. This function does not try again.
+
+    The caller must not hold a place of MAX_IN_FLIGHT, see `InFlight.outside`.
     """
-    until = time.monotonic() + seconds
+    token = _PATIENT.set(True)
+    try:
+        return await work
+    finally:
+        _PATIENT.reset(token)
+
+
+async def persistently(attempt: Callable[[], Awaitable[T]], seconds: float = PERSIST_SECONDS) -> T:
+    """Return the result of `attempt`, whose commands to Redis are patient. If it raises OSError, try again.
+
+    The caller must not hold a place of MAX_IN_FLIGHT, see `InFlight.outside`. The attempt must be safe to repeat: Redis
+    may have done its work although the reply was lost.
+
+    Raises:
+        OSError: no attempt has succeeded within `seconds`.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
     while True:
         try:
-            return await attempt()
+            async with asyncio.timeout_at(until) as limit:
+                return await patiently(attempt())
         except OSError:
-            if time.monotonic() > until:
+            if limit.expired():  # not as a TimeoutError, which would mean that a person did not answer
+                raise OSError(f"no answer within {seconds:g} s") from None
+            if loop.time() + _PAUSE_SECONDS > until:
                 raise
         await asyncio.sleep(_PAUSE_SECONDS)

@@ -9,15 +9,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
-from anyreplica.shared.lost_redis import notice_losses
+from anyreplica.shared.lost_redis import QUICK_SECONDS, notice_losses
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_CONNECT_SECONDS = 1.0
-_ANSWER_SECONDS = 1.0
-"""Time limit for an answer. Requests that need Redis wait this long if Redis hangs. A healthy Redis answers in a
-thousandth of this time."""
 _SENTINEL_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
 _SENTINEL_PORT = 26379
 
@@ -38,9 +34,9 @@ def _client(variable: str, url: str) -> "Redis":
     try:
         client = make(
             url,
-            socket_connect_timeout=_CONNECT_SECONDS,
-            socket_timeout=_ANSWER_SECONDS,
-            health_check_interval=30,
+            socket_connect_timeout=QUICK_SECONDS,  # of the probe; the pool sets those of commands
+            socket_timeout=QUICK_SECONDS,
+            driver_info=None,  # telling Redis the name of this client takes one more answer of a slow Redis
         )
         notice_losses(client.connection_pool)
         client.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # only checks the options

@@ -1,0 +1,159 @@
+"""Tests of a Redis that answers late, because its node has little CPU: what waits for a person waits for Redis, too."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import until
+from tests.replicas import RedisServer, running
+from tests.sessions.client import AskedClient, said, start
+from tests.sessions.resuming import resumed, sent
+from tests.sessions.test_ask import answers
+
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+
+SECONDS = 2.5
+"""Time by which the proxy delays each answer. Quick commands wait for at most one second."""
+CONVERSATIONS = 12
+
+
+class SlowProxy:
+    """A TCP proxy in front of Redis. While `seconds` is not 0, each part of an answer arrives that much later.
+
+    The proxy delays the parts independently of each other, as a slow Redis does with commands of several connections.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.seconds = 0.0
+        self.port = 0
+        self._to = port
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(started),))
+        self._thread.start()
+        assert started.wait(10)
+
+    @property
+    def url(self) -> str:
+        """The URL of Redis through the proxy."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def close(self) -> None:
+        """Stop the proxy."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    async def _serve(self, started: threading.Event) -> None:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        started.set()
+        await self._stop.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._pass(client, to_client))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        redis, to_redis = await asyncio.open_connection("127.0.0.1", self._to)
+        pumps = [
+            asyncio.ensure_future(self._pump(client, to_redis, delayed=False)),
+            asyncio.ensure_future(self._pump(redis, to_client, delayed=True)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            for writer in (to_client, to_redis):
+                writer.transport.abort()  # nobody waits for parts that are late
+            await asyncio.sleep(0)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, delayed: bool) -> None:
+        def write(part: bytes) -> None:
+            if not sink.transport.is_closing():
+                sink.write(part)
+
+        with contextlib.suppress(OSError):
+            while part := await source.read(65536):
+                if delayed and self.seconds:
+                    self._loop.call_later(self.seconds, write, part)
+                else:
+                    write(part)
+
+
+@pytest.fixture
+def slow(redis_server: RedisServer) -> Iterator[SlowProxy]:
+    """A proxy in front of the Redis of a test. It passes everything on at once until the test makes it slow."""
+    proxy = SlowProxy(redis_server.port)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize("sessions", ["ask", "full"])
+def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
+    tmp_path: Path, slow: SlowProxy, sessions: str
+) -> None:
+    """Redis answers after 2.5 s: every `await ctx.elicit` gets its answer from another replica, and sessions end."""
+    packs = "tests.sample,tests.packs.asking"
+    settings = {"HANDSHAKE_SESSIONS": sessions, "MCP_COMPONENTS": packs, "REDIS_URL": slow.url}
+    with running(tmp_path, 2, **settings) as fleet:
+        clients = [start(fleet.url) for _ in range(CONVERSATIONS)]
+
+        def converse(client: AskedClient) -> str:
+            try:
+                text = said(client.call(fleet.urls, "greet", answers))
+                return f"{text} {client.ended(fleet.urls[1]).status_code}"
+            except (AssertionError, KeyError) as error:
+                return f"failed: {error!s:.200}"
+
+        slow.seconds = SECONDS
+        with ThreadPoolExecutor(CONVERSATIONS) as threads:
+            found = list(threads.map(converse, clients))
+        print(f"HANDSHAKE_SESSIONS={sessions}, Redis slow: {found}")
+        assert found == ["Hello, Ada! 204"] * CONVERSATIONS
+
+        slow.seconds = 0
+
+        def all_have_ended() -> bool:
+            return {client.ended(fleet.urls[0]).status_code for client in clients} == {404}
+
+        until(all_have_ended, "Redis answers fast again, and the other replica knows that all sessions have ended")
+
+
+def test_a_client_resumes_its_call_while_redis_is_slow(tmp_path: Path, slow: SlowProxy) -> None:
+    """A client that lost its connection gets the question again at another replica, and then the result."""
+    grace = {"SHUTDOWN_GRACE_SECONDS": "1"}
+    settings = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": "tests.packs.asking", "REDIS_URL": slow.url}
+    with running(tmp_path, 2, **settings, **grace) as fleet:
+        client = start(fleet.url)
+        for urls in (fleet.urls, fleet.urls[::-1]):  # opens connections while Redis is fast
+            assert said(client.call(urls, "greet", answers)) == "Hello, Ada!"
+        slow.seconds = SECONDS
+        with sent(client, fleet.urls[0], "greet") as events:
+            first, _ = next(events)
+            assert first
+        with resumed(client, fleet.urls[1], first) as (reply, events):
+            assert reply.status_code == 200
+            question = next(data for _, data in events if data)
+            assert "elicitation/create" in question
+            identity = question.partition('"id":"')[2].partition('"')[0]
+            assert client.answer(fleet.urls[1], identity, answers({"method": "elicitation/create"})).status_code == 202
+            result: Any = next(data for _, data in events if data)
+            assert "Hello, Ada!" in result
