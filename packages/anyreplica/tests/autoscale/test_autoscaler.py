@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.autoscale.page import Page
 from tests.autoscale.engine import LABELS, Engine, task
 
 NO_ROOM = "no suitable node (insufficient resources on 3 nodes)"
@@ -42,12 +43,14 @@ class Run:
         self._dry_run = dry_run
         self.asked: list[tuple[str, int]] = []
 
-    async def read(self, address: str, port: int) -> str:
+    async def read(self, address: str, port: int) -> Page:
         """Return the page of a replica, or raise OSError without one."""
         self.asked.append((address, port))
         if address not in self.pages:
             raise OSError("no answer")
-        return self.pages[address]
+        page = Page()
+        page.feed(self.pages[address].encode())
+        return page
 
     def looks(self, *changes: Callable[[], object], count: int = 1) -> None:
         """Look a number of times, with a change before each look."""

@@ -40,10 +40,10 @@ def test_other_services_are_not_scaled(labels: dict[str, str]) -> None:
         ("anyreplica.autoscale.max", "9" * 5000, "must be a whole number from 1 to 10000"),
         ("anyreplica.autoscale.max", "²", "must be a whole number from 1 to 10000"),
         ("anyreplica.autoscale.max", "1", "anyreplica.autoscale.min=2 is larger than anyreplica.autoscale.max=1"),
-        ("anyreplica.autoscale.target", "1.5", "must be a number that is more than 0 and at most 1"),
-        ("anyreplica.autoscale.target", "nan", "must be a number that is more than 0 and at most 1"),
-        ("anyreplica.autoscale.lag-seconds", "soon", "must be a number that is more than 0 and at most 60"),
-        ("anyreplica.autoscale.p99-seconds", "0", "must be a number that is more than 0 and at most 3600"),
+        ("anyreplica.autoscale.target", "1.5", "must be a number from 0.01 to 1"),
+        ("anyreplica.autoscale.target", "nan", "must be a number from 0.01 to 1"),
+        ("anyreplica.autoscale.lag-seconds", "soon", "must be a number from 0.001 to 60"),
+        ("anyreplica.autoscale.p99-seconds", "0", "must be a number from 0.001 to 3600"),
     ],
 )
 def test_wrong_labels(label: str, value: str | None, text: str) -> None:

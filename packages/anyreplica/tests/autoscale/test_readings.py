@@ -1,4 +1,4 @@
-"""Tests of what a page of metrics and the last readings say about a replica."""
+"""Tests of what the last readings say about a replica."""
 
 import math
 
@@ -6,37 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.autoscale.readings import SECONDS, History, Reading, reading
-
-FINITE = st.floats(0, 1e6)
-
-
-def test_a_page_of_metrics() -> None:
-    """Each figure is read, and a figure that is not there is None."""
-    text = """
-mcp_requests_in_flight 30
-mcp_requests_in_flight_max 120
-process_cpu_seconds_total 12.5
-process_start_time_seconds 1.7e9
-mcp_job_queue_depth 4
-mcp_jobs_running 3
-mcp_job_queue_age_seconds 9
-mcp_replica_draining 0
-mcp_request_duration_seconds_bucket{le="0.1",method="tools/call",tool="a"} 5
-mcp_request_duration_seconds_bucket{le="0.1",method="tools/call",tool="b"} 6
-mcp_request_duration_seconds_bucket{le="0.1",method="tools/list",tool=""} 70
-mcp_event_loop_lag_seconds_bucket{le="+Inf"} 9
-"""
-    assert reading(text, 5) == Reading(5, 1.7e9, 0.25, 12.5, {math.inf: 9}, {0.1: 11}, 7, 9, is_draining=False)
-    assert reading("", 5) == Reading(5)
-
-
-@pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-1"])
-def test_an_impossible_number_is_no_figure(wrong: str) -> None:
-    """A number that cannot be used counts as missing."""
-    text = f"mcp_requests_in_flight {wrong}\nmcp_requests_in_flight_max 100\nprocess_cpu_seconds_total {wrong}\n"
-    assert reading(text, 0) == Reading(0)
-    assert reading(f"mcp_requests_in_flight 1\nmcp_requests_in_flight_max {wrong}\n", 0).in_flight in (None, 0)
+from anyreplica.autoscale.readings import SECONDS, History, Reading
 
 
 def test_figures_are_averages_of_the_last_seconds() -> None:

@@ -1,7 +1,9 @@
 """Tests of `deploy/autoscale.yml`: the merged stack, and the proxy in front of Docker's API as a real process."""
 
+import asyncio
 import contextlib
 import http.client
+import socket
 import socketserver
 import subprocess
 import threading
@@ -13,7 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
+from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.policy import Policy, policy_of
+from anyreplica.autoscale.service import Service
 from conftest import ROOT, free_port, until
 from tests.deploy.test_jobs import merged, secrets_of
 
@@ -64,9 +68,12 @@ class _Recorder(BaseHTTPRequestHandler):
         return "proxy"
 
     def answer(self) -> None:
-        """Note the request."""
+        """Note the request, and those of its headers that must not arrive."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.seen.append((self.command, self.path))  # type: ignore[attr-defined]
+        unwanted = [
+            name for name in ("Upgrade", "HTTP2-Settings", "Transfer-Encoding", "Expect") if name in self.headers
+        ]
+        self.server.seen.append((" ".join([self.command, *unwanted]), self.path))  # type: ignore[attr-defined]
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -145,6 +152,33 @@ def test_the_proxy_lets_pass_only_what_is_needed(tmp_path: Path) -> None:
         ("DELETE", "/services/abc/update"),
         ("PATCH", "/services/abc/update"),
         ("OPTIONS", "/services"),
+        ("CONNECT", "/services"),
+        ("TRACE", "/services"),
+        ("get", "/services"),
+        ("GET", "/services?status=true"),
+        ("GET", "/services/"),
+        ("GET", "/services;a"),
+        ("GET", "/services#a"),
+        ("GET", "/services%00"),
+        ("GET", "/%73ervices"),
+        ("GET", "/services/%2e%2e/secrets"),
+        ("GET", "/./services"),
+        ("GET", "//services"),
+        ("GET", "\\services"),
+        ("GET", "services"),
+        ("GET", "*"),
+        ("GET", "http://docker/services"),
+        ("GET", "http://docker/secrets"),
+        ("GET", "/tasks"),
+        ("GET", "/tasks?filters=%7B%7D&a=b"),
+        ("POST", "http://docker/services/abc/update?version=7"),
+        ("POST", "/services/abc/update"),
+        ("POST", "/services/abc/update?version="),
+        ("POST", "/services/abc/update?version=7&rollback=previous"),
+        ("POST", "/services/abc/update?registryAuthFrom=spec&version=7"),
+        ("POST", "/services/ABC/update?version=7"),
+        ("POST", "/services/abc%2Fcreate/update?version=7"),
+        ("POST", "/services//update?version=7"),
     ]
     with proxied(tmp_path) as (url, seen):
         for method, path in allowed:
@@ -155,6 +189,104 @@ def test_the_proxy_lets_pass_only_what_is_needed(tmp_path: Path) -> None:
         assert seen == allowed
         assert "POST /services/0pcb3nxm5rxgs1a9v2z6h9yk6/update" in (tmp_path / "log").read_text(), "changes are logged"
         assert "GET /tasks" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.needs("haproxy")
+def test_the_autoscaler_passes_the_proxy(tmp_path: Path) -> None:
+    """The three requests of the autoscaler, with its own client, reach the engine."""
+    spec = {"Name": "mcp", "Labels": {"text": "x" * 100_000}, "Mode": {"Replicated": {"Replicas": 1}}}
+    service = Service.of({"ID": "0pcb3nxm5rxg", "Version": {"Index": 7}, "Spec": spec})
+
+    async def run(url: str) -> None:
+        docker = DockerApi(url)
+        assert await docker.services() == ([], [])
+        assert await docker.tasks(service) == []
+        await docker.scale(service, 2)
+        await docker.close()
+
+    with proxied(tmp_path) as (url, seen):
+        asyncio.run(run(url))
+        assert [(method, path.partition("?")[0]) for method, path in seen] == [
+            ("GET", "/services"),
+            ("GET", "/tasks"),
+            ("POST", "/services/0pcb3nxm5rxg/update"),
+        ]
+
+
+LIST = b"GET /services HTTP/1.1\r\nHost: docker\r\n"
+UPDATE = b"POST /services/abc/update?version=7 HTTP/1.1\r\nHost: docker\r\n"
+BEHIND = b"GET /secrets HTTP/1.1\r\nHost: docker\r\n\r\n"
+"""A request that the engine must never get."""
+
+REQUESTS = {
+    "upgrade to h2c": LIST + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n\r\n",
+    "upgrade to tcp": LIST + b"Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n" + BEHIND,
+    "upgrade without connection": LIST + b"uPgRaDe: websocket\r\n\r\n" + BEHIND,
+    "settings of HTTP/2": LIST + b"Connection: HTTP2-Settings\r\nHTTP2-Settings: AAMA\r\n\r\n",
+    "HTTP/2 at once": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" + BEHIND,
+    "chunks": UPDATE + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "chunks and a length": UPDATE + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + BEHIND,
+    "another encoding": UPDATE + b"Content-Length: 2\r\nTransfer-Encoding: identity\r\n\r\n{}" + BEHIND,
+    "an odd encoding": UPDATE + b"Content-Length: 2\r\nTransfer-Encoding: \x0bchunked\r\n\r\n{}" + BEHIND,
+    "two lengths": UPDATE + b"Content-Length: 2\r\nContent-Length: 50\r\n\r\n{}" + BEHIND,
+    "a length with a sign": UPDATE + b"Content-Length: +2\r\n\r\n{}" + BEHIND,
+    "a body of a read": LIST + b"Content-Length: 46\r\n\r\n" + BEHIND,
+    "chunks of a read": LIST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + BEHIND,
+    "a large body": UPDATE + b"Content-Length: 1048577\r\n\r\n",
+    "a line in a name": LIST + b"A\nB: c\r\n\r\n" + BEHIND,
+    "a space before the colon": LIST + b"Content-Length : 5\r\n\r\n" + BEHIND,
+    "a folded head": LIST + b"A: b\r\n Upgrade: tcp\r\nUpgrade:\r\n tcp\r\n\r\n" + BEHIND,
+    "HTTP/0.9": b"GET /secrets\r\n\r\n",
+    "no version": b"GET /services\r\n\r\n" + BEHIND,
+}
+
+
+@pytest.mark.needs("haproxy")
+def test_the_proxy_makes_no_tunnel(tmp_path: Path) -> None:
+    """A request that could turn the connection into another one, or hide a second request, reaches no engine."""
+    with proxied(tmp_path) as (url, seen):
+        for name, request in REQUESTS.items():
+            answer = _raw(url, request)
+            statuses = {line[:12] for line in answer.split(b"\r\n") if line.startswith(b"HTTP/1.")}
+            assert statuses <= {b"HTTP/1.1 400", b"HTTP/1.1 403", b"HTTP/1.1 413", b"HTTP/1.1 501"}, (name, answer)
+            assert seen == [], name
+        assert httpx.get(f"{url}/services").status_code == 200, "good clients are served"
+        # HAProxy itself removes the upgrade of a request with a body. The rest of the connection is still checked.
+        head = b"Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 2\r\n\r\n{}"
+        assert b"HTTP/1.1 403" in _raw(url, UPDATE + head + BEHIND)
+        assert seen.pop() == ("POST", "/services/abc/update?version=7")
+        # HAProxy itself answers the header Expect.
+        assert _raw(url, UPDATE + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}").count(b"HTTP/1.1 200") == 1
+        assert seen.pop() == ("POST", "/services/abc/update?version=7")
+        override = {"X-HTTP-Method-Override": "DELETE", "X-Original-URL": "/secrets"}
+        assert httpx.get(f"{url}/services", headers=override).status_code == 200
+        assert seen == [("GET", "/services")] * 2
+
+
+@pytest.mark.needs("haproxy")
+def test_the_proxy_does_not_wait_for_a_slow_request(tmp_path: Path) -> None:
+    """A head or a body that does not arrive ends after five seconds, and reaches no engine."""
+    with proxied(tmp_path) as (url, seen):
+        host, port = url.removeprefix("http://").split(":")
+        with contextlib.ExitStack() as stack:
+            slow = [stack.enter_context(socket.create_connection((host, int(port)), timeout=12)) for _ in range(2)]
+            slow[0].sendall(LIST)
+            slow[1].sendall(UPDATE + b"Content-Length: 200\r\n\r\n{")
+            assert httpx.get(f"{url}/services").status_code == 200, "good clients are served"
+            assert [each.recv(12) for each in slow] == [b"HTTP/1.1 408"] * 2
+        assert seen == [("GET", "/services")]
+
+
+def _raw(url: str, request: bytes) -> bytes:
+    """Send bytes, and return all that comes back until the proxy closes the connection or is silent."""
+    host, port = url.removeprefix("http://").split(":")
+    answer = b""
+    with socket.create_connection((host, int(port)), timeout=1) as connection:
+        connection.sendall(request)
+        with contextlib.suppress(OSError):
+            while part := connection.recv(65_536):
+                answer += part
+    return answer
 
 
 def _status(url: str, method: str, path: str) -> int:

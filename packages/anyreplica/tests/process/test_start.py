@@ -66,14 +66,14 @@ def test_a_task_without_a_shared_queue_is_refused(tmp_path: Path, arguments: lis
 
 @pytest.mark.parametrize("arguments", WAYS)
 def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    """Without the package fastmcp[tasks], a tool with task=True stops the start. The error suggests a job, too."""
+    """Without the package fastmcp-tasks, a tool with task=True stops the start. The error suggests a job, too."""
     (tmp_path / "fastmcp_tasks.py").write_text("raise ImportError\n")
     done = serve(*arguments, **written(tmp_path, TASK))
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
     assert line == (
-        "tool 'count_slowly': task=True needs the package fastmcp[tasks]; install it, or make the tool a job "
-        "(`from anyreplica import job`, then `@job`)"
+        "tool 'count_slowly': task=True needs the package fastmcp-tasks; run pip install --no-deps fastmcp-tasks, "
+        "or make the tool a job (`from anyreplica import job`, then `@job`)"
     )
 
 

@@ -90,12 +90,22 @@ def test_a_pull_request_is_tested_on_each_supported_python() -> None:
     assert {job["timeout-minutes"] for job in ci.values()} == {10}
 
 
-def test_actions_are_pinned_to_a_full_version() -> None:
-    """Each action has a full version such as v7.0.1. A tag such as v7 can move to another release."""
-    used = [step["uses"] for step in steps() if "uses" in step]
-    assert used
-    for action in used:
-        assert re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action), action
+def test_actions_are_pinned_to_a_commit() -> None:
+    """Each action has a commit, and a comment with its full version. A tag can move to other code; a commit cannot.
+
+    The same version of an action always has the same commit, and Renovate keeps both.
+    """
+    lines = [line.strip().removeprefix("- ") for file in WORKFLOWS for line in file.read_text().splitlines()]
+    used = [line for line in lines if line.startswith("uses:") and not line.startswith("uses: ./")]
+    assert len(used) == sum("uses" in step for step in steps())
+    commits: dict[str, set[str]] = {}
+    for line in used:
+        found = re.fullmatch(r"uses: ([\w.-]+/[\w./-]+)@([0-9a-f]{40}) # (v\d+\.\d+\.\d+)", line)
+        assert found, f"{line}: an action needs the 40 digits of a commit, and a comment such as # v7.0.1"
+        commits.setdefault(f"{found[1]} {found[3]}", set()).add(found[2])
+    assert {name: found for name, found in commits.items() if len(found) > 1} == {}
+    renovate = json.loads((ROOT / ".github" / "renovate.json").read_text())
+    assert "helpers:pinGitHubActionDigestsToSemver" in renovate["extends"]
 
 
 def test_permissions_are_minimal() -> None:

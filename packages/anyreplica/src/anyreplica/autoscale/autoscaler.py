@@ -9,18 +9,26 @@ from anyreplica.autoscale import figures
 from anyreplica.autoscale.decision import DOWN_SECONDS, Decision, Scaler
 from anyreplica.autoscale.docker_api import Changed, DockerApi, DockerError
 from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.autoscale.page import Page
 from anyreplica.autoscale.policy import LabelError, Policy, policy_of
 from anyreplica.autoscale.proposal import Figure
-from anyreplica.autoscale.readings import SECONDS, History, reading
-from anyreplica.autoscale.service import ReplicaTask, Service
+from anyreplica.autoscale.readings import SECONDS, History
+from anyreplica.autoscale.service import DescriptionError, ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
 
-Read = Callable[[str, int], Awaitable[str]]
-"""Returns the page `/metrics` of an address and a port. Raises OSError if there is no answer."""
+Read = Callable[[str, int], Awaitable[Page]]
+"""Returns the page `/metrics` of an address and a port. Raises OSError if there is none."""
 
-_AT_ONCE = 50
-"""Number of replicas that are asked at the same time."""
+_AT_ONCE = 20
+"""Number of replicas of one service that are asked at the same time."""
+_ASK_SECONDS = 5.0
+"""Time limit for the answers of all replicas of a service, in seconds."""
+_SERVICE_SECONDS = 8.0
+"""Time limit for a look at one service, in seconds. With the pause between two looks, it is shorter than the time for
+which the readings of the other services count."""
+_MOST_TEXT = 500
+"""The log shows so many characters of an error."""
 
 
 @dataclass
@@ -37,6 +45,10 @@ class _Watched:
     """What the last line in the log says about the service."""
     silence: str = ""
     """The error of one replica, if no replica gives figures. Empty otherwise."""
+    unanswered: set[str] = field(default_factory=set)
+    """The tasks that gave no answer when they were asked the last time."""
+    silent: set[str] = field(default_factory=set)
+    """The tasks that give no figures while others do. The log has named their errors."""
 
 
 class Autoscaler:
@@ -54,20 +66,28 @@ class Autoscaler:
         self._dry_run = dry_run
         self._watched: dict[str, _Watched] = {}
         self._said = ""
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._faults: set[str] = set()
+        """What the log has said about descriptions that are no services."""
 
     async def look(self, now: float) -> None:
-        """Look at all services once, and change those that need it. An error is logged and ends only this look.
+        """Look at all services once, and change those that need it.
+
+        An error of a service is logged, and ends only the look at this service. The services are looked at at the same
+        time, so none waits for another.
 
         Args:
             now: time of a clock that never goes back, in seconds.
         """
         try:
-            services = await self._docker.services()
+            services, faults = await self._docker.services()
         except DockerError as error:
             self._say_once(f"Nothing is scaled: {error}")
             self._metrics.looks.labels("failed").inc()
             return
+        for fault in faults:
+            if fault not in self._faults:
+                logger.warning("%s", fault)
+        self._faults = set(faults)
         wanted = {each.identity: each for each in services if _wants(each)}
         for identity in self._watched.keys() - wanted.keys():
             self._metrics.forget(self._watched.pop(identity).name)
@@ -75,15 +95,33 @@ class Autoscaler:
             self._say_once("No service has the label anyreplica.autoscale=true.")
         else:
             self._said = ""
-        outcome = "ok"
-        for service in wanted.values():
-            watched = self._watched.setdefault(service.identity, _Watched(service.name))
-            try:
+        outcomes = await asyncio.gather(*(self._scaled(each, services, now) for each in wanted.values()))
+        self._metrics.looks.labels("ok" if all(outcomes) and not faults else "failed").inc()
+
+    async def _scaled(self, service: Service, services: list[Service], now: float) -> bool:
+        """Look at one service. Return whether there was no error."""
+        watched = self._watched.setdefault(service.identity, _Watched(service.name))
+        try:
+            async with asyncio.timeout(_SERVICE_SECONDS):
                 await self._look_at(service, watched, services, now)
-            except (LabelError, DockerError) as error:
-                self._say(service, watched, f"not scaled: {error}", level=logging.WARNING)
-                outcome = "failed"
-        self._metrics.looks.labels(outcome).inc()
+        except TimeoutError:
+            self._fail(service, watched, f"the look at it took more than {_SERVICE_SECONDS:g} s")
+        except (LabelError, DockerError, DescriptionError) as error:
+            self._fail(service, watched, str(error))
+        except Exception as error:  # a fault that one service meets must not end the looks at the others
+            if self._fail(service, watched, f"fault of the autoscaler: {error!r}"):
+                logger.exception("The look at %s has failed", service.name)
+        else:
+            return True
+        return False
+
+    def _fail(self, service: Service, watched: _Watched, error: str) -> bool:
+        """Count and log an error. Return whether it is a new one."""
+        self._metrics.failures.labels(service.name).inc()
+        text = f"not scaled: {_one_line(error)}"
+        is_new = text != watched.said
+        self._say(service, watched, text, level=logging.WARNING)
+        return is_new
 
     async def _look_at(self, service: Service, watched: _Watched, services: list[Service], now: float) -> None:
         policy = policy_of(service.labels)
@@ -150,26 +188,45 @@ class Autoscaler:
     async def _ask(self, service: Service, tasks: list[ReplicaTask], watched: _Watched, now: float) -> None:
         """Get a reading of each replica that runs."""
         running = {task.identity: task for task in tasks if task.runs}
-        errors: list[str] = []
+        errors: dict[str, str] = {}
         watched.histories = {key: history for key, history in watched.histories.items() if key in running}
+        places = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(task: ReplicaTask) -> None:
-            async with self._places:
+            async with places:
+                watched.unanswered.add(task.identity)
                 for address in task.addresses:
                     try:
-                        found = reading(await self._read(address, service.port), now)
-                    except (OSError, ValueError) as error:
-                        errors.append(str(error))
+                        found = (await self._read(address, service.port)).reading(now)
+                    except OSError as error:
+                        errors[task.identity] = _one_line(str(error))
                         continue
+                    except ValueError as error:
+                        errors[task.identity] = _one_line(f"{address}:{service.port} gives no metrics: {error}")
+                        continue
+                    errors.pop(task.identity, None)
+                    watched.unanswered.discard(task.identity)
                     if found.is_draining:
                         watched.histories.pop(task.identity, None)
                     else:
                         watched.histories.setdefault(task.identity, History()).add(found)
                     return
 
-        await asyncio.gather(*(ask(task) for task in running.values()))
+        # Those that gave no answer the last time come last, so they take no time from the others.
+        watched.unanswered &= running.keys()
+        asked = sorted(running.values(), key=lambda task: task.identity in watched.unanswered)
+        try:
+            async with asyncio.timeout(_ASK_SECONDS):
+                await asyncio.gather(*(ask(task) for task in asked))
+        except TimeoutError:
+            late = f"the replicas did not all answer within {_ASK_SECONDS:g} s"
+            errors = {key: late for key in running if _current(watched, running[key], now) is None} | errors
         answers = any(_current(watched, task, now) for task in running.values())
-        watched.silence = "" if answers or not errors else errors[0]
+        watched.silence = "" if answers or not errors else next(iter(errors.values()))
+        silent = {key for key in errors if answers and _current(watched, running[key], now) is None}
+        for key in silent - watched.silent:
+            logger.warning("%s: a replica gives no figures: %s", service.name, errors[key])
+        watched.silent = silent
 
     def _show(self, policy: Policy, service: Service, tasks: list[ReplicaTask], found: list[Figure]) -> None:
         """Show in the metrics what was seen."""
@@ -224,6 +281,10 @@ class Autoscaler:
         if text != self._said:
             logger.warning("%s", text)
         self._said = text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_MOST_TEXT]
 
 
 def _wants(service: Service) -> bool:

@@ -29,8 +29,10 @@ class Scaler:
         self._wanted: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, replicas: int) -> None:
-        """Record a number that somebody else has set. It then counts as wanted for `DOWN_SECONDS`."""
+        """Record a number that was wanted, or that somebody else has set. It counts for `DOWN_SECONDS`."""
         self._wanted.append((now, replicas))
+        while self._wanted[0][0] < now - DOWN_SECONDS:
+            self._wanted.popleft()
 
     def decide(self, policy: Policy, now: float, replicas: int, figures: Sequence[Figure]) -> Decision:
         """Return how many replicas the service gets.
@@ -48,9 +50,7 @@ class Scaler:
         most, figure = max(proposals, key=lambda pair: pair[0])
         if most < replicas and unknown:
             return self._stay(policy, replicas, f"no figures of {', '.join(unknown)}, so nothing is removed", now)
-        self._wanted.append((now, most))
-        while self._wanted[0][0] < now - DOWN_SECONDS:
-            self._wanted.popleft()
+        self.note(now, most)
         known = figure.known
         why = f"{figure.name}: {sum(known) / len(known):.0%} of the target on {len(known)} replicas"
         if most > replicas:
@@ -64,7 +64,7 @@ class Scaler:
 
     def _stay(self, policy: Policy, replicas: int, why: str, now: float) -> Decision:
         """Keep the number of replicas, within the bounds of the policy. This number then counts as wanted."""
-        self._wanted.append((now, replicas))
+        self.note(now, replicas)
         return _bounded(policy, replicas, why)
 
 

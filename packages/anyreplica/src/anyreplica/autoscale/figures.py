@@ -1,6 +1,7 @@
 """The figures of a service: how busy its replicas are, as multiples of the targets in its policy."""
 
 from collections.abc import Sequence
+from statistics import median_high
 
 from anyreplica.autoscale.policy import Policy
 from anyreplica.autoscale.proposal import Figure
@@ -34,12 +35,13 @@ def of_workers(policy: Policy, service: Service, workers: int, readings: Sequenc
 
     Args:
         workers: desired number of workers.
-        readings: what the replicas say about the queue. All of them see the same queue.
+        readings: what the replicas say about the queue. All of them see the same queue, so the middle value counts,
+            and one replica with a wrong value changes nothing.
     """
     jobs = [each.jobs for each in readings if each.jobs is not None]
     ages = [each.age for each in readings if each.age is not None]
     workers = max(1, workers)
     full = workers * service.concurrency * policy.target
-    by_length = max(jobs) / full if jobs else None
-    by_age = min(max(ages) / policy.age_seconds, max(jobs) / workers) if ages and jobs else None
+    by_length = median_high(jobs) / full if jobs else None
+    by_age = min(median_high(ages) / policy.age_seconds, median_high(jobs) / workers) if ages and jobs else None
     return [Figure("jobs", [by_length] * workers), Figure("age of the oldest job", [by_age] * workers)]

@@ -44,6 +44,12 @@ class AutoscaleMetrics(Collector):
         self.changes = Counter(
             "mcp_autoscale_changes", "Changes of the number of replicas.", [*_SERVICE, "direction"], registry=registry
         )
+        self.failures = Counter(
+            "mcp_autoscale_failures",
+            "Looks in which the service was not scaled because of an error.",
+            _SERVICE,
+            registry=registry,
+        )
         self.looks = Counter("mcp_autoscale_looks", "Looks at all services.", ["outcome"], registry=registry)
 
     def collect(self) -> Iterator[Metric]:

@@ -8,6 +8,10 @@ _OURS = "anyreplica.autoscale"
 _WIDESPREAD = "swarm.autoscaler"
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _MOST_REPLICAS = 10_000
+_LEAST_TARGET = 0.01
+_LEAST_SECONDS = 0.001
+_SHOWN = 100
+"""The log shows so many characters of a wrong value."""
 _TARGET = 0.6
 _AGE_SECONDS = 30.0
 
@@ -23,7 +27,7 @@ class Policy:
     Attributes:
         minimum: smallest number of replicas.
         maximum: largest number of replicas.
-        target: share of its capacity that a replica should use, more than 0 and at most 1.
+        target: share of its capacity that a replica should use, from 0.01 to 1.
         lag_seconds: longest acceptable event-loop lag, in seconds. None: the lag does not matter.
         p99_seconds: longest acceptable 99th percentile of the durations of calls, in seconds. None: it does not matter.
         queue_of: for a service of workers, the service in the same stack whose replicas report the queue. Empty: the
@@ -57,10 +61,10 @@ def policy_of(labels: Mapping[str, str]) -> Policy | None:
     maximum = _whole(labels, f"{_OURS}.max", f"{_WIDESPREAD}.maximum")
     if minimum > maximum:
         raise LabelError(f"{_OURS}.min={minimum} is larger than {_OURS}.max={maximum}")
-    target = _number(labels, f"{_OURS}.target", most=1.0)
-    lag = _number(labels, f"{_OURS}.lag-seconds", most=60.0)
-    p99 = _number(labels, f"{_OURS}.p99-seconds", most=3600.0)
-    age = _number(labels, f"{_OURS}.age-seconds", most=86_400.0)
+    target = _number(labels, f"{_OURS}.target", _LEAST_TARGET, 1.0)
+    lag = _number(labels, f"{_OURS}.lag-seconds", _LEAST_SECONDS, 60.0)
+    p99 = _number(labels, f"{_OURS}.p99-seconds", _LEAST_SECONDS, 3600.0)
+    age = _number(labels, f"{_OURS}.age-seconds", _LEAST_SECONDS, 86_400.0)
     return Policy(
         minimum,
         maximum,
@@ -82,7 +86,7 @@ def _is_yes(name: str, value: str) -> bool:
         return True
     if value.lower() in _NO:
         return False
-    raise LabelError(f"{name}={value!r}: must be true or false")
+    raise LabelError(f"{name}={_shown(value)}: must be true or false")
 
 
 def _whole(labels: Mapping[str, str], *names: str) -> int:
@@ -91,11 +95,11 @@ def _whole(labels: Mapping[str, str], *names: str) -> int:
         raise LabelError(f"{names[0]} is missing; set it to a number of replicas")
     name, value = found
     if not (value.isascii() and value.isdecimal()) or len(value) > 6 or not 1 <= int(value) <= _MOST_REPLICAS:
-        raise LabelError(f"{name}={value!r}: must be a whole number from 1 to {_MOST_REPLICAS}")
+        raise LabelError(f"{name}={_shown(value)}: must be a whole number from 1 to {_MOST_REPLICAS}")
     return int(value)
 
 
-def _number(labels: Mapping[str, str], name: str, *, most: float) -> float | None:
+def _number(labels: Mapping[str, str], name: str, least: float, most: float) -> float | None:
     found = _first(labels, name)
     if found is None:
         return None
@@ -103,6 +107,10 @@ def _number(labels: Mapping[str, str], name: str, *, most: float) -> float | Non
         value = float(found[1])
     except ValueError:
         value = math.nan
-    if not 0 < value <= most:
-        raise LabelError(f"{name}={found[1]!r}: must be a number that is more than 0 and at most {most:g}")
+    if not least <= value <= most:
+        raise LabelError(f"{name}={_shown(found[1])}: must be a number from {least:g} to {most:g}")
     return value
+
+
+def _shown(value: str) -> str:
+    return repr(value[:_SHOWN])

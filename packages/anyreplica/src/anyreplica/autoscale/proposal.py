@@ -14,6 +14,9 @@ ABOVE = 0.05
 BELOW = 0.1
 """If the load is below the target by at most this share, no replica is removed."""
 
+MOST_LOAD = 100.0
+"""A larger load counts as this one, so the sum of the loads is always a number."""
+
 _ROUNDING = 1e-9
 
 
@@ -32,7 +35,8 @@ class Figure:
     @property
     def known(self) -> list[float]:
         """The loads that are usable numbers."""
-        return [each for each in self.loads if each is not None and math.isfinite(each) and each >= 0]
+        usable = (each for each in self.loads if each is not None and math.isfinite(each) and each >= 0)
+        return [min(each, MOST_LOAD) for each in usable]
 
 
 def wanted(figure: Figure) -> int | None:

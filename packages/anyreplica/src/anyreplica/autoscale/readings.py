@@ -1,11 +1,9 @@
-"""What a replica says in `/metrics`, and what it means over the last seconds."""
+"""The figures of a replica at one moment, and what they mean over the last seconds."""
 
 import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from prometheus_client.parser import text_string_to_metric_families
 
 SECONDS = 15.0
 """The figures are averages of this time, in seconds."""
@@ -39,48 +37,6 @@ class Reading:
     jobs: float | None = None
     age: float | None = None
     is_draining: bool = False
-
-
-def reading(text: str, at: float) -> Reading:
-    """Return what a page of `/metrics` says.
-
-    Raises:
-        ValueError: the text is not in Prometheus' text format.
-    """
-    values: dict[str, float] = {}
-    lag: dict[float, float] = {}
-    durations: dict[float, float] = {}
-    for family in text_string_to_metric_families(text):
-        for each in family.samples:
-            if each.name == "mcp_event_loop_lag_seconds_bucket":
-                _add(lag, each.labels, each.value)
-            elif each.name == "mcp_request_duration_seconds_bucket":
-                if each.labels.get("method") == "tools/call":
-                    _add(durations, each.labels, each.value)
-            elif not each.labels:
-                values[each.name] = each.value
-    most = values.get("mcp_requests_in_flight_max", math.nan)
-    depth = values.get("mcp_job_queue_depth")
-    return Reading(
-        at=at,
-        started=values.get("process_start_time_seconds"),
-        in_flight=_usable(values.get("mcp_requests_in_flight", math.nan) / most) if most > 0 else None,
-        cpu=_usable(values.get("process_cpu_seconds_total")),
-        lag=lag,
-        durations=durations,
-        jobs=None if depth is None else _usable(depth + values.get("mcp_jobs_running", 0.0)),
-        age=_usable(values.get("mcp_job_queue_age_seconds")),
-        is_draining=values.get("mcp_replica_draining") == 1,
-    )
-
-
-def _add(buckets: dict[float, float], labels: Mapping[str, str], count: float) -> None:
-    bound = float(labels["le"])
-    buckets[bound] = buckets.get(bound, 0.0) + count
-
-
-def _usable(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
 class History:

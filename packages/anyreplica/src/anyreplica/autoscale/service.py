@@ -14,6 +14,17 @@ _NANO = 1e9
 _NO_ROOM = "no suitable node"
 _DEFAULT_PORT = 8000
 _DEFAULT_CONCURRENCY = 10
+_MOST_PORT = 65_535
+_MOST_CONCURRENCY = 1_000_000
+_LEAST_CORES = 0.01
+_MOST_PROBLEM = 300
+"""The log shows so many characters of a problem."""
+_WRONG = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
+"""What a description raises that lacks a field, or has a field of another type."""
+
+
+class DescriptionError(ValueError):
+    """Docker's description of a service or task is wrong. The text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,20 @@ class Service:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "Service":
-        """Return the service that an entry of `GET /services` describes."""
+        """Return the service that an entry of `GET /services` describes.
+
+        Raises:
+            DescriptionError: a field is missing or has another type.
+        """
+        try:
+            return cls._of(said)
+        except _WRONG as error:
+            raise DescriptionError(
+                f"Docker's description of the service {_identity(said)} is wrong: {error!r}"
+            ) from None
+
+    @classmethod
+    def _of(cls, said: Mapping[str, Any]) -> "Service":
         spec = said["Spec"]
         task = spec.get("TaskTemplate") or {}
         limits = (task.get("Resources") or {}).get("Limits") or {}
@@ -57,15 +81,15 @@ class Service:
         replicated = (spec.get("Mode") or {}).get("Replicated")
         state = (said.get("UpdateStatus") or {}).get("State", "")
         return cls(
-            identity=said["ID"],
-            name=spec["Name"],
-            version=said["Version"]["Index"],
-            labels=spec.get("Labels") or {},
-            replicas=None if replicated is None else replicated.get("Replicas", 1),
+            identity=str(said["ID"]),
+            name=str(spec["Name"]),
+            version=int(said["Version"]["Index"]),
+            labels={str(name): str(value) for name, value in (spec.get("Labels") or {}).items()},
+            replicas=None if replicated is None else int(replicated.get("Replicas", 1)),
             changing=_CHANGING.get(state, ""),
-            cores=min(1.0, (limits.get("NanoCPUs") or _NANO) / _NANO),
-            port=_number(env.get("MCP_PORT"), _DEFAULT_PORT),
-            concurrency=_number(env.get("JOBS_CONCURRENCY"), _DEFAULT_CONCURRENCY),
+            cores=min(1.0, max(_LEAST_CORES, (limits.get("NanoCPUs") or _NANO) / _NANO)),
+            port=_number(env.get("MCP_PORT"), _DEFAULT_PORT, _MOST_PORT),
+            concurrency=_number(env.get("JOBS_CONCURRENCY"), _DEFAULT_CONCURRENCY, _MOST_CONCURRENCY),
             spec=spec,
         )
 
@@ -89,15 +113,26 @@ class ReplicaTask:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "ReplicaTask":
-        """Return the task that an entry of `GET /tasks` describes."""
+        """Return the task that an entry of `GET /tasks` describes.
+
+        Raises:
+            DescriptionError: a field is missing or has another type.
+        """
+        try:
+            return cls._of(said)
+        except _WRONG as error:
+            raise DescriptionError(f"Docker's description of the task {_identity(said)} is wrong: {error!r}") from None
+
+    @classmethod
+    def _of(cls, said: Mapping[str, Any]) -> "ReplicaTask":
         status = said.get("Status") or {}
         problem = status.get("Err") or ""
         attached = [each for each in said.get("NetworksAttachments") or [] if not _is_ingress(each)]
         return cls(
-            identity=said["ID"],
+            identity=str(said["ID"]),
             runs=status.get("State") == "running",
             has_no_room=status.get("State") == "pending" and _NO_ROOM in problem,
-            problem=problem,
+            problem=" ".join(str(problem).split())[:_MOST_PROBLEM],
             addresses=tuple(address.partition("/")[0] for each in attached for address in each.get("Addresses") or []),
         )
 
@@ -108,5 +143,12 @@ def _is_ingress(attachment: Mapping[str, Any]) -> bool:
     return bool(spec.get("Ingress")) or spec.get("Name") == "ingress"
 
 
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text is not None and text.isdecimal() and int(text) > 0 else default
+def _identity(said: object) -> str:
+    return repr(said.get("ID") if isinstance(said, Mapping) else said)[:100]
+
+
+def _number(text: str | None, default: int, most: int) -> int:
+    """Return the number of a variable. With a wrong value, the replica itself refuses to start."""
+    if text is None or not (text.isascii() and text.isdecimal()) or len(text) > len(str(most)):
+        return default
+    return int(text) if 1 <= int(text) <= most else default

@@ -7,15 +7,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 
-import httpx2
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from anyreplica.autoscale.autoscaler import Autoscaler, Read
+from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.autoscale.replica_metrics import replica_metrics
 from anyreplica.cli.run import serve
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.metrics.page import metrics_route
@@ -33,10 +32,6 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0
 """Pause between two looks, in seconds."""
-_ANSWER_SECONDS = 4.0
-"""Time limit for the metrics of a replica, in seconds."""
-_MOST_BYTES = 8 * 1024 * 1024
-"""Maximum size of a page of metrics."""
 _ENGINE = "unix:///var/run/docker.sock"
 
 
@@ -102,15 +97,8 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Connections]]:
-        headers = {}
-        if settings.metrics_token is not None:
-            headers["Authorization"] = f"Bearer {settings.metrics_token.get_secret_value()}"
-        limits = httpx2.Limits(max_keepalive_connections=0)  # replicas come and go
-        # Without trust_env, a proxy in HTTP_PROXY gets neither the token nor the requests.
-        async with httpx2.AsyncClient(
-            timeout=_ANSWER_SECONDS, headers=headers, limits=limits, trust_env=False
-        ) as client:
-            autoscaler = Autoscaler(docker, _reader(client), metrics, dry_run=dry_run)
+        async with replica_metrics(settings.metrics_token) as replicas:
+            autoscaler = Autoscaler(docker, replicas.read, metrics, dry_run=dry_run)
             async with process_lifespan(settings, lifecycle), meanwhile(_look(autoscaler)):
                 yield {KEY: Connections(settings)}
             await docker.close()
@@ -129,26 +117,3 @@ async def _look(autoscaler: Autoscaler) -> None:
         except Exception:  # a fault must not end the looks; nothing would say so
             logger.exception("A check of the services has failed")
         await asyncio.sleep(_SECONDS)
-
-
-def _reader(client: httpx2.AsyncClient) -> Read:
-    async def read(address: str, port: int) -> str:
-        host = f"[{address}]" if ":" in address else address
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS), client.stream("GET", f"http://{host}:{port}/metrics") as reply:
-                if reply.status_code == HTTPStatus.UNAUTHORIZED:
-                    raise OSError(f"{host}:{port} refuses the METRICS_TOKEN (status 401)")
-                if reply.status_code != HTTPStatus.OK:
-                    raise OSError(f"{host}:{port} answers GET /metrics with status {reply.status_code}")
-                body = bytearray()
-                async for part in reply.aiter_bytes():
-                    body += part
-                    if len(body) > _MOST_BYTES:
-                        raise OSError(f"the metrics of {host} have more than {_MOST_BYTES} bytes")
-                return body.decode()
-        except (httpx2.TimeoutException, TimeoutError):
-            raise OSError(f"{host}:{port} does not answer within {_ANSWER_SECONDS:g} s") from None
-        except httpx2.HTTPError as error:
-            raise OSError(f"{host}:{port} gives no metrics: {error}") from None
-
-    return read

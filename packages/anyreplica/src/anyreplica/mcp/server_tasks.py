@@ -1,4 +1,4 @@
-"""Tools with `task=True`: FastMCP's tasks extension (`fastmcp[tasks]`), set up for several replicas."""
+"""Tools with `task=True`: FastMCP's tasks extension (`fastmcp-tasks`), set up for several replicas."""
 
 import logging
 from base64 import urlsafe_b64encode
@@ -107,8 +107,8 @@ def _extension(tool: str) -> "TasksExtension":
         from fastmcp_tasks import TasksExtension  # noqa: PLC0415  # it takes 2 s and 31 MB to import
     except ImportError:
         raise StartupError(
-            f"tool {tool!r}: task=True needs the package fastmcp[tasks]; install it, or make the tool a job "
-            "(`from anyreplica import job`, then `@job`)"
+            f"tool {tool!r}: task=True needs the package fastmcp-tasks; run pip install --no-deps fastmcp-tasks, "
+            "or make the tool a job (`from anyreplica import job`, then `@job`)"
         ) from None
     return TasksExtension()
 

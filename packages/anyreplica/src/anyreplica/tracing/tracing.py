@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _PROTOCOL = "http/protobuf"
 _ABSENT = (
     "OTEL_EXPORTER_OTLP_ENDPOINT: the packages for traces are not installed; "
-    "run pip install 'anyreplica[traces]', or build the image with --build-arg EXTRAS=traces"
+    "build the image with --build-arg EXTRAS=traces, or run "
+    "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 )
 
 

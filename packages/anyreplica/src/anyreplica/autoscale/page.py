@@ -1,0 +1,158 @@
+"""The page `/metrics` of a replica. It may contain anything, so reading it takes bounded time and memory.
+
+The parser of prometheus-client takes quadratic time for a label with many escapes, and it parses every line. This
+module parses only the lines that the autoscaler needs. A page that breaks a limit or the format gives no figures.
+"""
+
+import math
+import re
+
+from anyreplica.autoscale.readings import Reading
+
+MAX_BYTES = 8 * 1024 * 1024
+"""Maximum size of a page. A replica with 1,000 tools writes about 2 MB."""
+MAX_LINES = 100_000
+"""Maximum number of lines of a page. A replica with 1,000 tools writes about 21,000."""
+MAX_LINE_BYTES = 8 * 1024
+"""Maximum length of a line. The longest part of a line is the name of a tool."""
+MAX_BUCKETS = 100
+"""Maximum number of different upper bounds of a histogram. A replica has 16."""
+
+_MOST_LABELS = 20
+_MOST = 1e15
+"""A larger number cannot be a true figure. Calculations with smaller numbers do not overflow."""
+
+_SINGLE = {
+    b"mcp_requests_in_flight",
+    b"mcp_requests_in_flight_max",
+    b"mcp_job_queue_depth",
+    b"mcp_jobs_running",
+    b"mcp_job_queue_age_seconds",
+    b"mcp_replica_draining",
+    b"process_cpu_seconds_total",
+    b"process_start_time_seconds",
+}
+"""Figures without labels."""
+_LAG = b"mcp_event_loop_lag_seconds_bucket"
+_DURATIONS = b"mcp_request_duration_seconds_bucket"
+_NEEDED = {*_SINGLE, _LAG, _DURATIONS}
+
+_NAME = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_REST = re.compile(rb"(?:\{(.*)\})?[ \t]+([^\s]{1,64})(?:[ \t]+-?[0-9]{1,20})?[ \t]*")
+"""What follows the name: labels, a value, and perhaps a time."""
+_LABEL = re.compile(rb'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)="([^"\\]*(?:\\.[^"\\]*)*)"[ \t]*(?:,|\Z)')
+
+
+class Page:
+    """The figures of a page that arrives in parts. Only the figures stay in memory."""
+
+    def __init__(self) -> None:
+        self._bytes = self._lines = 0
+        self._rest = b""
+        """The beginning of a line whose end has not arrived yet."""
+        self._values: dict[bytes, float] = {}
+        self._lag: dict[float, float] = {}
+        self._durations: dict[float, float] = {}
+
+    def feed(self, part: bytes) -> None:
+        """Read the next part of the page.
+
+        Raises:
+            ValueError: the page breaks a limit, or a line that is needed is not in Prometheus' text format.
+        """
+        self._bytes += len(part)
+        if self._bytes > MAX_BYTES:
+            raise ValueError(f"the metrics have more than {MAX_BYTES} bytes")
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        self._lines += len(lines)
+        if self._lines > MAX_LINES:
+            raise ValueError(f"the metrics have more than {MAX_LINES} lines")
+        for line in lines:
+            self._read(line)
+        if len(self._rest) > MAX_LINE_BYTES:
+            self._read(self._rest)
+
+    def reading(self, at: float) -> Reading:
+        """Return the figures, after the last part of the page.
+
+        Args:
+            at: time of a clock that never goes back, in seconds.
+
+        Raises:
+            ValueError: the last line is wrong, or the page has no figure at all.
+        """
+        self._read(self._rest)
+        self._rest = b""
+        if not (self._values or self._lag or self._durations):
+            raise ValueError("the page has none of the metrics of a replica")
+        in_flight, most = self._value(b"mcp_requests_in_flight"), self._value(b"mcp_requests_in_flight_max")
+        depth, running = self._value(b"mcp_job_queue_depth"), self._value(b"mcp_jobs_running")
+        return Reading(
+            at=at,
+            started=self._value(b"process_start_time_seconds"),
+            in_flight=_usable(in_flight / most) if in_flight is not None and most else None,
+            cpu=self._value(b"process_cpu_seconds_total"),
+            lag=self._lag,
+            durations=self._durations,
+            jobs=None if depth is None else depth + (running or 0.0),
+            age=self._value(b"mcp_job_queue_age_seconds"),
+            is_draining=self._value(b"mcp_replica_draining") == 1,
+        )
+
+    def _read(self, line: bytes) -> None:
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"a line of the metrics has more than {MAX_LINE_BYTES} bytes")
+        found = _NAME.match(line)
+        if found is None or (name := found[0]) not in _NEEDED:
+            return
+        rest = _REST.fullmatch(line, found.end())
+        if rest is None:
+            raise _wrong(line)
+        try:
+            value = float(rest[2])
+        except ValueError:
+            raise _wrong(line) from None
+        labels = _labels(rest[1] or b"", line)
+        if name == _LAG:
+            _add(self._lag, labels, value, line)
+        elif name == _DURATIONS:
+            if labels.get(b"method") == b"tools/call":
+                _add(self._durations, labels, value, line)
+        elif not labels:
+            self._values[name] = value
+
+    def _value(self, name: bytes) -> float | None:
+        return _usable(self._values.get(name))
+
+
+def _labels(text: bytes, line: bytes) -> dict[bytes, bytes]:
+    """Return the labels of a line. Escapes in values stay, because no value that is needed has one."""
+    found: dict[bytes, bytes] = {}
+    at = 0
+    while at < len(text):
+        label = _LABEL.match(text, at)
+        if label is None or label[1] in found or len(found) == _MOST_LABELS:
+            raise _wrong(line)
+        found[label[1]] = label[2]
+        at = label.end()
+    return found
+
+
+def _add(buckets: dict[float, float], labels: dict[bytes, bytes], count: float, line: bytes) -> None:
+    try:
+        bound = float(labels[b"le"])
+    except (KeyError, ValueError):
+        raise _wrong(line) from None
+    if not bound >= 0 or _usable(count) is None:  # NaN is not >= 0
+        raise _wrong(line)
+    buckets[bound] = buckets.get(bound, 0.0) + count
+    if len(buckets) > MAX_BUCKETS:
+        raise ValueError(f"a histogram of the metrics has more than {MAX_BUCKETS} buckets")
+
+
+def _usable(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) and 0 <= value <= _MOST else None
+
+
+def _wrong(line: bytes) -> ValueError:
+    return ValueError(f"the metrics have a wrong line: {line[:100].decode(errors='replace')!r}")

@@ -1,0 +1,90 @@
+"""The commands in a text that install a distribution by its name from a package index."""
+
+import re
+from collections.abc import Iterator
+
+_PIP = r"(?:uv )?pip3?(?: --?[\w-]+(?:[ =]\S+)?)*? (?:install|wheel|download)"
+_PYTHON = rf"{_PIP}|uv add|uv tool install|pipx (?:install|inject)"
+_ONE = r"uvx|uv tool run|pipx run"
+_NPM = r"npm (?:install|i|add|exec)|npx|(?:yarn|pnpm) (?:add|dlx)"
+_COMMAND = re.compile(
+    rf"(?<![\w./-])(?:(?P<all>{_PYTHON}|make add(?= PACKAGE=\w))|(?P<one>{_ONE})|(?P<npm>{_NPM}))(?=[ \t]+\S)"
+)
+_END = re.compile(r"[`;&|()<>,\n]|\s#|\\n|\.(?:\s|$)")
+"""What ends a command in a script, in a sentence and in a message."""
+_WORD = re.compile(r'"([^"]+)"|\'([^\']+)\'|([^\s"\']+)')
+_TAKES_VALUE = {
+    "-r",
+    "-c",
+    "-t",
+    "-w",
+    "-i",
+    "-f",
+    "--requirement",
+    "--target",
+    "--wheel-dir",
+    "--only-binary",
+    "--prefix",
+}
+_TAKES_VALUE |= {"--python", "--index-url", "--find-links", "--from", "--spec", "--prefix"}
+_NAMES_PACKAGE = {"--from", "--spec", "--with"}
+_NAME = re.compile(r"(@?[A-Za-z0-9][\w./-]*?)(?:\[[\w,-]*\])?(?:@[\w.^~-]+|[=<>!~]=?.*)?")
+_OWN = re.compile(r"(?<![\w./-])(anyreplica|mcp-server)(?:\[[\w,]+\])?(?:[=~!<>]=)\s*\d")
+"""A requirement of a distribution of this repository, with a version and without a URL."""
+
+
+def installed(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield each distribution that a text installs by its name: its registry (`pypi` or `npm`), its name, the line.
+
+    Paths, URLs, variables and places for a name of the reader's own are left out.
+    """
+    joined = text.replace("\\\n", "  ")
+    for found in _COMMAND.finditer(joined):
+        line = joined.count("\n", 0, found.start()) + 1
+        rest = joined[found.end() :]
+        end = _END.search(rest)
+        for name in _names(rest[: end.start()] if end else rest, only_first=not found["all"] and not _is_list(found)):
+            yield ("npm" if found["npm"] else "pypi"), name, line
+    for found in _OWN.finditer(text):
+        yield "pypi", found[1], text.count("\n", 0, found.start()) + 1
+
+
+def _is_list(found: re.Match[str]) -> bool:
+    """Return whether all arguments of an npm command are packages, and not only the first one."""
+    return bool(found["npm"]) and found["npm"].rpartition(" ")[2] in ("install", "i", "add")
+
+
+def _names(arguments: str, *, only_first: bool) -> Iterator[str]:
+    words = iter(_words(arguments.replace("PACKAGE=", "")))
+    for word in words:
+        option, _, value = word.partition("=")
+        name = word
+        if option in _TAKES_VALUE | _NAMES_PACKAGE:
+            name = value or next(words, "")
+            if option not in _NAMES_PACKAGE:
+                continue
+        elif word.startswith("-"):
+            continue
+        found = _NAME.fullmatch(name)
+        if found and not _is_path(found[1]):
+            yield found[1]
+        if only_first:
+            return
+
+
+def _words(arguments: str) -> list[str]:
+    """Split a command. It ends at a colon, and at the closing quote of the text around the command."""
+    words = []
+    for found in _WORD.finditer(arguments):
+        word = found[1] or found[2] or found[3]
+        ends = not word.startswith(":") and word.endswith(":")  # `:all:` is a value of pip
+        words.append(word.rstrip(" :") if ends else word.rstrip())
+        if ends or (found[3] and arguments[found.end() : found.end() + 1] in ("'", '"')):
+            break
+    return words
+
+
+def _is_path(name: str) -> bool:
+    return (
+        name.startswith(".") or ("/" in name and not name.startswith("@")) or name.endswith((".whl", ".zip", ".lock"))
+    )

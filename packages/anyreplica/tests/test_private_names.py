@@ -1,0 +1,333 @@
+"""Tests of all private names of other packages that anyreplica uses, wherever they are used.
+
+An upgrade of another package may move such a name without notice. These tests find the uses in the source of the
+package: a name that is not in the lists fails, and so does a name that the installed version does not have. The tests
+`mcp/test_sdk.py`, `auth/login/test_names.py` and `http/test_uvicorn_names.py` check more about the names of FastMCP,
+the SDK and uvicorn, such as the parameters of methods.
+"""
+
+import ast
+import contextlib
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from fastmcp import Context
+from fastmcp.server.dependencies import without_injected_parameters
+
+from anyreplica.components import prepare
+from conftest import SOURCE
+
+PLACES = {"components/threads.py", "http/uvicorn/protocol.py", "shared/lost_redis.py"}
+"""Modules that use private names although their own names do not begin with an underscore."""
+
+IMPORTED = {
+    "anyio._backends._asyncio.AsyncIOBackend": "a thread of our own serves anyio.from_thread",
+    "anyio._core._eventloop.claim_worker_thread": "the same",
+    "anyio._core._eventloop.threadlocals": "the cancel scope of the call that runs in the thread",
+    "fastmcp.server.context._current_context": "the Context of the running call",
+    "fastmcp.server.context._current_transport": "the transport of the running call",
+    "fastmcp.server.dependencies._CurrentContext": "the dependency that injects a Context",
+    "fastmcp.server.dependencies._OptionalCurrentContext": "the same, or None",
+    "fastmcp.server.dependencies._current_server": "the server of the running call",
+    "fastmcp.server.providers.wrapped_provider._WrappedProvider": "a provider with transforms around it",
+    "fastmcp.tools.base._serialize_to_jsonable": "a tool's value as plain data",
+    "fastmcp.tools.function_tool._ToolBodyError": "marks pydantic's errors that a tool's body raised",
+    "mcp.server.runner._extract_meta": "the typed _meta of a request",
+    "redis._parsers": "redis-py's parsers",
+    "redis._parsers._AsyncHiredisParser": "a lost connection must end the read",
+    "redis._parsers._AsyncRESP2Parser": "the same",
+    "redis._parsers._AsyncRESP3Parser": "the same",
+    "uncalled_for.resolution._Depends": "the open dependencies of the running call",
+    "uvicorn._types.ASGIVersions": "the type of a part of the scope",
+}
+"""Private modules and names that are imported, or read from an imported module, and what they are for."""
+
+ATTRIBUTES = {
+    "_FastMCP__state_store": "fastmcp.server.server",
+    "_additional_http_routes": "fastmcp.server.server",
+    "_cimd_manager": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_client_storage": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_client_store": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_components": "fastmcp.server.providers.local_provider.local_provider",
+    "_default_collection": "key_value.aio.adapters.pydantic.base",
+    "_exit_callbacks": "contextlib",
+    "_extensions": "fastmcp.server.server",
+    "_fastmcp": "fastmcp.server.context",
+    "_get_additional_http_routes": "fastmcp.server.mixins.transport",
+    "_get_refresh_lock": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_inner": "fastmcp.server.providers.wrapped_provider",
+    "_jti_mapping_store": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_jwt_issuer": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_jwt_signing_key": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_key_value": "key_value.aio.adapters.pydantic.base",
+    "_make_context": "mcp.server.runner",
+    "_mask_error_details": "fastmcp.server.server",
+    "_mcp_server": "fastmcp.server.server",
+    "_on_duplicate": "fastmcp.server.providers.local_provider.local_provider",
+    "_original_name": "fastmcp.server.providers.fastmcp_provider",
+    "_prefix": "fastmcp.server.transforms.namespace",
+    "_raw_mcp_result": "fastmcp.tools.base",
+    "_reload": "fastmcp.server.providers.filesystem",
+    "_request_handlers": "mcp.server.lowlevel.server",
+    "_request_outbound": "mcp.server.session",
+    "_request_state": "fastmcp.server.context",
+    "_request_state_security": "fastmcp.server.server",
+    "_serialize": "mcp.server.runner",
+    "_server": "fastmcp.server.providers.fastmcp_provider",
+    "_shared_context_snapshot": "fastmcp.server.server",
+    "_srctx": "fastmcp.server.dependencies",
+    "_state_storage": "fastmcp.server.server",
+    "_state_store": "fastmcp.server.server",
+    "_tokens": "fastmcp.server.context",
+    "_transforms": "fastmcp.server.providers.base",
+    "_upstream_client_secret": "fastmcp.server.auth.oauth_proxy.proxy",
+    "_upstream_token_store": "fastmcp.server.auth.oauth_proxy.proxy",
+    "__pydantic_private__": "pydantic.main",
+}
+"""Private attributes of objects, and the module that creates each of them."""
+
+PUBLIC = {"_replace", "_exit"}
+"""Names with an underscore that the documentation of Python describes: of a named tuple, and of `os`."""
+
+PATCHED = {
+    "anyio._core._eventloop.threadlocals.current_cancel_scope": "anyio._backends._asyncio",
+    "fastmcp.server.providers.aggregate.gather": "fastmcp.server.providers.aggregate",
+    "fastmcp_tasks.context.snapshot_codec": "fastmcp_tasks.context",
+    "redis.asyncio.sentinel.SentinelManagedConnection.connect_check_health": "redis.asyncio.sentinel",
+}
+"""Names of other packages' modules and objects that anyreplica replaces, and the module that uses each of them."""
+
+_STANDARD = {name for each in (object, type, FunctionType, ModuleType, BaseException) for name in dir(each)}
+_STANDARD |= {"__wrapped__", "__path__", "__file__", "__signature__", "__version__", "__args__", "__stderr__"}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a private name.
+
+    Attributes:
+        name: the full name, if the object was imported. Otherwise only the name of the attribute.
+    """
+
+    file: str
+    line: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.name}"
+
+
+class Module:
+    """The source of one module of the package."""
+
+    def __init__(self, file: str, tree: ast.Module) -> None:
+        self.file = file
+        self.tree = tree
+        self.imports = dict(_imports(tree))
+        self.defined = set(_defined(tree))
+
+    def full_name(self, node: ast.expr) -> str:
+        """Return the full name of an attribute of something imported from another package; empty: it is another."""
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, "")
+        if isinstance(node, ast.Attribute):
+            above = self.full_name(node.value)
+            return f"{above}.{node.attr}" if above else ""
+        return ""
+
+    def imported(self) -> Iterator[Use]:
+        """Yield the private names that are imported, or read from something that was imported."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [name for _, name in _imports(ast.Module([node], []))]
+            elif isinstance(node, ast.Attribute) and _is_private(node.attr):
+                names = [self.full_name(node)]
+            else:
+                continue
+            yield from (Use(self.file, node.lineno, name) for name in names if any(map(_is_private, name.split("."))))
+
+    def attributes(self) -> Iterator[Use]:
+        """Yield the private attributes of objects that neither this module nor Python defines."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute):
+                name, owner = node.attr, node.value
+            elif (found := _by_text(node)) is not None:
+                name, owner = found
+            else:
+                continue
+            is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+            if not _is_private(name) or is_own or name in PUBLIC or self.full_name(owner):
+                continue
+            if name not in self.defined or (name in ATTRIBUTES and self.file.rpartition("/")[2].startswith("_")):
+                yield Use(self.file, getattr(node, "lineno", 0), name)
+
+    def patches(self) -> Iterator[Use]:
+        """Yield the names of other packages that are replaced."""
+        for node in ast.walk(self.tree):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names = [self.full_name(each) for each in targets if isinstance(each, ast.Attribute)]
+            if isinstance(node, ast.Call) and _called(node) in ("setattr", "delattr") and len(node.args) > 1:
+                target = self.full_name(node.args[0])
+                names = [f"{target}.{ast.literal_eval(node.args[1])}"] if target else []
+            yield from (Use(self.file, node.lineno, name) for name in names if name)  # type: ignore[attr-defined]
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the names that are imported from other packages than Python's and ours, with their full names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [(each.asname or each.name.partition(".")[0], each.name) for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found = [(each.asname or each.name, f"{node.module}.{each.name}") for each in node.names]
+        else:
+            continue
+        yield from (
+            (name, full)
+            for name, full in found
+            if full.partition(".")[0] not in sys.stdlib_module_names | {"anyreplica"}
+        )
+
+
+def _defined(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module defines: functions, classes, variables, fields, slots, attributes of `self`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store(), value=ast.Name(id="self" | "cls")):
+                yield name
+            case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
+                yield from (str(each.value) for each in ast.walk(value) if isinstance(each, ast.Constant))
+
+
+def _by_text(node: ast.AST) -> tuple[str, ast.expr] | None:
+    """Return the attribute that a call such as `getattr(server, "_name")` names, and its object."""
+    if isinstance(node, ast.Call) and _called(node) in ("getattr", "setattr", "hasattr", "delattr"):
+        name = node.args[1] if len(node.args) > 1 else None
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return name.value, node.args[0]
+    return None
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _is_private(name: str) -> bool:
+    if name.startswith("__") and name.endswith("__"):
+        return name not in _STANDARD
+    return name.startswith("_")
+
+
+@functools.cache
+def modules() -> tuple[Module, ...]:
+    """Return all modules of the package."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return tuple(Module(file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text())) for file in files)
+
+
+def found(name: str) -> Any:
+    """Import an object by its full name."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        with contextlib.suppress(ModuleNotFoundError):
+            home: Any = importlib.import_module(".".join(parts[:count]))
+            for part in parts[count:]:
+                home = getattr(home, part)
+            return home
+    raise ModuleNotFoundError(name)
+
+
+def test_each_imported_private_name_is_known() -> None:
+    """Each private name that a module imports is in the list, and each name of the list is in use."""
+    uses = [use for module in modules() for use in module.imported()]
+    assert [str(use) for use in uses if use.name not in IMPORTED] == []
+    assert {use.name for use in uses} == IMPORTED.keys()
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_an_imported_name_exists(name: str) -> None:
+    """The installed version of the other package has the name."""
+    try:
+        found(name)
+    except (ImportError, AttributeError) as error:
+        pytest.fail(f"{name} has moved: {IMPORTED[name]} ({error})")
+
+
+def test_each_private_attribute_is_known() -> None:
+    """Each private attribute of an object of another package is in the list, and each name of the list is in use."""
+    uses = [use for module in modules() for use in module.attributes()]
+    assert [str(use) for use in uses if use.name not in ATTRIBUTES] == []
+    unused = ATTRIBUTES.keys() - {use.name for use in uses}
+    text = "".join(ast.unparse(module.tree) for module in modules())
+    assert {name for name in unused if name not in text} == set()
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_private_attribute_exists(name: str) -> None:
+    """The module of the installed version creates the attribute."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(ATTRIBUTES[name])))
+    defined = {*_defined(tree), *(each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute))}
+    assert name.removeprefix("_FastMCP") in defined, f"{name} is no longer in {ATTRIBUTES[name]}"
+
+
+def test_only_some_modules_use_private_names() -> None:
+    """A module whose name has no underscore uses no private name, unless it is in the short list."""
+    uses = [use for module in modules() for use in (*module.imported(), *module.attributes())]
+    places = {use.file for use in uses if not Path(use.file).name.startswith("_")}
+    assert places - {"components/not_found.py"} == PLACES  # it copies `__pydantic_private__`, which pydantic documents
+
+
+def test_each_patch_is_known() -> None:
+    """Each name of another package that a module replaces is in the list, and the installed version has the name."""
+    uses = [use for module in modules() for use in module.patches()]
+    assert [str(use) for use in uses if use.name not in PATCHED] == []
+    assert {use.name for use in uses} == PATCHED.keys()
+    for name, module in PATCHED.items():
+        home, _, last = name.rpartition(".")
+        found(home)
+        assert last in inspect.getsource(importlib.import_module(module)), f"{name} has moved"
+
+
+def test_a_wrapper_of_fastmcp_is_known_by_its_name() -> None:
+    """`prepare` recognises FastMCP's wrapper by the name of its code, and finds the author's function inside."""
+
+    def author(ctx: Context, text: str) -> str:
+        return text
+
+    wrapper = without_injected_parameters(author)
+    assert wrapper is not author
+    assert wrapper.__code__.co_qualname == prepare._INJECTING
+    assert prepare._author_function(wrapper) is author
+    texts = [each for module in modules() for each in ast.walk(module.tree) if isinstance(each, ast.Constant)]
+    named = [each.value for each in texts if isinstance(each.value, str) and "<locals>" in each.value]
+    assert named == [".<locals>.wrapper"], "another name of inner code is used; it needs a test, too"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("from fastmcp._private import thing", ["fastmcp._private.thing"]),
+        ("from starlette import _utils as u\nu.get_route_path", ["starlette._utils"]),
+        ("import anyio\nanyio._core._eventloop.x", ["anyio._core", "anyio._core._eventloop"]),
+        ("def f(s):\n    return s._hidden", ["_hidden"]),
+        ("def f(s):\n    return getattr(s, '_hidden')", ["_hidden"]),
+        ("import mcp.server as m\nm.run = print\nsetattr(m, 'go', 1)", ["mcp.server.run", "mcp.server.go"]),
+        ("class A:\n    def f(self, other):\n        self._x = other._x\n        import os; os._exit(1)", []),
+    ],
+)
+def test_a_use_is_found(text: str, names: list[str]) -> None:
+    """The scan finds imports, attributes, names in texts and patches."""
+    module = Module("file.py", ast.parse(text))
+    uses = [*module.imported(), *module.attributes(), *module.patches()]
+    assert sorted({use.name for use in uses}) == sorted(names)
