@@ -54,6 +54,7 @@ NAMES = {
 ATTRIBUTES = {
     "_mcp_server": "the SDK's server beneath FastMCP's",
     "_transforms": "the server's transforms",
+    "_lookup_resource": "the resource of a URI, and whether one is hidden from the caller",
     "_extensions": "the server's protocol extensions",
     "_shared_context_snapshot": "the app's Shared() dependencies",
     "_state_storage": "the author's own store of session state",

@@ -1,6 +1,7 @@
 """Tools that store state for a session or between rounds, and a tool that publishes a change."""
 
 from fastmcp import Context
+from fastmcp.resources import resource
 from fastmcp.tools import tool
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
@@ -31,6 +32,12 @@ async def transfer(amount: int, ctx: Context) -> str | InputRequiredResult:
     return InputRequiredResult(
         input_requests={"sure": ElicitRequest(params=form)}, request_state=f"asked about {amount}"
     )
+
+
+@resource("a://{name}")
+async def named(name: str) -> str:
+    """Return the name."""
+    return name
 
 
 @tool

@@ -137,6 +137,37 @@ def test_subscriptions_are_limited(full_fleet: Fleet) -> None:
     assert "Too many subscriptions: a session has at most 1000" in reply["error"]["message"]
 
 
+def test_the_uris_of_a_session_are_limited(full_fleet: Fleet) -> None:
+    """All URIs of a session have at most 64 KB. Its event stream and other sessions still work."""
+    client, other = start(full_fleet.url), start(full_fleet.url)
+    one, two, three = full_fleet.urls
+
+    def subscribe(uri: str) -> Any:
+        return ask(client, one, "resources/subscribe", uri=uri).json()
+
+    uris = [f"a://{number:03}{'x' * 1000}" for number in range(70)]
+    replies = [subscribe(uri) for uri in uris]
+    assert [("result" in reply) for reply in replies] == [True] * 65 + [False] * 5
+    assert "a session has at most 1000, with at most 65536 bytes of URIs" in replies[-1]["error"]["message"]
+    assert "result" in subscribe(uris[0]), "the session has it already"
+    assert ask(client, two, "resources/unsubscribe", uri=uris[0]).json()["result"] == {}
+    assert "result" in subscribe(uris[-1])
+    assert ask(client, three, "logging/setLevel", level="error").json()["result"] == {}
+    with hearing(client, two) as heard:
+        until(lambda: _touched(client, three, heard, uris[-1]), "the client hears of a resource")
+    assert ask(other, one, "resources/subscribe", uri="a://1").json()["result"] == {}
+
+
+@pytest.mark.parametrize("uri", ["b://1", "unknown", "a:/1"])
+def test_a_resource_that_does_not_exist_has_no_subscribers(full_fleet: Fleet, uri: str) -> None:
+    """A subscription to a URI that no resource matches is refused like the reading of this URI."""
+    client = start(full_fleet.url)
+    answers = [ask(client, full_fleet.url, f"resources/{what}", uri=uri).json() for what in ("read", "subscribe")]
+    assert answers[0]["error"] == answers[1]["error"]
+    assert answers[1]["error"]["code"] == -32002
+    assert answers[1]["error"]["message"] == f"Resource not found: {uri!r}"
+
+
 def test_subscriptions_need_a_session(full_fleet: Fleet) -> None:
     """A client without a session reads what it must do."""
     reply = legacy(full_fleet.url, "resources/subscribe", {"uri": "a://1"}).json()

@@ -8,14 +8,19 @@ one round trip (RFC 6928).
 
 import asyncio
 import gzip
+import os
 import re
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 
 _QUICK = 64 * 1024
 """Maximum size of a body that is compressed on the event loop, in bytes. This takes less than a millisecond.
 
 A larger body is compressed in a thread. That does not block the event loop, because gzip releases Python's global lock.
 """
+
+_THREADS = ThreadPoolExecutor(os.cpu_count(), "gzip")
+"""Threads that only compress. asyncio's own threads also run what may block for a long time, such as jobs."""
 
 _OF_GZIP = re.compile(r"(?:gzip|x-gzip|\*)(?:\s*;\s*q=(?P<q>[0-9.]+))?", re.IGNORECASE)
 
@@ -36,7 +41,7 @@ def accepts_gzip(said: bytes) -> bool:
 async def compressed(body: bytes) -> bytes:
     if len(body) <= _QUICK:
         return gzip.compress(body, 1, mtime=0)
-    return await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(gzip.compress, body, 1, mtime=0))
 
 
 def _quality(said: str | None) -> float:

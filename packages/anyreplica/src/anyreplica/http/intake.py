@@ -1,13 +1,13 @@
 """The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from starlette.types import Scope
 
 from anyreplica.http.admission import Admission
 from anyreplica.http.body import Body
-from anyreplica.http.in_flight import InFlight, Memory
+from anyreplica.http.in_flight import InFlight, Memory, Shares
 from anyreplica.settings import Settings
 
 Leave = Callable[[], None]
@@ -16,14 +16,21 @@ Leave = Callable[[], None]
 class Limiter(Protocol):
     """A rate limiter: it limits the calls of each caller."""
 
-    async def enter(self, scope: Scope, tool: str, identity: int | str | None) -> Leave | None:
-        """Count a call, or raise `Refused` (429). Return a function to call after the answer, or None."""
+    async def enter(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
+    ) -> Leave | None:
+        """Count a call, or raise `Refused` (429). Return a function to call after the answer, or None.
+
+        Without `concurrent`, the call does not count for the limit of calls that run at the same time.
+        """
 
 
 class Intake:
     """The checks of a replica. A replica has one `Intake`, so that each limit holds for all its requests together."""
 
-    def __init__(self, settings: Settings, limiter: Limiter | None) -> None:
+    def __init__(
+        self, settings: Settings, limiter: Limiter | None, name_of: Callable[[Scope], str | None] = lambda _: None
+    ) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
         methods = ["POST"]
         if not settings.stateless_http:
@@ -34,20 +41,34 @@ class Intake:
         self.in_flight = InFlight(settings.max_in_flight)
         self.responses = InFlight(settings.max_in_flight, "responses of clients in flight (MAX_IN_FLIGHT)")
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
+        # Half, rounded up. Callers that the replica cannot tell apart have no share of their own.
+        share = (settings.subscriptions + 1) // 2
+        self._shares = Shares(share, "subscriptions, the limit of one caller (half of MAX_SUBSCRIPTIONS)")
+        self._name_of = name_of
         self.memory = Memory(settings.max_buffered_bytes)
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
         self.body = Body(settings.max_body_bytes, seconds, values, self.in_flight, self.memory)
         self.limiter = limiter
 
-    async def enter(self, place: InFlight, scope: Scope, tool: str, identity: int | str | None, memory: int) -> Leave:
+    async def enter(
+        self,
+        place: InFlight,
+        scope: Scope,
+        tool: str,
+        identity: int | str | None,
+        memory: int,
+        *,
+        concurrent: bool = True,
+    ) -> Leave:
         """Count a request in the limits of requests, memory and rate. Return a function that releases them.
 
         Args:
-            place: The counter: `in_flight` or `subscriptions`.
+            place: The counter.
             scope: The ASGI scope of the request.
             tool: The name of the called tool or job, which may cost more than one call. Empty for other requests.
             identity: The JSON-RPC id of the request.
             memory: The memory of the request, in bytes.
+            concurrent: Whether the request counts for its caller's limit of calls that run at the same time.
 
         Raises:
             Refused: 503 (server busy) or 429 (rate limit).
@@ -57,7 +78,8 @@ class Intake:
         try:
             self.memory.take(memory, identity)
             taken = memory
-            answered = None if self.limiter is None else await self.limiter.enter(scope, tool, identity)
+            limiter = self.limiter
+            answered = None if limiter is None else await limiter.enter(scope, tool, identity, concurrent=concurrent)
         except BaseException:
             place.leave()
             self.memory.give(taken)
@@ -70,3 +92,31 @@ class Intake:
                 answered()
 
         return leave
+
+    def count(
+        self, scope: Scope, tool: str, identity: int | str | None, memory: int, *, listens: bool
+    ) -> Awaitable[Leave]:
+        """Count a message of a client: like `listen` if its reply is an event stream that stays open, else `enter`."""
+        if listens:
+            return self.listen(scope, identity, memory)
+        return self.enter(self.in_flight, scope, tool, identity, memory)
+
+    async def listen(
+        self, scope: Scope, identity: int | str | None = None, memory: int = 0, *, concurrent: bool = True
+    ) -> Leave:
+        """Count an event stream that stays open, like `enter`. One caller has at most its share of all streams."""
+        name = self._name_of(scope)
+        if name is None:
+            return await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
+        self._shares.enter(name, identity)
+        try:
+            leave = await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
+        except BaseException:
+            self._shares.leave(name)
+            raise
+
+        def leave_share() -> None:
+            leave()
+            self._shares.leave(name)
+
+        return leave_share

@@ -14,13 +14,14 @@ from operator import attrgetter
 from typing import Any, cast
 
 from fastmcp import Context, FastMCP
-from fastmcp.exceptions import FastMCPError
+from fastmcp.exceptions import AuthorizationError, FastMCPError
 from fastmcp.server import context as _context
 from fastmcp.server import dependencies as _dependencies
 from fastmcp.server.dependencies import (
     FastMCPRequestContext,
     _CurrentContext,
     _OptionalCurrentContext,
+    bind_request_context,
     extract_version_spec,
     fastmcp_request_ctx,
     without_injected_parameters,
@@ -210,6 +211,19 @@ jsonable = _tools._serialize_to_jsonable
 
 Raises PydanticSerializationError or UnicodeDecodeError if the value has no such form.
 """
+
+
+async def has_resource(mcp: FastMCP, request: ServerRequestContext[Any, Any], uri: str) -> bool:
+    """Return whether the caller of a request may see a resource or a template of this URI, as for `resources/read`."""
+    with bind_request_context(request):
+        async with Context(fastmcp=mcp):
+            resource, exists = await mcp._lookup_resource(uri)
+            if exists:  # a hidden resource also hides a template of the same URI
+                return resource is not None
+            try:
+                return await mcp.get_resource_template(uri) is not None
+            except AuthorizationError:
+                return False
 
 
 def withdraw_method(mcp: FastMCP, method: str) -> None:

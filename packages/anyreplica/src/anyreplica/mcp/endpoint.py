@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 _LISTEN = "subscriptions/listen"
 
+_LAST_EVENT = b"last-event-id"
+"""The header with which a client resumes the event stream of a call."""
+
 _FOR_CALLS = ("notifications/cancelled", "notifications/progress")
 """The notifications of a client that belong to a running call."""
 
@@ -119,10 +122,11 @@ class McpEndpoint:
             elif isinstance(message, Response) and self.sessions is not None:
                 await self._hand_over(message, headers, scope, send)
                 return
-            place = intake.subscriptions if message.method == _LISTEN else intake.in_flight
+            place = intake.in_flight
             leave = None
-            if message.memory or intake.limiter is not None or place.count >= place.most:
-                leave = await intake.enter(place, scope, called_tool(message), message.id, message.memory)
+            listens = message.method == _LISTEN
+            if listens or message.memory or intake.limiter is not None or place.count >= place.most:
+                leave = await intake.count(scope, called_tool(message), message.id, message.memory, listens=listens)
             else:  # the same as `Intake.enter`, but faster, for the most frequent case
                 place.count += 1
             try:
@@ -249,12 +253,20 @@ class McpEndpoint:
         try:
             await self.intake.admission.check(scope, receive)
             assert self.sessions is not None  # noqa: S101  # without sessions, the check has refused these methods
-            session = await self.sessions.open_live(scope, _session_id(headers_of(scope)))
-            if scope["method"] == "DELETE":
-                await self.sessions.end(session)
-                await send_response(scope, send, 204, (), b"")
-            else:
-                await self._stream(session, scope, receive, send)
+            headers, opens = headers_of(scope), scope["method"] == "GET"
+            if opens:  # a resumed stream belongs to a call that counts as running already
+                leave = await self.intake.listen(scope, concurrent=_LAST_EVENT not in headers)
+            else:  # a client may end its session while all the calls that it may run at the same time still run
+                leave = await self.intake.enter(self.intake.in_flight, scope, "", None, 0, concurrent=False)
+            try:
+                session = await self.sessions.open_live(scope, _session_id(headers))
+                if opens:
+                    await self._stream(session, scope, receive, send)
+                else:
+                    await self.sessions.end(session)
+                    await send_response(scope, send, 204, (), b"")
+            finally:
+                leave()
         except Refused as refused:
             await send_refusal(scope, send, refused)
 
@@ -263,10 +275,8 @@ class McpEndpoint:
         assert self.sessions is not None  # noqa: S101
         assert self.sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
         scope[CALLED] = ("stream", "")
-        place = self.intake.subscriptions
-        place.enter(None)
         try:
-            resumed = headers_of(scope).get(b"last-event-id")
+            resumed = headers_of(scope).get(_LAST_EVENT)
             if resumed is not None and self.sessions.events is not None:
                 assert self.taken is not None  # noqa: S101
                 go_on = partial(self.taken.start, scope)
@@ -278,8 +288,6 @@ class McpEndpoint:
             logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
             text = "The server cannot open an event stream now; retry later."
             raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
-        finally:
-            place.leave()
 
 
 def _session_id(headers: Headers) -> bytes:

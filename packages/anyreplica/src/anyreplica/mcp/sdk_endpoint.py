@@ -23,6 +23,8 @@ from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.settings import Settings
 from anyreplica.tracing.middleware import TRACE
 
+_LISTEN = "subscriptions/listen"
+
 
 class SdkEndpoint:
     """The ASGI endpoint that checks a request, notes its method for the log, and lets FastMCP's app answer.
@@ -79,11 +81,15 @@ class SdkEndpoint:
         if CALLER in scope:
             drop_credentials(scope)
         if scope["method"] != "POST":
-            self.intake.subscriptions.enter(None)
+            intake = self.intake
+            if scope["method"] == "GET":
+                leave = await intake.listen(scope)
+            else:
+                leave = await intake.enter(intake.in_flight, scope, "", None, 0, concurrent=False)
             try:
                 await self._listen(scope, receive, send)
             finally:
-                self.intake.subscriptions.leave()
+                leave()
             return
         body = await self.intake.body.read(receive, headers.get(b"content-length"))
         message = parse(body)
@@ -94,7 +100,8 @@ class SdkEndpoint:
             scope[PATH_TAKEN] = ("stateless" if handshake_version(headers) is None else "handshake", "sdk")
             note_arguments(scope, message.params)
         intake = self.intake
-        leave = await intake.enter(intake.in_flight, scope, called_tool(message), message.id, message.memory)
+        listens = message.method == _LISTEN
+        leave = await intake.count(scope, called_tool(message), message.id, message.memory, listens=listens)
 
         async def send_noting_failure(part: Message) -> None:
             if part["type"] == "http.response.body" and (failed := _failed(part.get("body", b""))):

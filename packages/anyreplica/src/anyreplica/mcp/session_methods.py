@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions
@@ -18,20 +19,29 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
+from anyreplica.components.not_found import RESOURCE_NOT_FOUND
 from anyreplica.mcp import _sdk
 from anyreplica.mcp.asking import SESSION
-from anyreplica.sessions.records import MOST_RESOURCES, SessionRecords
+from anyreplica.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
 from anyreplica.sessions.session import Session
+
+_TOO_MANY = (
+    f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} bytes of URIs; "
+    "unsubscribe from some resources."
+)
 
 
 class SessionMethods:
     """The handlers of the methods. They write the record of the session, which every replica reads."""
+
+    _mcp: FastMCP
 
     def __init__(self, records: SessionRecords) -> None:
         self._records = records
 
     def offer(self, mcp: FastMCP) -> None:
         """Register the handlers, and announce that a session gets notifications of changed lists."""
+        self._mcp = mcp
         server = _sdk.low_level(mcp)
         server.notification_options = NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
@@ -49,12 +59,14 @@ class SessionMethods:
         return EmptyResult()
 
     async def _subscribe(self, ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
-        """Subscribe a session to a resource."""
+        """Subscribe a session to a resource that its caller may see."""
+        session, uri = _required(ctx), str(params.uri)
         with _reachable():
-            subscribed = await self._records.subscribe(_required(ctx), str(params.uri))
+            if not await _sdk.has_resource(self._mcp, ctx, uri):
+                raise MCPError(RESOURCE_NOT_FOUND, f"Resource not found: {uri!r}", {"uri": uri})
+            subscribed = await self._records.subscribe(session, uri)
         if not subscribed:
-            text = f"Too many subscriptions: a session has at most {MOST_RESOURCES}; unsubscribe from some resources."
-            raise MCPError(INVALID_PARAMS, text)
+            raise MCPError(INVALID_PARAMS, _TOO_MANY)
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
@@ -82,3 +94,5 @@ def _reachable() -> Iterator[None]:
         yield
     except OSError:
         raise MCPError(INTERNAL_ERROR, "The server's Redis cannot be reached; retry later.") from None
+    except ToolError as error:  # of the state of the session, which says what the session hides
+        raise MCPError(INTERNAL_ERROR, str(error)) from None

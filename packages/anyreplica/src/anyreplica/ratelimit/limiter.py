@@ -47,8 +47,13 @@ class RateLimiter:
             self._bounds = True
             yield
 
-    async def enter(self, scope: Scope, tool: str, identity: int | str | None) -> Callable[[], None] | None:
+    async def enter(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
+    ) -> Callable[[], None] | None:
         """Accept or refuse a call of a tool or job. `tool` is empty for any other request, which costs 1.
+
+        Args:
+            concurrent: whether the request counts for the limit of calls that run at the same time.
 
         Returns:
             A function to call when the request is answered, or None if there is nothing to do.
@@ -65,6 +70,8 @@ class RateLimiter:
                 raise _refusal(self._of_replica, verdict, identity)
         caller = caller_of(scope)
         rate = self._rate if caller is None else caller.rate
+        if not concurrent and rate.concurrent:
+            rate = rate.but(concurrent=0)
         if not rate.bounds:
             return None
         name = caller.identity if caller is not None else self._addresses.of(scope) or ANYBODY

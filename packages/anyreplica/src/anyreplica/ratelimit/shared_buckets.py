@@ -64,8 +64,10 @@ for number, key in ipairs(KEYS) do
     tokens = tokens - granted * cost
   end
   redis.call('HSET', key, 'tokens', string.format('%.6f', tokens), 'time', string.format('%.6f', now))
-  mine = mine + granted
-  begun[key] = (begun[key] or 0) + granted
+  if most > 0 then
+    mine = mine + granted
+    begun[key] = (begun[key] or 0) + granted
+  end
   if most > 0 and mine > 0 then
     redis.call('HSET', key, 'at:' .. replica, string.format('%d %.6f', mine, now))
   elseif most > 0 then
@@ -115,7 +117,7 @@ class SharedBuckets:
         self._replica = replica
         self._peers = peers
         self._script = redis.register_script(_TAKE)
-        self._wishes: dict[tuple[str, float], _Wish] = {}
+        self._wishes: dict[tuple[str, float, int], _Wish] = {}
         self._asking = False
         self._own = Buckets()
         self._rates: dict[str, Rate] = {}
@@ -148,9 +150,10 @@ class SharedBuckets:
         return meanwhile(self._report())
 
     def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
-        wish = self._wishes.get((name, cost))
+        key = name, cost, rate.concurrent
+        wish = self._wishes.get(key)
         if wish is None:
-            wish = self._wishes[name, cost] = _Wish(name, rate, cost)
+            wish = self._wishes[key] = _Wish(name, rate, cost)
         if not self._asking:
             self._asking = True
             asyncio.get_running_loop().call_soon(self._ask)  # one request has all calls of this turn of the event loop

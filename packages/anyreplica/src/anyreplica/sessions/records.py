@@ -1,6 +1,7 @@
 """What a session keeps between its requests: its log level, its subscriptions and its event stream."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_RESOURCES = 1000
 """Maximum number of resources that a session can subscribe to."""
+MOST_URI_BYTES = 64 * 1024
+"""Maximum number of bytes of all URIs of resources that a session is subscribed to."""
 
 _LEVEL, _STREAM, _RESOURCE = "level", "stream", "resource:"
 
@@ -42,7 +45,7 @@ class _Store(Protocol):
         """Return all fields of a session."""
 
     async def write(self, session: Session, name: str, value: str | None) -> bool:
-        """Write a field, or remove it if the value is None. Return False if the session has too many fields."""
+        """Write a field, or remove it if the value is None. Return False if the session has too many subscriptions."""
 
 
 @dataclass
@@ -50,7 +53,10 @@ class _LocalStore:
     """The store of a single replica, in its memory."""
 
     _sessions: dict[str, dict[str, str]] = field(default_factory=dict)
+    _bytes: int = 0
+    """Number of bytes of the URIs of all sessions."""
     _most: int = 10_000
+    _most_bytes: int = 64 * 1024 * 1024
 
     async def read(self, session: Session) -> dict[str, str]:
         return self._sessions.get(session.key, {})
@@ -58,14 +64,25 @@ class _LocalStore:
     async def write(self, session: Session, name: str, value: str | None) -> bool:
         fields = self._sessions.setdefault(session.key, {})
         if value is None:
-            fields.pop(name, None)
+            if fields.pop(name, None) is not None:
+                self._bytes -= _size({name})
             return True
-        if name not in fields and len(fields.keys() - {_LEVEL, _STREAM}) >= MOST_RESOURCES:
-            return False
+        if name not in fields:
+            size = _size({name})
+            uris = fields.keys() - {_LEVEL, _STREAM}
+            if size and (len(uris) >= MOST_RESOURCES or _size(uris) + size > MOST_URI_BYTES):
+                return False
+            self._bytes += size
         fields[name] = value
-        if len(self._sessions) > self._most:
-            del self._sessions[next(iter(self._sessions))]
+        while len(self._sessions) > self._most or self._bytes > self._most_bytes:
+            self._bytes -= _size(self._sessions.pop(next(iter(self._sessions))))
         return True
+
+
+def _size(names: Iterable[str]) -> int:
+    """Return the number of bytes of the URIs in names of fields."""
+    uris = (name.removeprefix(_RESOURCE) for name in names if name.startswith(_RESOURCE))
+    return sum(len(uri.encode(errors="surrogatepass")) for uri in uris)
 
 
 class _RedisStore:
@@ -87,21 +104,28 @@ class _RedisStore:
                 await self._redis.hdel(self._key(session), name)
                 return True
             seconds = max(1, int(session.expires - time.time()))
-            return bool(await self._write(keys=[self._key(session)], args=[name, value, seconds, MOST_RESOURCES]))
+            arguments: list[str | int] = [name, value, seconds, MOST_RESOURCES, MOST_URI_BYTES]
+            return bool(await self._write(keys=[self._key(session)], args=arguments))
 
     def _key(self, session: Session) -> str:
         return f"{self._prefix}:session:{session.key}"
 
 
 _WRITE = """
-local others = redis.call('HEXISTS', KEYS[1], 'level') + redis.call('HEXISTS', KEYS[1], 'stream')
-local full = redis.call('HLEN', KEYS[1]) - others >= tonumber(ARGV[4])
-if full and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+local uri = string.match(ARGV[1], '^resource:(.*)')
+if uri and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  local count, bytes = 1, #uri
+  for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+    local other = string.match(name, '^resource:(.*)')
+    if other then count, bytes = count + 1, bytes + #other end
+  end
+  if count > tonumber(ARGV[4]) or bytes > tonumber(ARGV[5]) then return 0 end
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
-"""A script that writes a field, unless the session has too many fields."""
+"""A script that writes a field, unless the session has too many subscriptions."""
 
 
 class SessionRecords:

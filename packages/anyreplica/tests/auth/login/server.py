@@ -1,8 +1,8 @@
 """A server with a login, for tests: `python -m tests.auth.login.server`.
 
-Its variables are `IDP` (URL of the identity provider), `DOCUMENTS` (URL of the documents of CIMD clients) and `JWKS`
-(keys of the issuer of identity assertions). `AUTH` chooses another provider. Those of `AT_THE_IDP` use the identity
-provider, and the others use the issuer.
+Its variables are `IDP` (URL of the identity provider), `DOCUMENTS` (URL of the documents of CIMD clients), `JWKS` (keys
+of the issuer of identity assertions) and `UPSTREAM` (URL of the server of `upstream.py`). `AUTH` chooses another
+provider. Those of `AT_THE_IDP` use the identity provider, and the others use the issuer.
 """
 
 import os
@@ -117,12 +117,13 @@ def provider(kind: str, url: str) -> AuthProvider:
         return InMemoryOAuthProvider(base_url=url)
     if kind == "proxy":
         return OAuthProxy(
-            upstream_authorization_endpoint="http://127.0.0.1:9/authorize",
-            upstream_token_endpoint="http://127.0.0.1:9/token",
+            upstream_authorization_endpoint=f"{os.environ.get('UPSTREAM', 'http://127.0.0.1:9')}/authorize",
+            upstream_token_endpoint=f"{os.environ.get('UPSTREAM', 'http://127.0.0.1:9')}/token",
             upstream_client_id=CLIENT,
             upstream_client_secret=SECRET,
             token_verifier=_verifier(),
             base_url=url,
+            valid_scopes=["mcp", "reports:read"],
         )
     if kind == "remote":
         return RemoteAuthProvider(_verifier(), [AnyHttpUrl(NAME)], url)

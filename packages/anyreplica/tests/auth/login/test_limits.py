@@ -103,7 +103,15 @@ def test_only_forms_have_a_limit_of_fields(client: Client) -> None:
     """A form has a limited number of fields. The character between them may be in the URLs of a registration."""
     reply = client.http.post("/token", content=b"&".join([b"a=b"] * 2000), headers={"Content-Type": KINDS[1]})
     assert (reply.status_code, "fields" in reply.json()["error_description"]) == (413, True)
-    assert register(client, client_uri=f"https://example.com/?{'a=b&' * 2000}").status_code == 201
+    assert register(client, client_uri=f"https://example.com/?{'a=b&' * 500}").status_code == 201
+
+
+def test_a_registration_is_small(client: Client) -> None:
+    """A client whose metadata has more than 4 KB is refused with an error of OAuth, and a smaller one is accepted."""
+    refused = register(client, client_name="x" * 4100)
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_client_metadata")
+    assert "the limit is 4096" in refused.json()["error_description"]
+    assert register(client, client_name="x" * 3000).status_code == 201
 
 
 def test_a_multipart_form_is_refused(client: Client) -> None:
@@ -116,7 +124,7 @@ def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     """A replica without Redis counts a limited number of addresses, and each of them by itself."""
     import asyncio
 
-    monkeypatch.setattr("anyreplica.auth.login.attempts._MOST", 10)
+    monkeypatch.setattr("anyreplica.auth.login.period_counter._MOST", 10)
 
     async def scenario() -> None:
         attempts = Attempts(parse("5/d"), None)
@@ -129,7 +137,7 @@ def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
             await attempts.count(f"new {number}", 1)
         with pytest.raises(Refused):
             await attempts.count("one more", 1)
-        assert len(attempts._counts) <= 11
+        assert len(attempts._counter._sums) <= 11
 
     asyncio.run(scenario())
 

@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 
 import pytest
-from fastmcp.server.auth import OAuthProxy, StaticTokenVerifier
+from fastmcp.server.auth import OAuthProxy, StaticTokenVerifier, cimd, ssrf
 from key_value.aio.adapters.pydantic import PydanticAdapter
 from key_value.aio.stores.filetree import FileTreeStore
 from key_value.aio.stores.memory import MemoryStore
@@ -31,6 +31,12 @@ ATTRIBUTES = {
 ADAPTER = {
     "_key_value": "the storage behind an adapter",
     "_default_collection": "the name of the collection of an adapter",
+}
+
+_ORIGINAL = ssrf.resolve_hostname
+MANAGER = {
+    "_fetcher": "the object that fetches the documents of clients",
+    "_assertion_validator": "the object that fetches the keys of clients and checks their assertions",
 }
 
 
@@ -63,11 +69,48 @@ def test_an_attribute_of_an_adapter_is_there(proxy: OAuthProxy, name: str) -> No
         assert hasattr(adapter, name), f"PydanticAdapter.{name} has moved: {ADAPTER[name]} (auth/login/_fastmcp.py)"
 
 
+@pytest.mark.parametrize("name", MANAGER)
+def test_an_attribute_of_the_manager_is_there(proxy: OAuthProxy, name: str) -> None:
+    """The manager of CIMD clients has the attribute."""
+    assert hasattr(proxy._cimd_manager, name), f"CIMDClientManager.{name} has moved: {MANAGER[name]}"
+
+
+def test_fetches_pass_the_limits() -> None:
+    """FastMCP fetches through these methods, and resolves names with the function that the package replaces."""
+    assert "await self._fetcher.fetch(client_id_url)" in inspect.getsource(cimd.CIMDClientManager.get_client)
+    assert list(inspect.signature(cimd.CIMDAssertionValidator.validate_assertion).parameters) == [
+        "self",
+        "assertion",
+        "client_id",
+        "token_endpoint",
+        "cimd_doc",
+    ]
+    assert cimd.CIMDFetcher()._cache == {}
+    assert {"doc", "expires_at", "must_revalidate"} <= cimd._CIMDCacheEntry.__dataclass_fields__.keys()
+    assert "await resolve_hostname(hostname, port)" in inspect.getsource(ssrf.validate_url)
+    assert "getaddrinfo" not in inspect.getsource(ssrf).replace(inspect.getsource(_ORIGINAL), "")
+
+
+def test_the_folder_of_the_files_is_found(proxy: OAuthProxy, tmp_path: Path) -> None:
+    """The package removes expired files only from the folder that FastMCP has chosen."""
+    folder = _fastmcp.folder_of(proxy)
+    assert folder is not None
+    assert folder.parent == tmp_path / "oauth-proxy"
+    for other in (MemoryStore(), FileTreeStore(data_directory=tmp_path)):
+        _fastmcp.use_storage(proxy, other)
+        assert _fastmcp.folder_of(proxy) is None
+
+
 def test_no_other_private_name_is_used() -> None:
     """The module uses exactly the private names in the lists of this file."""
     tree = ast.parse((SOURCE / "auth" / "login" / "_fastmcp.py").read_text())
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
-    assert {name for name in used if not name.startswith("__")} - {"_older"} == ATTRIBUTES.keys() | ADAPTER.keys()
+    assert {name for name in used if not name.startswith("__")} - {"_older"} == {
+        *ATTRIBUTES,
+        *ADAPTER,
+        *MANAGER,
+        "_cache",
+    }
 
 
 def test_no_store_of_the_provider_stays_local(proxy: OAuthProxy) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.auth.login.storage import UNUSED_SECONDS
+from anyreplica.auth.login.registration import UNUSED_SECONDS
 from conftest import until
 from tests.auth.login.assertions import CimdClient, identity_assertion
 from tests.auth.login.browser import Browser
@@ -81,7 +81,7 @@ def test_every_key_expires_and_no_value_is_readable(login_fleet: LoginFleet, bro
 
 @pytest.mark.needs("node")
 def test_a_registration_lasts_after_a_login(login_fleet: LoginFleet) -> None:
-    """A client that nobody uses is forgotten after a day, and a client of a login after 90 days."""
+    """A client that nobody uses is forgotten after an hour, and a client of a login after 90 days."""
     redis, unused, used = login_fleet.redis, OAuthClient(login_fleet.url), OAuthClient(login_fleet.url)
 
     def lifetimes() -> list[int]:

@@ -11,8 +11,9 @@ from anyreplica.auth.login import lock
 from anyreplica.auth.login.lock import SharedLock
 from anyreplica.auth.login.once import Once
 from anyreplica.auth.login.outage import LoginUnavailable, noting_outages
+from anyreplica.auth.login.registration import UNUSED_SECONDS
 from anyreplica.auth.login.shared import SharedLogins
-from anyreplica.auth.login.storage import UNUSED_SECONDS, LoginStorage
+from anyreplica.auth.login.storage import LoginStorage
 from tests.replicas import RedisServer
 
 pytestmark = pytest.mark.needs("redis")

@@ -4,16 +4,23 @@
 one.
 """
 
+import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import fastmcp
+from fastmcp.server.auth import cimd, ssrf
 from fastmcp.server.auth.auth import PrivateKeyJWTClientAuthenticator
 from fastmcp.server.auth.jwt_issuer import JWTIssuer, derive_jwt_key
 from joserfc.errors import JoseError
 from key_value.aio.adapters.pydantic import PydanticAdapter
 from key_value.aio.wrappers.base import BaseWrapper
 from mcp.server.auth.middleware.client_auth import ClientAuthenticator
+
+from anyreplica.auth.login.documents import ClientDocuments, DocumentUnavailable
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
@@ -75,6 +82,58 @@ async def forget_grant(proxy: "OAuthProxy", grant: str) -> None:
 def assertions_of(proxy: "OAuthProxy") -> "CIMDClientManager | None":
     """Return the object that checks the assertions of clients (`private_key_jwt`)."""
     return proxy._cimd_manager
+
+
+def folder_of(proxy: "OAuthProxy") -> Path | None:
+    """Return the folder in which FastMCP has chosen to store the state of a provider. None: it stores it elsewhere."""
+    store: Any = storage_of(proxy)
+    while isinstance(store, BaseWrapper):
+        store = store.key_value
+    folder = getattr(store, "_data_directory", None)
+    home = fastmcp.settings.home / "oauth-proxy"
+    return Path(folder) if folder is not None and Path(folder).is_relative_to(home) else None
+
+
+def limit_fetches(proxy: "OAuthProxy", documents: ClientDocuments) -> None:
+    """Fetch the documents and the keys of clients within the limits of `documents`."""
+    manager = proxy._cimd_manager
+    if manager is None:
+        return
+    fetcher, validator = cast("Any", manager._fetcher), cast("Any", manager._assertion_validator)
+    fetch = partial(type(fetcher).fetch, fetcher)
+    validate_assertion = partial(type(validator).validate_assertion, validator)
+
+    async def fetch_within_limits(url: str) -> cimd.CIMDDocument:
+        known = fetcher._cache.get(url)
+        if known is not None and not known.must_revalidate and time.time() < known.expires_at:
+            return cast("cimd.CIMDDocument", known.doc)
+        try:
+            async with documents.fetching():
+                return cast("cimd.CIMDDocument", await fetch(url))
+        except DocumentUnavailable as error:
+            raise cimd.CIMDFetchError(str(error)) from None
+
+    async def validate_within_limits(
+        assertion: str, client_id: str, token_endpoint: str, cimd_doc: cimd.CIMDDocument
+    ) -> bool:
+        validating = validate_assertion(assertion, client_id, token_endpoint, cimd_doc)
+        try:
+            async with documents.fetching() if cimd_doc.jwks_uri else nullcontext():
+                return cast("bool", await validating)
+        except DocumentUnavailable as error:
+            raise ValueError(str(error)) from None
+
+    async def resolve_within_limits(hostname: str, port: int = 443) -> list[str]:
+        try:
+            found = await documents.look_up(hostname, port)
+        except (DocumentUnavailable, OSError, UnicodeError) as error:
+            raise ssrf.SSRFError(f"The name {hostname} cannot be resolved: {error}") from None
+        return list(dict.fromkeys(address[0] for *_, address in found))
+
+    fetcher.fetch = fetch_within_limits
+    validator.validate_assertion = validate_within_limits
+    # FastMCP resolves names in asyncio's own threads, which a few slow names would occupy.
+    ssrf.resolve_hostname = resolve_within_limits
 
 
 def authenticator_of(proxy: "OAuthProxy") -> ClientAuthenticator:

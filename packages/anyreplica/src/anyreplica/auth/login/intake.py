@@ -9,10 +9,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.auth.address import Addresses
 from anyreplica.auth.login.attempts import Attempts
+from anyreplica.auth.login.current import LoginRequest, answering
 from anyreplica.auth.login.outage import LoginUnavailable, Outage, noting_outages
+from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body, replay
 from anyreplica.http.headers import headers_of
-from anyreplica.http.in_flight import InFlight
+from anyreplica.http.in_flight import InFlight, Shares
 from anyreplica.http.refusal import ClientGone, Refused
 
 _MOST_BYTES = 64 * 1024
@@ -20,7 +22,9 @@ _MOST_BYTES = 64 * 1024
 _MOST_FIELDS = 200
 """Maximum number of fields in a form. With more than 1000, the SDK's handler would answer with HTTP 500."""
 _REGISTRATION_COST = 10
-"""A registration counts as ten requests, because Redis stores it for a day."""
+"""A registration counts as ten requests, because it is stored."""
+_STORING = frozenset({"/register", "/authorize", "/consent"})
+"""The paths on which anybody can store something."""
 _WELL_KNOWN = "/.well-known/"
 LOGIN_UNAVAILABLE = "The server cannot check logins now; retry later."
 
@@ -31,15 +35,18 @@ class LoginIntake:
     Args:
         body: the reader of bodies.
         attempts: the rate limit.
+        stored: the limit of what anybody can store.
         addresses: the addresses of clients behind trusted proxies.
         most: maximum number of login requests in flight.
     """
 
-    def __init__(self, body: Body, attempts: Attempts, addresses: Addresses, most: int) -> None:
+    def __init__(self, body: Body, attempts: Attempts, stored: StoredBytes, addresses: Addresses, most: int) -> None:
         self._body = body
         self._attempts = attempts
+        self._stored = stored
         self._addresses = addresses
         self._in_flight = InFlight(most, "login requests in flight")
+        self._shares = Shares(max(1, most // 2), "login requests in flight, half of MAX_IN_FLIGHT")
 
     def guarded(self, route: BaseRoute) -> BaseRoute:
         """Return a route with these checks. Anything but a `Route` stays as it is."""
@@ -48,7 +55,12 @@ class LoginIntake:
         checked = _Checked(self, route.app, static=route.path.startswith(_WELL_KNOWN))
         return Route(route.path, checked, methods=sorted(route.methods or ()), name=route.name)
 
-    async def enter(self, scope: Scope, receive: Receive) -> Receive:
+    def request(self, scope: Scope) -> LoginRequest:
+        """Return the request of a scope."""
+        client = scope.get("client")
+        return LoginRequest(self._addresses.of(scope) or (client[0] if client else ""), scope["path"] in _STORING)
+
+    async def enter(self, request: LoginRequest, scope: Scope, receive: Receive) -> Receive:
         """Check a request and count it. Return a `receive` with its whole body. Call `leave` after the answer.
 
         Raises:
@@ -60,9 +72,9 @@ class LoginIntake:
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared[:9]) > _MOST_BYTES or len(declared) > len(str(_MOST_BYTES)):
             raise _too_large()
-        client = scope.get("client")
-        address = self._addresses.of(scope) or (client[0] if client else "")
-        await self._attempts.count(address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
+        await self._attempts.count(request.address, _REGISTRATION_COST if scope["path"] == "/register" else 1)
+        if request.counts:
+            await self._stored.check(request.address)
         kind = headers.get(b"content-type", b"").lower().lstrip()
         if kind.startswith(b"multipart/"):
             raise Refused(415, "Wrong Content-Type; send a form as application/x-www-form-urlencoded.")
@@ -71,11 +83,17 @@ class LoginIntake:
             raise _too_large()
         if not kind.startswith(b"application/json") and body.count(b"&") >= _MOST_FIELDS:
             raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
-        self._in_flight.enter(None)
+        self._shares.enter(request.address)
+        try:
+            self._in_flight.enter(None)
+        except Refused:
+            self._shares.leave(request.address)
+            raise
         return replay(body, receive)
 
-    def leave(self) -> None:
+    def leave(self, request: LoginRequest) -> None:
         """Note the end of a request that `enter` has counted."""
+        self._shares.leave(request.address)
         self._in_flight.leave()
 
 
@@ -102,20 +120,24 @@ class _Checked:
         if self._static or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
-        receive = await self._intake.enter(scope, receive)
+        request = self._intake.request(scope)
+        receive = await self._intake.enter(request, scope, receive)
         begun = False
 
         async def send_unless_lost(message: Message) -> None:
             nonlocal begun
             if outage.noted and not begun:
                 raise LoginUnavailable
+            if request.refusal is not None and not begun:
+                raise request.refusal
             begun = True
             await send(message)
 
         try:
-            await self._app(scope, receive, send_unless_lost)
+            with answering(request):
+                await self._app(scope, receive, send_unless_lost)
         finally:
-            self._intake.leave()
+            self._intake.leave(request)
 
 
 def _too_large() -> Refused:

@@ -30,31 +30,28 @@ for requests that read the storage before."""
 _SKEW_SECONDS = 60
 """Time for which a used assertion is remembered after its expiry. FastMCP accepts clocks that differ by 30 seconds."""
 
-Used = Callable[[OAuthClientInformationFull], Awaitable[None]]
 
-
-def protect_codes(provider: OAuthProvider, once: Once, used: Used) -> None:
-    """Accept each authorization code once. `used` is called with the client of an accepted code."""
-    original = _method(provider, "exchange_authorization_code")
+def protect_codes(provider: OAuthProvider, once: Once) -> None:
+    """Accept each authorization code once."""
+    original = method_of(provider, "exchange_authorization_code")
 
     async def exchange(client: OAuthClientInformationFull, authorization_code: AuthorizationCode) -> OAuthToken:
         # The SDK has checked the client and PKCE before, so nobody else can use up the code.
         if not await once.take("code", authorization_code.code, until=time.time() + _CODE_SECONDS):
             raise TokenError("invalid_grant", "The authorization code was used before")
         tokens: OAuthToken = await original(client, authorization_code)
-        await used(client)
         return tokens
 
     setattr(provider, "exchange_authorization_code", exchange)  # noqa: B010  # mypy refuses an assignment to a method
 
 
-def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLogins, used: Used) -> None:
+def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLogins) -> None:
     """Exchange each refresh token once. Requests with the same token wait for each other.
 
     If a replica is killed during the exchange, its lock ends, and the client can send the token again. The user must
     log in again if the token was replaced before the new one reached the client.
     """
-    original = _method(provider, "exchange_refresh_token")
+    original = method_of(provider, "exchange_refresh_token")
 
     async def exchange(
         client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
@@ -66,7 +63,6 @@ def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLo
             tokens: OAuthToken = await original(client, refresh_token, scopes)
         if not await once.take("refresh", token, until=time.time() + _REFRESH_SECONDS):
             raise TokenError("invalid_grant", "The refresh token was used before")
-        await used(client)
         return tokens
 
     setattr(provider, "exchange_refresh_token", exchange)  # noqa: B010  # mypy refuses an assignment to a method
@@ -74,7 +70,7 @@ def protect_refresh_tokens(provider: OAuthProvider, once: Once, shared: SharedLo
 
 def protect_identity_assertions(provider: OAuthProvider, once: Once) -> None:
     """Accept each identity assertion (ID-JAG) once."""
-    original = _method(provider, "exchange_identity_assertion")
+    original = method_of(provider, "exchange_identity_assertion")
 
     async def exchange(client: OAuthClientInformationFull, params: IdentityAssertionParams) -> OAuthToken:
         tokens: OAuthToken = await original(client, params)  # checks the assertion
@@ -87,7 +83,7 @@ def protect_identity_assertions(provider: OAuthProvider, once: Once) -> None:
 
 def protect_client_assertions(manager: "CIMDClientManager", once: Once) -> None:
     """Accept each assertion of a client (`private_key_jwt`) once."""
-    original = _method(manager, "validate_private_key_jwt")
+    original = method_of(manager, "validate_private_key_jwt")
 
     async def validate(assertion: str, client: Any, token_endpoint: str) -> bool:
         valid: bool = await original(assertion=assertion, client=client, token_endpoint=token_endpoint)
@@ -104,6 +100,6 @@ async def _take_assertion(once: Once, kind: str, assertion: str) -> bool:
     return await once.take(kind, str(claims["iss"]), str(claims["jti"]), until=float(claims["exp"]) + _SKEW_SECONDS)
 
 
-def _method(owner: Any, name: str) -> Callable[..., Awaitable[Any]]:
+def method_of(owner: Any, name: str) -> Callable[..., Awaitable[Any]]:
     """Return a method of the class, also if an earlier app in this process has replaced it in the object."""
     return partial(getattr(type(owner), name), owner)

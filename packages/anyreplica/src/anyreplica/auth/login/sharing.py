@@ -7,10 +7,11 @@ from fastmcp.server.auth import OAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 
 from anyreplica.auth.login import _fastmcp
+from anyreplica.auth.login.local_storage import LocalStorage
 from anyreplica.auth.login.lock import SharedLock
 from anyreplica.auth.login.once import Once
+from anyreplica.auth.login.registration import USED_SECONDS, Used, note_logins
 from anyreplica.auth.login.replay import (
-    Used,
     protect_client_assertions,
     protect_codes,
     protect_identity_assertions,
@@ -18,6 +19,7 @@ from anyreplica.auth.login.replay import (
 )
 from anyreplica.auth.login.shared import SharedLogins
 from anyreplica.auth.login.storage import LoginStorage
+from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.keys import derived
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy
 
 logger = logging.getLogger(__name__)
-
-_CLIENT_SECONDS = 90 * 24 * 3600
-"""Time for which Redis stores a registered client after its last login or refresh."""
 
 
 def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings: Settings) -> None:
@@ -45,36 +44,54 @@ def share_proxy(proxy: "OAuthProxy", shared: SharedLogins, once: Once, settings:
             "because Redis stores logins in encrypted form; set it (openssl rand -hex 32 makes a key)"
         )
     found = _fastmcp.storage_of(proxy)
-    storage = found if isinstance(found, LoginStorage) else None
-    if _fastmcp.has_local_storage(proxy):
+    if isinstance(found, LoginStorage):
+        storage: LoginStorage | LocalStorage = found
+    elif _fastmcp.has_local_storage(proxy):
         storage = LoginStorage(shared, ring)
         _fastmcp.use_storage(proxy, storage)
-    elif storage is None:
+    else:
+        storage = _limited(proxy, StoredBytes(shared))
         logger.info("%s: the login uses the storage that the server's code chose (client_storage)", name)
     if not _fastmcp.sign_with(proxy, derived(ring, "login token")):
         logger.info("%s: the login signs tokens with the key that the server's code chose (jwt_signing_key)", name)
     _fastmcp.use_lock(proxy, lambda grant: SharedLock(shared, "grant", grant))
     if (manager := _fastmcp.assertions_of(proxy)) is not None:
         protect_client_assertions(manager, once)
-    _protect(proxy, shared, once, _keeping(_fastmcp.clients_of(proxy), storage))
+    _protect(proxy, shared, once)
+    note_logins(proxy, _keeping(_fastmcp.clients_of(proxy), storage))
 
 
 def share_provider(provider: OAuthProvider, shared: SharedLogins, once: Once) -> None:
     """Make the codes and tokens of a provider with its own storage valid once on all replicas."""
-    _protect(provider, shared, once, _keeping("", None))
+    _protect(provider, shared, once)
 
 
-def _protect(provider: OAuthProvider, shared: SharedLogins, once: Once, used: Used) -> None:
-    protect_codes(provider, once, used)
-    protect_refresh_tokens(provider, once, shared, used)
+def limit_storage(proxy: "OAuthProxy", stored: StoredBytes) -> None:
+    """Let unused registrations expire in the storage of a single replica without Redis."""
+    note_logins(proxy, _keeping(_fastmcp.clients_of(proxy), _limited(proxy, stored)))
+
+
+def _limited(proxy: "OAuthProxy", stored: StoredBytes) -> LocalStorage:
+    """Put the limits of `LocalStorage` around the storage of a provider."""
+    found = _fastmcp.storage_of(proxy)
+    if isinstance(found, LocalStorage):  # of an earlier app in this process
+        found = found.key_value
+    storage = LocalStorage(found, stored, _fastmcp.folder_of(proxy))
+    _fastmcp.use_storage(proxy, storage)
+    return storage
+
+
+def _protect(provider: OAuthProvider, shared: SharedLogins, once: Once) -> None:
+    protect_codes(provider, once)
+    protect_refresh_tokens(provider, once, shared)
     protect_identity_assertions(provider, once)
 
 
-def _keeping(collection: str, storage: LoginStorage | None) -> Used:
+def _keeping(collection: str, storage: LoginStorage | LocalStorage) -> Used:
     """Return a function that lets the registration of a client last after a login."""
 
     async def keep(client: OAuthClientInformationFull) -> None:
-        if storage is not None and client.client_id is not None:
-            await storage.keep(client.client_id, collection, _CLIENT_SECONDS)
+        if client.client_id is not None:
+            await storage.keep(client.client_id, collection, USED_SECONDS)
 
     return keep

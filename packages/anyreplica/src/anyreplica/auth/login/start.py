@@ -13,6 +13,7 @@ from anyreplica.auth.login.login import Login
 from anyreplica.auth.login.once import Once
 from anyreplica.auth.login.providers import check_provider, issuing
 from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body
 from anyreplica.settings import Settings
 
@@ -32,13 +33,16 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
     """
     check_provider(provider, settings, settings.mcp_replicas)
     shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
+    stored = StoredBytes(shared)
     revocations: list[Revocation] = []
     if shared is None or not issuing(provider):
         routes: list[BaseRoute] = list(provider.get_routes(mcp_path=_PATH))
     else:
         routes, revocations = _share(provider, settings, shared)
+    if issuing(provider):
+        _limit(provider, None if shared is not None else stored)
     attempts = Attempts(settings.login_rate, shared)
-    intake = LoginIntake(body, attempts, Addresses(settings.trusted_proxies), settings.max_in_flight)
+    intake = LoginIntake(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
     return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
 
 
@@ -56,6 +60,25 @@ def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
 
         storage = LoginStorage(SharedLogins(redis, settings.mcp_name), settings.request_state_ring)
     return begin(named_provider(settings, storage), settings, redis, body)
+
+
+def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
+    """Limit what anybody can cause at a provider that issues tokens. `stored`: None if replicas share their state."""
+    # Their import takes 150 ms, which a server with a token verifier saves.
+    from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
+
+    from anyreplica.auth.login import _fastmcp  # noqa: PLC0415
+    from anyreplica.auth.login.documents import ClientDocuments  # noqa: PLC0415
+    from anyreplica.auth.login.registration import refuse_large_registrations  # noqa: PLC0415
+    from anyreplica.auth.login.sharing import limit_storage  # noqa: PLC0415
+
+    documents = ClientDocuments()
+    for part in issuing(provider):
+        refuse_large_registrations(part)
+        if isinstance(part, OAuthProxy):
+            _fastmcp.limit_fetches(part, documents)
+            if stored is not None:
+                limit_storage(part, stored)
 
 
 def _share(

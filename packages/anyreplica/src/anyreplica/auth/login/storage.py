@@ -8,15 +8,13 @@ from typing import Any, SupportsFloat
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 from pydantic_core import from_json
 
+from anyreplica.auth.login.registration import UNUSED_SECONDS
 from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.responses import encode
 from anyreplica.settings.keys import derived
 
 logger = logging.getLogger(__name__)
-
-UNUSED_SECONDS = 24 * 3600
-"""Time for which Redis stores a value without an expiry time of its own. Only registered clients are such values, and
-anybody can register one. A login makes the registration last longer."""
 
 Value = dict[str, Any]
 
@@ -34,6 +32,7 @@ class LoginStorage:
 
     def __init__(self, shared: SharedLogins, keys: Sequence[str]) -> None:
         self._shared = shared
+        self._stored = StoredBytes(shared)
         self._codec = AESGCMRequestStateCodec(derived(keys, "login storage"))
 
     async def get(self, key: str, *, collection: str | None = None) -> Value | None:
@@ -46,11 +45,13 @@ class LoginStorage:
     async def put(
         self, key: str, value: Mapping[str, Any], *, collection: str | None = None, ttl: SupportsFloat | None = None
     ) -> None:
-        """Store a value. Without `ttl`, it expires after `UNUSED_SECONDS`."""
+        """Store a value. Without `ttl`, it expires after `UNUSED_SECONDS`: only registered clients have no `ttl`."""
         name = self._name(collection, key)
         seconds = UNUSED_SECONDS if ttl is None else max(1, math.ceil(float(ttl)))
+        sealed = self._sealed(name, value)
+        await self._stored.add(len(sealed))
         with self._shared.reaching():
-            await self._shared.redis.set(name, self._sealed(name, value), ex=seconds)
+            await self._shared.redis.set(name, sealed, ex=seconds)
 
     async def delete(self, key: str, *, collection: str | None = None) -> bool:
         """Remove a value. Return whether it was there."""

@@ -1,0 +1,131 @@
+"""What anybody can store with registrations and logins is small, expires, and has a limit for each address."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anyreplica.auth.login import stored_bytes
+from anyreplica.auth.login.current import LoginRequest, answering
+from anyreplica.auth.login.local_storage import remove_expired
+from anyreplica.auth.login.registration import UNUSED_SECONDS, USED_SECONDS
+from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.http.refusal import Refused
+from conftest import until
+from tests.auth.login.flow import REDIRECT, OAuthClient
+from tests.auth.login.replica import log_in, served
+from tests.replicas import RedisServer
+
+LIMIT = stored_bytes._MOST_OF_ADDRESS
+
+
+def flood(url: str, http: httpx.Client, name: str = "x" * 3500) -> int:
+    """Register clients from one address until it is refused. Return the number of registered clients."""
+    for number in range(2000):
+        reply = http.post(f"{url}/register", json={"redirect_uris": [REDIRECT], "client_name": name})
+        if reply.status_code == 429:
+            assert f"the limit is {LIMIT} stored bytes" in reply.json()["error_description"]
+            assert 0 < int(reply.headers["retry-after"]) <= 600
+            return number
+        assert reply.status_code == 201, reply.text
+    raise AssertionError("no limit")
+
+
+@pytest.mark.needs("redis")
+def test_one_address_does_not_fill_redis(redis_server: RedisServer, tmp_path: Path) -> None:
+    """Registrations of one address are small, expire within an hour, and have a limit. Another address logs in."""
+    with served(tmp_path, REDIS_URL=redis_server.url) as server, httpx.Client() as bad:
+        large = bad.post(f"{server.url}/register", json={"redirect_uris": [REDIRECT], "client_name": "x" * 58_000})
+        assert (large.status_code, large.json()["error"]) == (400, "invalid_client_metadata")
+        assert flood(server.url, bad) > 100
+        keys = redis_server.ask("keys", "*:login:state:*").split()
+        sizes = [int(redis_server.ask("strlen", key)) for key in keys]
+        assert max(sizes) < 6000
+        assert sum(sizes) < LIMIT + 6000
+        assert all(0 < int(redis_server.ask("ttl", key)) <= UNUSED_SECONDS for key in keys)
+        assert log_in(server.url)
+        left = [int(redis_server.ask("ttl", key)) for key in redis_server.ask("keys", "*:login:state:*").split()]
+        assert [each for each in left if each == pytest.approx(USED_SECONDS, abs=60)]
+
+
+@pytest.mark.needs("redis")
+def test_logins_that_only_begin_count(redis_server: RedisServer, tmp_path: Path) -> None:
+    """The texts that a client sends with /authorize are stored, so they count for the limit of its address."""
+    with served(tmp_path, REDIS_URL=redis_server.url) as server, httpx.Client() as bad:
+        client = OAuthClient(server.url)
+        assert client.register(server.url).status_code == 201
+        url, _, query = client.authorization(server.url, state="x" * 50_000).partition("?")
+        form = {"headers": {"Content-Type": "application/x-www-form-urlencoded"}, "content": query}
+        codes = [bad.post(url, **form).status_code for _ in range(30)]  # type: ignore[arg-type]
+        assert codes == sorted(codes)
+        assert set(codes) == {302, 429}
+        assert log_in(server.url)
+
+
+def test_one_address_does_not_fill_the_disk(tmp_path: Path) -> None:
+    """Without Redis, registrations are files: they expire, expired ones are removed, and an address has a limit."""
+    home = tmp_path / "home" / "oauth-proxy"
+
+    def files() -> dict[Path, dict[str, Any]]:
+        return {path: json.loads(path.read_text()) for path in home.glob("*/*client*/*.json")}
+
+    def seconds(entry: dict[str, Any]) -> float:
+        return (datetime.fromisoformat(entry["expires_at"]) - datetime.now(UTC)).total_seconds()
+
+    with served(tmp_path) as server, httpx.Client() as bad:
+        assert bad.post(f"{server.url}/register", json={"redirect_uris": [REDIRECT]}).status_code == 201
+        assert [seconds(each) for each in files().values()] == [pytest.approx(UNUSED_SECONDS, abs=60)]
+    (old,) = files()
+    entry = json.loads(old.read_text())
+    old.write_text(json.dumps({**entry, "expires_at": (datetime.now(UTC) - timedelta(seconds=9)).isoformat()}))
+    with served(tmp_path) as server, httpx.Client() as bad:
+        assert flood(server.url, bad) > 100
+        until(lambda: not old.exists(), "the expired file is removed")
+        assert sum(path.stat().st_size for path in files()) < 2 * LIMIT
+        assert log_in(server.url)
+        assert [each for each in files().values() if seconds(each) == pytest.approx(USED_SECONDS, abs=60)]
+
+
+def test_only_expired_files_are_removed(tmp_path: Path) -> None:
+    """Files that are not expired, and files that are not readable, stay."""
+    now = datetime.now(UTC)
+    texts = {
+        "later": json.dumps({"expires_at": (now + timedelta(hours=1)).isoformat()}),
+        "expired": json.dumps({"expires_at": (now - timedelta(hours=1)).isoformat()}),
+        "no-expiry": json.dumps({"value": {}}),
+        "no-object": "[]",
+        "broken": "{",
+    }
+    (tmp_path / "clients").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "clients" / f"{name}.json").write_text(text)
+    remove_expired(tmp_path)
+    assert {path.stem for path in tmp_path.glob("*/*.json")} == texts.keys() - {"expired"}
+
+
+def test_all_addresses_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit of all addresses, a replica refuses new registrations with 503. The next period begins anew."""
+    monkeypatch.setattr(stored_bytes, "_MOST", 5000)
+    time = 1000.0
+    monkeypatch.setattr("anyreplica.auth.login.period_counter.time.time", lambda: time)
+    stored = StoredBytes(None)
+
+    async def scenario() -> None:
+        nonlocal time
+        for number in range(5):
+            await stored.check(f"{number}")
+            with answering(LoginRequest(f"{number}", counts=True)):
+                await stored.add(1000)
+        with pytest.raises(Refused, match="too many registrations and logins") as refused:
+            await stored.check("another")
+        assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "200")
+        with answering(LoginRequest("another", counts=False)):
+            await stored.add(1000)
+        time += 600
+        await stored.check("another")
+
+    asyncio.run(scenario())
