@@ -10,7 +10,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,8 @@ _SILENT_SECONDS = 3.5
 gets an error within 5 s after it has resumed its call."""
 _LONG_SILENT_SECONDS = 8
 """Seconds without a sign of life after which a replica counts as lost in any case."""
+_LARGE = 64 * 1024
+"""Size in bytes from which on a part of the events is large."""
 _SHOW_SECONDS = 0.5
 """Pause between two signs of life, in seconds."""
 _END_BYTES = 1 << 30
@@ -95,6 +97,7 @@ class EventLog:
         self.kept = KeptBytes(most, int(seconds) + SLACK_SECONDS)
         self._sending = Shares(most)
         """Bytes of the events that are being sent to clients that resume calls."""
+        self._turns = asyncio.Lock()
         self.wakeups = wakeups
         self.seal = RoundSeal(keys, prefix)
         self.resumed = 0
@@ -220,7 +223,7 @@ class EventLog:
                     if part is None or part.reader != reader or after < part.dropped:
                         return
                     has_more, is_whole, count = part.has_more, part.is_whole, after + len(part.events)
-                    with self._sending_again(caller, part) as events:
+                    async with self._sending_again(caller, part) as events:
                         for event in events:
                             after += 1
                             yield f"{stream}.{after}", event
@@ -257,8 +260,8 @@ class EventLog:
             text = f"The events after this Last-Event-ID were not kept: {self.kept.describe()}. Call the tool again."
             raise Refused(400, text)
 
-    @contextlib.contextmanager
-    def _sending_again(self, caller: str, part: EventPart) -> Iterator[list[bytes]]:
+    @contextlib.asynccontextmanager
+    async def _sending_again(self, caller: str, part: EventPart) -> AsyncIterator[list[bytes]]:
         """Count the memory of events while they are sent to a client that resumes a call, and return the events.
 
         Return none if other streams of this caller use all the memory that its streams may use.
@@ -269,6 +272,9 @@ class EventLog:
             return
         self._sending.add(caller, size)
         try:
+            if size > _LARGE:
+                async with self._turns:  # one large part per turn of the event loop: sending it takes milliseconds
+                    await asyncio.sleep(0)
             yield part.events
         finally:
             self._sending.add(caller, -size)
