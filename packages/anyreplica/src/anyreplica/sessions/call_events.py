@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mcp_types import INTERNAL_ERROR
-
+from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.responses import encode
 from anyreplica.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
 from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
@@ -109,7 +108,7 @@ class CallEvents:
             f"The call has ended, but its result of {size} bytes was not kept for a client that resumes the call: "
             f"{self._log.kept.describe()}. Call the tool again."
         )
-        error = encode({"code": INTERNAL_ERROR, "message": text}).decode()
+        error = encode({"code": UNAVAILABLE, "message": text}).decode()
         return f'{{"jsonrpc":"2.0","id":{self._request},"error":{error}}}'.encode()
 
     def end(self) -> None:
