@@ -328,7 +328,7 @@ class App:
     def _sessions(self, share: Sharing, intake: Intake, lifecycle: Lifecycle) -> Sessions | None:
         """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
         if self.settings.handshake_sessions != "off":
-            sessions = Sessions(self.settings, share.redis, intake.in_flight, share.bus)
+            sessions = Sessions(self.settings, share.redis, intake.in_flight, intake.memory, share.bus)
             lifecycle.at_drain.append(sessions.leave)
             return sessions
         if reason := cannot_ask(self.mcp, self.settings):

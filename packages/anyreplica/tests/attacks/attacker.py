@@ -23,7 +23,9 @@ from typing import Any
 from tests.attacks.counted_connection import Connection, Report
 from tests.attacks.messages import large, ordinary
 from tests.attacks.odd_requests import odd
-from tests.attacks.wire import echo, http, listen, stateless
+from tests.attacks.wire import echo, handshake, http, listen, post, stateless
+from tests.calls import BOTH
+from tests.sessions.client import EVERYTHING, VERSION
 
 CONNECTIONS = 150
 MOST_SHARE = 0.4
@@ -155,6 +157,50 @@ async def end_sending_first(connection: Connection, dice: Random) -> None:
     await connection.read(2)
 
 
+async def ask_and_hang_up(connection: Connection, dice: Random) -> None:
+    """Start a session and call tools that ask the client or log. Then answer, cancel, resume or do nothing, and leave.
+
+    The addresses are random, so that the attacker has many shares of the limits.
+    """
+    headers = {"Accept": BOTH, "X_Forwarded_For": f"192.0.2.{dice.randrange(20)}"}
+    await connection.open()
+    hello = {"protocolVersion": VERSION, "capabilities": EVERYTHING, "clientInfo": {"name": "a", "version": "1"}}
+    await connection.send(handshake("initialize", hello, 1, **headers))
+    session = await connection.find(rb"mcp-session-id: (\S+)", 5)
+    if session is None:
+        return
+    headers["Mcp_Session_Id"] = session
+    text = "x" * dice.choice([10, 10_000, 100_000, 390_000])
+    calls: list[dict[str, Any]] = [
+        {"name": "greet", "arguments": {}},
+        {"name": "two_at_once", "arguments": {}},
+        {"name": "ask_about", "arguments": {"text": text}},
+        {"name": "log_and_repeat", "arguments": {"text": text, "times": dice.choice([1, 1, 10])}},
+        {"name": "log_often", "arguments": {"text": text[:2000], "times": 200}},
+    ]
+    for number in range(dice.randint(1, 4)):
+        await connection.open()
+        await connection.send(handshake("tools/call", dice.choice(calls), number, **headers))
+        event = await connection.find(rb"id: (\S+\.\d+)\r", 1)
+        asked = await connection.find(rb'"id":"([\w-]+)"', dice.choice([0, 0.5]))
+        chosen = dice.randrange(4)
+        if chosen == 0 and event is not None:
+            connection.end(reset=dice.random() < 0.5)
+            await connection.open(dice.choice([2048, 0]))
+            await connection.send(http("GET", "/mcp", b"", **headers, Last_Event_ID=event))
+            await connection.read(dice.choice([0, 0.3]))
+        elif chosen == 1 and asked is not None:
+            await connection.open()
+            answer = {"action": "accept", "content": {"value": text * dice.choice([1, 5])}}
+            await connection.send(post({"jsonrpc": "2.0", "id": asked, "result": answer}, **headers))
+            await connection.read(0.5)
+        elif chosen == 2:
+            await connection.open()
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            await connection.send(post(cancel, **headers))
+            await connection.read(0.2)
+
+
 async def say_nothing(connection: Connection, dice: Random) -> None:
     """Stay connected and send one request or nothing."""
     await connection.open()
@@ -195,6 +241,7 @@ def ways() -> list[Way]:
         Way(subscribe, 8),
         Way(end_sending_first, 5),
         Way(say_nothing, 5),
+        Way(ask_and_hang_up, 12, 8),
     ]
 
 

@@ -16,6 +16,8 @@ _BIND_ADDRESS_NO_PORT = 24
 
 Python has no name for this option.
 """
+_SEARCHED = 10_000
+"""Number of bytes in which `find` looks."""
 _ADDRESS = "127.0.0.2"
 """An address that the well-behaved client (`good_client.py`) does not use.
 
@@ -52,6 +54,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._tail = b""
         self._sent = b""
+        self._received = b""
+        """The last bytes that `find` has received on this connection."""
         self._socket = socket.socket()
 
     async def open(self, room: int = 0) -> None:
@@ -61,6 +65,7 @@ class Connection:
             room: bytes of replies that the kernel accepts while nobody reads; 0 for the default.
         """
         self._socket.close()
+        self._received = b""
         self._socket = socket.socket()
         self._socket.setblocking(False)
         if room:
@@ -99,6 +104,19 @@ class Connection:
         """Read the first bytes of a reply if they come within `seconds`."""
         with contextlib.suppress(TimeoutError):
             self._look(await asyncio.wait_for(self._loop.sock_recv(self._socket, 262_144), seconds))
+
+    async def find(self, pattern: bytes, seconds: float) -> str | None:
+        """Read until a part of a reply matches a pattern, and return its first group. None: not within `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not (found := re.search(pattern, self._received)):
+                    data = await self._loop.sock_recv(self._socket, 262_144)
+                    if not data:
+                        return None
+                    self._look(data)
+                    self._received = (self._received + data)[-_SEARCHED:]
+                return found[1].decode()
+        return None
 
     def end_sending(self) -> None:
         """Close the sending side of the connection."""

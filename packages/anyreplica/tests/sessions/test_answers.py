@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from anyreplica.http.in_flight import InFlight
 from anyreplica.sessions import answers
 from anyreplica.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
 from anyreplica.sessions.client_requests import ClientRequests
@@ -172,7 +171,7 @@ def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None:
                 return given
 
             other.give = losing_first_reply  # type: ignore[method-assign, assignment]
-            requests = ClientRequests(other, 5, InFlight(10), 10)
+            requests = ClientRequests(other, 5)
             async with asking.waiting("lossy", "mine", 5) as wait_again:
                 await requests.answer(MINE, "lossy", {"result": {}})
                 assert await wait_again(1) == b'{"result":{}}'

@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from anyreplica.sessions import call_events, event_log
+from anyreplica.sessions.call_events import CallEvents
 from anyreplica.sessions.event_log import EventLog, TakenCall
 from anyreplica.sessions.open_round import OpenRound
 from anyreplica.sessions.session import Session
@@ -30,6 +31,16 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
         yield server
 
 
+MOST = 1 << 20
+
+
+async def begun(log: EventLog, caller: str = "caller") -> CallEvents:
+    """Begin the events of a call."""
+    call = await log.begin(MINE, 7, caller)
+    assert call is not None
+    return call
+
+
 @contextlib.asynccontextmanager
 async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
     """Event logs of replicas that share a Redis. They give no signs of life by themselves."""
@@ -39,14 +50,14 @@ async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
             client = await stack.enter_async_context(Redis.from_url(url))
             wakeups = RedisWakeups(client, "test:wakeups")
             await stack.enter_async_context(wakeups.running())
-            logs.append(EventLog(client, "test", wakeups, 60, KEYS))
+            logs.append(EventLog(client, "test", wakeups, 60, KEYS, MOST))
         yield logs
 
 
 async def resumed(log: EventLog, event: str, taken: list[TakenCall], most: int = 1) -> list[bytes]:
     """Resume a call, and return the first messages with data."""
     found: list[bytes] = []
-    async with contextlib.aclosing(log.resume(MINE, event, taken.append)) as events:
+    async with contextlib.aclosing(log.resume(MINE, event, "caller", taken.append)) as events:
         async for _, message in events:
             if message:
                 found.append(message)
@@ -74,7 +85,7 @@ def test_a_take_over_whose_reply_was_lost_is_repeated(redis: RedisServer, monkey
 
     async def run() -> None:
         async with replicas(redis.url) as (lost, other):
-            call = await lost.begin(MINE, 7)
+            call = await begun(lost)
             await call.wait_in_round(ROUND)
             assert await call.give_up()
             monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
@@ -93,7 +104,7 @@ def test_two_readers_take_over_a_call_once(redis: RedisServer, monkeypatch: pyte
     async def run() -> None:
         async with replicas(redis.url) as (lost, other):
             for _ in range(20):
-                call = await lost.begin(MINE, 7)
+                call = await begun(lost)
                 await call.wait_in_round(ROUND)
                 assert await call.give_up()
                 taken: list[TakenCall] = []
@@ -111,7 +122,7 @@ def test_a_client_that_leaves_does_not_interrupt_a_take_over(
 
     async def run() -> None:
         async with replicas(redis.url) as (lost, other):
-            call = await lost.begin(MINE, 7)
+            call = await begun(lost)
             await call.wait_in_round(ROUND)
             assert await call.give_up()
             taking, go_on, take_over = asyncio.Event(), asyncio.Event(), other.store.take_over
@@ -141,7 +152,7 @@ def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.Monkey
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             append = log.store.append
             monkeypatch.setattr(log.store, "append", unreachable)
             with pytest.raises(OSError, match="away"):
@@ -164,7 +175,7 @@ def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> N
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             call.end()
             (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
             assert b"The replica that ran this call was lost" in message
@@ -178,7 +189,7 @@ def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer, m
 
     async def run() -> None:
         async with replicas(redis.url) as (running, reader):
-            call = await running.begin(MINE, 7)
+            call = await begun(running)
             resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
             await call.append(b"first", last=False, delivered=False)
             assert await asyncio.wait_for(resuming, 30) == [b"first"]
@@ -202,7 +213,7 @@ def test_a_replica_that_stalls_for_a_moment_is_not_lost(redis: RedisServer, monk
     async def run() -> None:
         async with replicas(redis.url) as (running, reader), reader.running():
             monkeypatch.setattr(reader.store, "silence", silence)
-            call = await running.begin(MINE, 7)
+            call = await begun(running)
             resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
             async with asyncio.timeout(30):
                 while not reader.resumed:  # noqa: ASYNC110
@@ -223,7 +234,7 @@ def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monke
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             follow = log.store.follow
             monkeypatch.setattr(log.store, "follow", unreachable)
             for note in (call.lose_reader, call.has_reader):
@@ -243,7 +254,7 @@ def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeyp
 
     async def run() -> None:
         async with replicas(redis.url) as (draining, other):
-            call = await draining.begin(MINE, 7)
+            call = await begun(draining)
             monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
             assert await call.wait_in_round(ROUND)
             assert await call.give_up()
@@ -259,7 +270,7 @@ def test_a_question_whose_reply_was_lost_is_written_once(redis: RedisServer, mon
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))
             number = await call.append(b"question", last=False, delivered=False, needed=True)
             assert number == f"{call.first_id[:-2]}.1"
@@ -274,9 +285,9 @@ def test_a_replica_can_own_a_call_twice(redis: RedisServer) -> None:
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             await call.append(b"question", last=False, delivered=False)
-            again = call_events.CallEvents(log, call.first_id.removesuffix(".0"))
+            again = call_events.CallEvents(log, call.first_id.removesuffix(".0"), "7")
             await again.append(b"result", last=True, delivered=False)
             assert await resumed(log, call.first_id, [], 2) == [b"question", b"result"]
 
@@ -288,7 +299,7 @@ def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
 
     async def run() -> None:
         async with replicas(redis.url, 1) as (log,):
-            call = await log.begin(MINE, 7)
+            call = await begun(log)
             await call.wait_in_round(ROUND)
             redis.ask("flushall")
             assert await call.append(b"event", last=False, delivered=False) == ""

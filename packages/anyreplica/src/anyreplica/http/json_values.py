@@ -7,6 +7,8 @@ and memory of parsing depend on the number of values. For example, 4 MB of text 
 
 BYTES_PER_VALUE = 100
 """Estimated memory of a parsed value, in bytes, without its text."""
+_SMALL = 16 * 1024
+"""Size of a JSON text up to which the estimate of its memory counts each comma and bracket, even in strings."""
 
 
 def count(document: bytes, enough: int) -> int:
@@ -32,6 +34,12 @@ def count(document: bytes, enough: int) -> int:
     if quotes > 2 * (enough + 1):  # each string is a value or a name
         return quotes // 2
     return _marks(b"".join(unescaped.split(b'"')[::2]))
+
+
+def memory_of(document: bytes) -> int:
+    """Estimate the memory of a JSON text and of its parsed values, in bytes."""
+    values = _marks(document) if len(document) <= _SMALL else count(document, _SMALL)
+    return len(document) + BYTES_PER_VALUE * values
 
 
 def _marks(text: bytes) -> int:

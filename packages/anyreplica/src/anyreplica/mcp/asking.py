@@ -4,14 +4,14 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, LoggingLevel
 
-from anyreplica.downstream.deadline import PAUSES, Pauses
+from anyreplica.downstream.deadline import PAUSES
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
 from anyreplica.mcp.client_watch import ClientWatch
@@ -21,6 +21,7 @@ from anyreplica.sessions.open_round import OpenRound, Question
 from anyreplica.sessions.progress import with_progress
 from anyreplica.sessions.session import Session
 from anyreplica.sessions.sessions import Sessions
+from anyreplica.sessions.waiting_calls import WaitingCall
 from anyreplica.shared.lost_redis import persistently
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class CannotAsk:
     async def leave_round(self, call: "Call") -> None:
         """Do nothing."""
 
+    async def forget_round(self) -> None:
+        """Do nothing."""
+
     async def ask(
         self,
         call: "Call",  # noqa: ARG002
@@ -107,6 +111,7 @@ class CallSession:
     is_open = False
     # Most calls never open their session. So they do not pay for these attributes.
     _session: Session | None = None
+    _waiting: WaitingCall | None = None
     _stack: contextlib.ExitStack | None = None
     _watch: ClientWatch | None = None
     _of_round: frozenset[str] = frozenset()
@@ -115,11 +120,6 @@ class CallSession:
     def __init__(self, sessions: Sessions, sealed: bytes) -> None:
         self._sessions = sessions
         self._sealed = sealed
-
-    @cached_property
-    def pauses(self) -> Pauses:
-        """The time for which the call has waited for its client."""
-        return Pauses()
 
     async def open(self, call: "Call") -> None:
         """Open the session, so that the call can ask its client.
@@ -135,11 +135,16 @@ class CallSession:
         self.is_open = True
         if b"mcp-protocol-version" not in headers_of(call.scope):
             call.version = session.version
-        PAUSES.set(self.pauses)
+        PAUSES.set(self._waiting_call(call).pauses)
 
     def outside(self) -> AbstractAsyncContextManager[None]:
         """Do not count the call as one in flight inside the `async with` block, because it waits for Redis."""
-        return nullcontext() if self.pauses.is_open else self._sessions.in_flight.outside()
+        return nullcontext() if self._waits else self._sessions.in_flight.outside()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the call waits for its client. Such a call does not count as one in flight."""
+        return self._waiting is not None and self._waiting.pauses.is_open
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
         """Return the SDK's connection, which sends requests to `outbound`.
@@ -158,16 +163,17 @@ class CallSession:
         """Begin the events of the call, if the client can resume them. None: it cannot."""
         if self._session is None or self._sessions.events is None:
             return None
-        begin = partial(self._sessions.events.begin, self._session, call.request.id)
+        caller = self._sessions.caller(call.scope)
+        begin = partial(self._sessions.events.begin, self._session, call.request.id, caller)
         try:
-            if self.pauses.is_open:
+            if self._waits:
                 events = await persistently(begin)
             elif self._sessions.events.is_healthy:
                 async with self.outside():
                     events = await persistently(begin, _BEGIN_SECONDS)
             else:  # an outage delays no call
                 events = await begin()
-            if self._stack is not None and self._watch is not None:
+            if events is not None and self._stack is not None and self._watch is not None:
                 self._stack.enter_context(events.taken_over(self._watch.move_on))
             return events
         except OSError as error:
@@ -185,7 +191,20 @@ class CallSession:
             self._stack.enter_context(self._sessions.cancelling(self._sealed, call.request.id, watch.cancel))
             self._sessions.leaving.add(watch.drain)
             self._stack.callback(self._sessions.leaving.discard, watch.drain)
+            if self._waiting is not None:
+                self._waiting.begin()
+            self._stack.callback(self._end_waiting)
             yield
+
+    def _waiting_call(self, call: "Call") -> WaitingCall:
+        """Return the state of this call as one that waits for its client."""
+        if self._waiting is None:
+            self._waiting = self._sessions.waiting_call(call.scope, call.request.params, call.request.memory)
+        return self._waiting
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.end()
 
     async def wants(self, level: str) -> bool:
         """Return whether the session gets log messages of this level. While Redis cannot be reached, it gets all."""
@@ -221,17 +240,23 @@ class CallSession:
         Raises:
             ClientRequestError: another replica has taken over the call, or Redis cannot tell whether one has.
         """
-        self._of_round = frozenset()
         try:
             if call.events is not None:
                 async with self.outside():
                     goes_on = await call.events.leave_round()
                 if not goes_on:
                     raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
+            await self.forget_round()
         except OSError as error:
             logger.warning("Redis can't be reached: a call did not go on: %s", error)
             text = "The call cannot go on now, because the server's Redis cannot be reached; send the call again."
             raise ClientRequestError(INTERNAL_ERROR, text) from None
+
+    async def forget_round(self) -> None:
+        """Delete the questions of a round that is over, and their answers. No other replica needs them."""
+        of_round, self._of_round = self._of_round, frozenset()
+        if of_round and self._session is not None:
+            await self._sessions.requests.answers.forget(of_round, self._session.key)
 
     async def ask(self, call: "Call", question: Question, opts: CallOptions) -> dict[str, Any]:
         """Send a request to the client on the event stream of the call, and return the result of the answer.
@@ -250,7 +275,8 @@ class CallSession:
         limit, on_progress = opts.get("timeout", sessions.requests.seconds), opts.get("on_progress")
         of_round, is_sent = identity in self._of_round, identity in self._sent
         write = partial(call.event, needed=True)
-        send = partial(sessions.requests.send, session, write, self.pauses, of_round=of_round, is_sent=is_sent)
+        waiting = self._waiting_call(call)
+        send = partial(sessions.requests.send, session, write, waiting, of_round=of_round, is_sent=is_sent)
         if on_progress is None:
             return await send(question, limit)
         async with sessions.progress.reported(session, identity, on_progress):

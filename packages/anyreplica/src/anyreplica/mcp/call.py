@@ -203,9 +203,11 @@ class Call:
             if watch.cancelled:  # the connection may still be open
                 self.scope[FAILED] = RPC_ERROR
                 await self.finish(200, error_response(self.request.id, _CANCELLED, "Request cancelled"))
+                await self.asking.forget_round()
             elif self.events is not None:
                 with contextlib.suppress(ClientGone):
                     await self.event(error_response(self.request.id, _CANCELLED, _NOT_RESUMED), last=True)
+                    await self.asking.forget_round()
             raise
         finally:
             watch.close()

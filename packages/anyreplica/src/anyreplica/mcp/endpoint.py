@@ -280,7 +280,8 @@ class McpEndpoint:
             if resumed is not None and self.sessions.events is not None:
                 assert self.taken is not None  # noqa: S101
                 go_on = partial(self.taken.start, scope)
-                events = self.sessions.events.resume(session, resumed.decode("latin-1"), go_on)
+                caller = self.sessions.caller(scope)
+                events = self.sessions.events.resume(session, resumed.decode("latin-1"), caller, go_on)
             else:
                 events = self.sessions.streams.messages(session)
             await send_stream(events, receive, send)

@@ -147,6 +147,10 @@ async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, f
     tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in found.questions.items()}
     try:
         answers = dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
+    except ClientRequestError:  # the call ends, so no other replica goes on with this round
+        if call is not None:
+            await call.asking.leave_round(call)
+        raise
     finally:
         for task in tasks.values():
             task.cancel()

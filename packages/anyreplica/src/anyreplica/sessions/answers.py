@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -47,8 +47,8 @@ class Answers(Protocol):
         """Let a request wait for an answer inside the `async with` block, for at most `seconds`.
 
         Args:
-            of_round: whether another replica may take over the request. Then the store keeps the request after the
-                block.
+            of_round: whether another replica may take over the request. Then the store keeps the request and its
+                answer after the block, until `forget`.
 
         Raises:
             SessionEnded: the session has ended.
@@ -59,6 +59,9 @@ class Answers(Protocol):
 
         `again` means that this replica tries a second time, because it does not know whether the first try succeeded.
         """
+
+    async def forget(self, identities: Iterable[str], session: str) -> None:
+        """Forget requests of a round that is over, and their answers. If the store cannot be reached, they expire."""
 
     async def end(self, session: str, seconds: float) -> None:
         """Note that a session has ended. The id of the session expires in `seconds`."""
@@ -120,6 +123,9 @@ class LocalAnswers:
         waiting.arrived.set()
         return "taken"
 
+    async def forget(self, identities: Iterable[str], session: str) -> None:
+        """Do nothing: a request and its answer end with their block."""
+
     async def end(self, session: str, seconds: float) -> None:  # noqa: ARG002
         _remember(self._ended, session, None)
 
@@ -157,19 +163,15 @@ class RedisAnswers:
                 raise SessionEnded
             if expected == _ANSWERED:
                 woken.set()
-            answered = of_round
 
             async def wait(seconds: float) -> bytes:
-                nonlocal answered
-                answer = await self._wait(identity, woken, seconds)
-                answered = True
-                return answer
+                return await self._wait(identity, woken, seconds)
 
             try:
                 yield wait
             finally:
-                if not answered:
-                    await asyncio.shield(self._forget_quietly(identity, session))
+                if not of_round:
+                    await asyncio.shield(self.forget((identity,), session))
 
     async def _begin(self, identity: str, session: str, seconds: float) -> int:
         keys = [self._request(identity), self._ended(session), self._answer(identity)]
@@ -179,6 +181,7 @@ class RedisAnswers:
     async def give(self, identity: str, session: str, answer: bytes, *, again: bool = False) -> Given:
         keys = [self._request(identity), self._answer(identity), self._ended(session)]
         args: list[bytes | str | int] = [session, answer, self._keep, self._wakeups.channel, identity, int(again)]
+        args.append(_SLACK_SECONDS)
         with raising_os_errors():
             given: bytes = await self._give(keys=keys, args=args)
         return given.decode()  # type: ignore[return-value]
@@ -199,11 +202,11 @@ class RedisAnswers:
             if remaining <= 0:
                 raise TimeoutError
 
-    async def _forget_quietly(self, identity: str, session: str) -> None:
-        """Note that a request no longer waits. Without Redis, its key expires by itself."""
-        keys = [self._request(identity), self._answer(identity)]
+    async def forget(self, identities: Iterable[str], session: str) -> None:
         with contextlib.suppress(OSError), raising_os_errors():
-            await self._forget(keys=keys, args=[session, _LATE_SECONDS])
+            for identity in identities:
+                keys = [self._request(identity), self._answer(identity)]
+                await self._forget(keys=keys, args=[session, _LATE_SECONDS])
 
     async def end(self, session: str, seconds: float) -> None:
         with raising_os_errors():
@@ -235,24 +238,30 @@ return 1
 
 _GIVE = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'ended' end
-if ARGV[6] == '1' and redis.call('GET', KEYS[2]) == ARGV[2] then return 'taken' end
 local waiting = redis.call('GET', KEYS[1])
+local taken = 'taken:' .. ARGV[1] .. ':' .. redis.sha1hex(ARGV[2])
+if ARGV[6] == '1' and waiting == taken then return 'taken' end
 if waiting == 'late:' .. ARGV[1] then return 'late' end
 if waiting ~= ARGV[1] then return 'unknown' end
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
-redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[1], taken, 'EX', ARGV[7])
 redis.call('PUBLISH', ARGV[4], ARGV[5])
 return 'taken'
 """
-"""A script that stores the first answer of the right session, and wakes the call that waits for it."""
+"""A script that stores the first answer of the right session, and wakes the call that waits for it.
+
+The key of the request then has a hash of the answer. A replica that tries again finds it, even if the call has taken
+and deleted the answer by then.
+"""
 
 _FORGET = """
-if redis.call('DEL', KEYS[2]) == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+if redis.call('UNLINK', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then
     redis.call('SET', KEYS[1], 'late:' .. ARGV[1], 'EX', ARGV[2])
 end
 return 1
 """
-"""A script that notes that a request no longer waits. An answer that arrives after this is `late`."""
+"""A script that deletes the answer to a request that no longer waits. If there is none yet, an answer that arrives
+after this is `late`."""
 
 
 def answers(redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float) -> Answers:

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anyreplica.sessions.event_store import FOREIGN, UNKNOWN, reader_of
+from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.responses import encode
+from anyreplica.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
 from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, persistently
 
@@ -23,11 +25,13 @@ _MOST_LATE = 1000
 class CallEvents:
     """The events of one call, on the replica that owns the call."""
 
-    __slots__ = ("_log", "_loss_is_noted", "_mark", "_round", "_stream", "_written")
+    __slots__ = ("_log", "_loss_is_noted", "_mark", "_request", "_round", "_stream", "_written")
 
-    def __init__(self, log: "EventLog", stream: str) -> None:
+    def __init__(self, log: "EventLog", stream: str, request: str) -> None:
         self._log = log
         self._stream = stream
+        self._request = request
+        """The JSON-RPC id of the call, as JSON."""
         self._loss_is_noted = True
         self._round: tuple[str, int] | None = None
         """The sealed round in which the call waits for its client, and its number."""
@@ -50,10 +54,15 @@ class CallEvents:
         """Call `on_reader` when a client follows these events over another connection, inside the `with` block."""
         return self._log.wakeups.listening(reader_of(self._stream), on_reader)
 
-    async def append(self, event: bytes, *, last: bool, delivered: bool, needed: bool = False) -> str | None:
+    async def append(
+        self, event: bytes, *, last: bool, delivered: bool, needed: bool = False, is_counted: bool = False
+    ) -> str | None:
         """Write an event and return its id. Return None if this replica no longer owns the call.
 
         The id is empty if the store has lost the call. Then the client cannot resume it.
+
+        If the event is larger than the store may keep for the call, the store does not get it. In the place of the last
+        event, the store then gets an error for the client that resumes the call.
 
         Args:
             event: the message.
@@ -62,18 +71,23 @@ class CallEvents:
                 long after a last event that is delivered, so that calls cannot fill the store.
             needed: whether the call waits for an answer to this event. Then, and if the last event is only in the store
                 because it is not delivered, this method tries again for some seconds if the store cannot be reached.
+            is_counted: whether the event counts for the limits already, because an earlier try has failed.
 
         Raises:
             OSError: the store cannot be reached.
         """
-        store, owner = self._log.store, self._log.owner
+        store, owner, kept = self._log.store, self._log.owner, self._log.kept
         self._written += 1
         mark = f"{self._mark}:{self._written}"
-        write = partial(store.append, self._stream, owner, event, mark, last=last, delivered=delivered)
+        limit = kept.reserve(self._stream, len(event), beyond=is_counted)
+        if not limit:
+            event = self._not_kept(len(event)) if last else b""
+            limit = kept.reserve(self._stream, len(event), beyond=True) if last else 0
+        write = partial(store.append, self._stream, owner, event, mark, limit, last=last, delivered=delivered)
         persists = needed or (last and not delivered)
         seconds = PERSIST_SECONDS if needed else PATIENT_SECONDS  # the result of a call must not delay a stop
         try:
-            number = await (persistently(write, seconds) if persists else write())
+            number, size = await (persistently(write, seconds) if persists else write())
         except OSError:
             if last and persists and len(self._log.late) < _MOST_LATE:
                 self._log.late.append((self, event))  # nobody else has the result
@@ -83,8 +97,19 @@ class CallEvents:
         if last:
             self.end()
         if number == FOREIGN:
+            kept.forget(self._stream)
             return None
+        kept.settle(self._stream, size, DELIVERED_SECONDS if last and delivered else None)
         return "" if number == UNKNOWN else f"{self._stream}.{number}"
+
+    def _not_kept(self, size: int) -> bytes:
+        """Return the error that takes the place of the result of a call."""
+        text = (
+            f"The call has ended, but its result of {size} bytes was not kept for a client that resumes the call: "
+            f"{self._log.kept.describe()}. Call the tool again."
+        )
+        error = encode({"code": UNAVAILABLE, "message": text}).decode()
+        return f'{{"jsonrpc":"2.0","id":{self._request},"error":{error}}}'.encode()
 
     def end(self) -> None:
         """Note that this replica no longer runs the call."""
@@ -99,6 +124,9 @@ class CallEvents:
         if len(sealed) > MOST_CHARACTERS:
             text = "A round is too large for another replica to take it over: %d characters; the limit is %d"
             logger.warning(text, len(sealed), MOST_CHARACTERS)
+            return False
+        if not self._log.kept.set_round(self._stream, len(sealed)):
+            logger.warning("No other replica can take over a call: %s", self._log.kept.describe())
             return False
         self._round = sealed, found.number
         try:
@@ -118,7 +146,11 @@ class CallEvents:
         if self._round is None:
             return True
         (_, number), self._round = self._round, None
-        return await persistently(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
+        self._log.kept.set_round(self._stream, 0)
+        is_mine = await persistently(partial(self._log.store.leave_round, self._stream, self._log.owner, number))
+        if not is_mine:
+            self._log.kept.forget(self._stream)
+        return is_mine
 
     async def give_up(self) -> bool:
         """Let another replica take over the call, if the call waits for its client.
@@ -130,7 +162,10 @@ class CallEvents:
         """
         sealed, number = self._round or ("", 0)
         give_up = partial(self._log.store.give_up, self._stream, self._log.owner, sealed, number)
-        return await persistently(give_up, PATIENT_SECONDS)  # the call is not watched during this time
+        is_given = await persistently(give_up, PATIENT_SECONDS)  # the call is not watched during this time
+        if is_given:
+            self._log.kept.forget(self._stream)
+        return is_given
 
     async def lose_reader(self) -> None:
         """Note that the client has lost the connection of the call. It has some time to resume.
@@ -148,6 +183,7 @@ class CallEvents:
             OSError: the store cannot be reached.
         """
         await self._log.store.keep(self._stream)
+        self._log.kept.keep(self._stream)
         if not self._loss_is_noted:
             await self._note_loss()
         return await self._log.store.is_followed(self._stream)

@@ -5,15 +5,13 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from mcp_types.jsonrpc import REQUEST_TIMEOUT
 from pydantic_core import from_json
 
-from anyreplica.downstream.deadline import Pauses
-from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode
 from anyreplica.sessions.answers import Answers, Given, SessionEnded, Wait
@@ -22,6 +20,7 @@ from anyreplica.sessions.errors import ClientRequestError
 from anyreplica.sessions.metrics import ClientRequestMetrics
 from anyreplica.sessions.open_round import Question
 from anyreplica.sessions.session import Session, unknown_session
+from anyreplica.sessions.waiting_calls import WaitingCall
 from anyreplica.shared.lost_redis import persistently
 
 logger = logging.getLogger(__name__)
@@ -39,24 +38,20 @@ class ClientRequests:
     Args:
         answers: the store of waiting requests and answers.
         seconds: time limit for an answer.
-        in_flight: the counter of requests in flight. A call that waits for its client does not count.
-        most: maximum number of requests that wait for an answer.
     """
 
-    def __init__(self, answers: Answers, seconds: float, in_flight: InFlight, most: int) -> None:
+    def __init__(self, answers: Answers, seconds: float) -> None:
         self.answers = answers
         self.seconds = seconds
         self.metrics = ClientRequestMetrics()
         self.offered = True
         """Whether this replica can ask clients. False: there are several replicas without a Redis."""
-        self._in_flight = in_flight
-        self._waiting = InFlight(most, "requests to clients (MAX_CLIENT_REQUESTS)")
 
     async def send(
         self,
         session: Session,
         write: WriteEvent,
-        pauses: Pauses,
+        call: WaitingCall,
         question: Question,
         limit: float,
         *,
@@ -67,7 +62,7 @@ class ClientRequests:
 
         Args:
             write: writes an event on the event stream of the call.
-            pauses: the pauses of the call.
+            call: the call that asks.
             question: the request.
             limit: time limit that the tool sets for this request, in seconds. The shorter one of `limit` and the
                 setting holds.
@@ -75,8 +70,8 @@ class ClientRequests:
             is_sent: whether another replica has already sent the request, so that this one only waits for the answer.
 
         Raises:
-            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; or
-                this replica cannot ask now.
+            ClientRequestError: the client lacks the capability, does not answer in time, or answers with an error; a
+                limit of waiting calls is reached; or this replica cannot ask now.
         """
         method, params = question.method, question.params
         if not self.offered:
@@ -94,17 +89,19 @@ class ClientRequests:
         started = time.monotonic()
         outcome = "failed"
         try:
-            with self._place(pauses, beyond=is_sent):
+            with call.waiting(beyond=is_sent):
                 async with self._expecting(session, identity, seconds, of_round=of_round) as wait:
                     if not is_sent:
                         await write(encode(request))
-                    answer: dict[str, Any] = from_json(await wait(seconds))
+                    sent = await wait(seconds)
+                    call.note_answer(sent)
+                    answer: dict[str, Any] = from_json(sent)
             outcome = "error" if "error" in answer else "answered"
         except TimeoutError:
             outcome = "timeout"
-            text = f"The client did not answer {method} within {seconds:g} s."
-            await _cancel(write, identity, text)
-            raise ClientRequestError(REQUEST_TIMEOUT, text) from None
+            why = f"The client did not answer {method} within {seconds:g} s."
+            await _cancel(write, identity, why)
+            raise ClientRequestError(REQUEST_TIMEOUT, why) from None
         except asyncio.CancelledError:
             outcome = "cancelled"
             await _cancel(write, identity, "The call has ended.")
@@ -166,30 +163,6 @@ class ClientRequests:
             return await self.answers.give(identity, session, answer, again=next(tries) > 0)
 
         return await persistently(give)
-
-    @contextlib.contextmanager
-    def _place(self, pauses: Pauses, *, beyond: bool) -> Iterator[None]:
-        """Count the call as one that waits for its client, and not as one in flight.
-
-        `beyond` means that the limit does not hold, because the client is already being asked.
-        """
-        try:
-            if not beyond:
-                self._waiting.enter(None)
-        except Refused as refused:
-            raise ClientRequestError(refused.code, refused.message) from None
-        if beyond:
-            self._waiting.count += 1
-        first = not pauses.is_open
-        if first:
-            self._in_flight.leave()
-        try:
-            with pauses.pause():
-                yield
-        finally:
-            if not pauses.is_open:
-                self._in_flight.count += 1  # beyond the limit, if other calls have taken the place
-            self._waiting.leave()
 
 
 async def _cancel(write: WriteEvent, identity: str, why: str) -> None:

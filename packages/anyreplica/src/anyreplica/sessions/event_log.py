@@ -20,17 +20,20 @@ from pydantic_core import from_json
 from anyreplica.http.event_stream import FIRST_WITH_EMPTY
 from anyreplica.http.refusal import Refused
 from anyreplica.http.responses import encode
+from anyreplica.http.shares import Shares
 from anyreplica.process.meanwhile import meanwhile
 from anyreplica.sessions.call_events import CallEvents
 from anyreplica.sessions.event_store import (
+    SLACK_SECONDS,
     EventPart,
     EventStore,
     LocalEvents,
-    RedisEvents,
     name_of,
     reader_of,
 )
+from anyreplica.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.sessions.open_round import OpenRound, RoundSeal
+from anyreplica.sessions.redis_events import RedisEvents
 from anyreplica.sessions.session import Session
 from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, persistently
 from anyreplica.shared.wakeups import RedisWakeups, Wakeups
@@ -48,8 +51,12 @@ _SILENT_SECONDS = 3.5
 gets an error within 5 s after it has resumed its call."""
 _LONG_SILENT_SECONDS = 8
 """Seconds without a sign of life after which a replica counts as lost in any case."""
+_LARGE = 64 * 1024
+"""Size in bytes from which on a part of the events is large."""
 _SHOW_SECONDS = 0.5
 """Pause between two signs of life, in seconds."""
+_END_BYTES = 1 << 30
+"""Limit of the bytes of a call that another replica ends: what the store has stays."""
 _LOST = "The replica that ran this call was lost; send the call again."
 
 
@@ -74,12 +81,23 @@ class EventLog:
 
     Args:
         seconds: time for which a call goes on without a connection, and for which its events stay after its end.
+        most: RESUME_BYTES, the limit of the bytes that this replica keeps.
     """
 
     def __init__(
-        self, redis: "Redis | None", prefix: str, wakeups: Wakeups, seconds: float, keys: Sequence[str]
+        self,
+        redis: "Redis | None",
+        prefix: str,
+        wakeups: Wakeups,
+        seconds: float,
+        keys: Sequence[str],
+        most: int,
     ) -> None:
         self.seconds = seconds
+        self.kept = KeptBytes(most, int(seconds) + SLACK_SECONDS)
+        self._sending = Shares(most)
+        """Bytes of the events that are being sent to clients that resume calls."""
+        self._turns = asyncio.Lock()
         self.wakeups = wakeups
         self.seal = RoundSeal(keys, prefix)
         self.resumed = 0
@@ -129,13 +147,14 @@ class EventLog:
     async def _show_life(self) -> None:
         while True:
             try:
+                self.kept.expire()
                 self._shown_at = time.monotonic()
                 await patiently(self.store.show_life(self.owner))
                 self._healthy_since = None if self._is_late else self._healthy_since or time.monotonic()
                 self._shown_at = None
                 while self.late:
                     events, result = self.late.pop(0)
-                    await events.append(result, last=True, delivered=False)
+                    await events.append(result, last=True, delivered=False, is_counted=True)
             except OSError:
                 self._healthy_since = None
             await asyncio.sleep(_SHOW_SECONDS)
@@ -170,14 +189,21 @@ class EventLog:
         for woken in self._readers:
             woken.set()
 
-    async def begin(self, session: Session, request: int | str) -> CallEvents:
-        """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached."""
-        stream = secrets.token_urlsafe(16)
-        await self.store.begin(stream, session.key, self.owner, encode(request).decode())
-        self.running_here.add(stream)
-        return CallEvents(self, stream)
+    async def begin(self, session: Session, request: int | str, caller: str) -> CallEvents | None:
+        """Begin the events of a call with this JSON-RPC id. Raise OSError if the store cannot be reached.
 
-    async def resume(self, session: Session, event_id: str, go_on: Continue) -> AsyncGenerator[tuple[str, bytes]]:
+        Return None if no more calls of this caller can be kept. Then the client cannot resume the call.
+        """
+        stream, identity = secrets.token_urlsafe(16), encode(request).decode()
+        if not self.kept.begin(stream, caller):
+            return None
+        await self.store.begin(stream, session.key, self.owner, identity)
+        self.running_here.add(stream)
+        return CallEvents(self, stream, identity)
+
+    async def resume(
+        self, session: Session, event_id: str, caller: str, go_on: Continue
+    ) -> AsyncGenerator[tuple[str, bytes]]:
         """Yield the events after an event, each with its id, and an empty event at the start and after each pause.
 
         The empty event at the start has the id with which the client resumes.
@@ -186,23 +212,17 @@ class EventLog:
         replica drains.
 
         Args:
+            caller: the caller of the request, whose share of the limits counts.
             go_on: continues with the call, if its replica is lost and this replica takes it over.
 
         Raises:
-            Refused: HTTP 400: this session has no such event.
+            Refused: HTTP 400: this session has no such event, or the store has dropped the events after it.
             OSError: the store cannot be reached for some seconds.
         """
         stream, _, number = event_id.rpartition(".")
         reader, after = secrets.token_hex(8), int(number) if number.isdecimal() and len(number) < 10 else -1
-        is_possible = stream and ":" not in stream and after >= 0
         resumed = time.monotonic()
-
-        # The official Python client resumes a call at most twice if it gets errors.
-        part = await persistently(lambda: self.store.read(stream, session.key, after)) if is_possible else None
-        if part is None:
-            raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
-        await persistently(lambda: self.store.follow(stream, self.seconds))
-        await persistently(lambda: self.store.set_reader(stream, reader))
+        await self._begin_reading(stream, session, after, reader)
         await patiently(self.wakeups.wake_everywhere(reader_of(stream)))
         self.resumed += 1
         # Without an id in this stream, the official TypeScript clients would not resume the call a second time.
@@ -217,13 +237,18 @@ class EventLog:
             while not self._closed:
                 woken.clear()
                 with contextlib.suppress(OSError):  # look again when the store can be reached
-                    part = await self._part(stream, session, after, go_on, time.monotonic() - resumed)
-                    if part is None or part.reader != reader:
+                    part = await self._part(stream, session, after, caller, go_on, time.monotonic() - resumed)
+                    if part is None or part.reader != reader or after < part.dropped:
                         return
-                    for event in part.events:
-                        after += 1
-                        yield f"{stream}.{after}", event
-                    if part.is_whole:
+                    has_more, is_whole, count = part.has_more, part.is_whole, after + len(part.events)
+                    async with self._sending_again(caller, part) as events:
+                        for event in events:
+                            after += 1
+                            yield f"{stream}.{after}", event
+                    del part, events  # they may be large, and the stream may wait for long now
+                    if after == count and has_more:
+                        continue
+                    if after == count and is_whole:
                         return
                     await patiently(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
@@ -232,27 +257,62 @@ class EventLog:
                 if not woken.is_set():
                     yield "", b""
 
+    async def _begin_reading(self, stream: str, session: Session, after: int, reader: str) -> None:
+        """Make a reader the newest one of a call. Raise `Refused` or OSError like `resume`."""
+
+        # The official Python client resumes a call at most twice if it gets errors.
+        is_possible = stream and ":" not in stream and after >= 0
+        part = await persistently(lambda: self.store.read(stream, session.key, after)) if is_possible else None
+        if part is None:
+            raise Refused(400, "Unknown or expired event id in Last-Event-ID; call the tool again.")
+        if after < part.dropped:
+            text = f"The events after this Last-Event-ID were not kept: {self.kept.describe()}. Call the tool again."
+            raise Refused(400, text)
+        await persistently(lambda: self.store.follow(stream, self.seconds))
+        await persistently(lambda: self.store.set_reader(stream, reader))
+
+    @contextlib.asynccontextmanager
+    async def _sending_again(self, caller: str, part: EventPart) -> AsyncIterator[list[bytes]]:
+        """Count the memory of events while they are sent to a client that resumes a call, and return the events.
+
+        Return none if other streams of this caller use all the memory that its streams may use.
+        """
+        size = sum(map(len, part.events))
+        if size > self._sending.room(caller) and self._sending.used_by(caller):
+            yield []
+            return
+        self._sending.add(caller, size)
+        try:
+            if size > _LARGE:
+                async with self._turns:  # one large part per turn of the event loop: sending it takes milliseconds
+                    await asyncio.sleep(0)
+            yield part.events
+        finally:
+            self._sending.add(caller, -size)
+
     async def _part(
-        self, stream: str, session: Session, after: int, go_on: Continue, waited: float
+        self, stream: str, session: Session, after: int, caller: str, go_on: Continue, waited: float
     ) -> EventPart | None:
         """Return the events after a number. If the replica of the call was lost, take the call over or end it."""
         part = await patiently(self.store.read(stream, session.key, after))
-        if part is None or part.is_whole or stream in self._taking or not await self._is_lost(part, stream, waited):
+        if part is None or part.is_whole or part.has_more or stream in self._taking:
+            return part
+        if not await self._is_lost(part, stream, waited):
             return part
         # A task of its own, because a client that leaves must not interrupt a take-over.
-        task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, go_on))
+        task = self._taking[stream] = asyncio.ensure_future(self._take_over(stream, session, part, caller, go_on))
         await asyncio.shield(task)
         return await patiently(self.store.read(stream, session.key, after))
 
-    async def _take_over(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+    async def _take_over(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
         """Take over a call of a lost replica, or end it. While Redis cannot be reached, leave it to a later look."""
         try:
             with contextlib.suppress(OSError):
-                await self._take_or_end(stream, session, part, go_on)
+                await self._take_or_end(stream, session, part, caller, go_on)
         finally:
             del self._taking[stream]
 
-    async def _take_or_end(self, stream: str, session: Session, part: EventPart, go_on: Continue) -> None:
+    async def _take_or_end(self, stream: str, session: Session, part: EventPart, caller: str, go_on: Continue) -> None:
         tries = itertools.count()
 
         async def attempt() -> str | None:
@@ -269,16 +329,33 @@ class EventLog:
         if found is None:
             await self._end(stream, self.owner if sealed else part.owner, part.request)
             return
-        whole = await patiently(self.store.read(stream, session.key, 0))
-        events = b"".join(whole.events) if whole is not None else b""
-        sent = [each.identity for each in found.questions.values() if each.identity.encode() in events]
+        sent, size = await self._sent(stream, session, found)
         self.taken += 1
+        self.kept.adopt(stream, caller, size)
         self.running_here.add(stream)
-        go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream), frozenset(sent)))
+        go_on(TakenCall(from_json(part.request), found, CallEvents(self, stream, part.request), sent))
+
+    async def _sent(self, stream: str, session: Session, found: OpenRound) -> tuple[frozenset[str], int]:
+        """Look through the events of a call that the store has.
+
+        Return the ids of those questions of a round that are among the events, and the size of all events.
+        """
+        sent: set[str] = set()
+        after, size, has_more = 0, 0, True
+        while has_more:
+            part = await patiently(self.store.read(stream, session.key, after))
+            if part is None:
+                break
+            events = b"".join(part.events)
+            sent.update(each.identity for each in found.questions.values() if each.identity.encode() in events)
+            size += len(events) + EVENT_BYTES * len(part.events)
+            after, has_more = max(after, part.dropped) + len(part.events), part.has_more
+        return frozenset(sent), size
 
     async def _end(self, stream: str, owner: str, request: str) -> None:
         """End a call of a lost replica with an error. Do nothing if the call has another owner by now."""
         error = encode({"code": INTERNAL_ERROR, "message": _LOST}).decode()
         message = f'{{"jsonrpc":"2.0","id":{request},"error":{error}}}'.encode()
-        if await patiently(self.store.append(stream, owner, message, "end", last=True, delivered=False)) > 0:
+        write = self.store.append(stream, owner, message, "end", _END_BYTES, last=True, delivered=False)
+        if (await patiently(write)).number > 0:
             self.lost += 1

@@ -52,7 +52,7 @@ class ClientRequestMetrics(Collector):
 
 
 class StreamMetrics(Collector):
-    """The number of open event streams of sessions, and of calls that clients have resumed."""
+    """The open event streams of sessions, the calls that clients have resumed, and the memory for such calls."""
 
     def __init__(self, streams: SessionStreams, events: EventLog) -> None:
         self._streams = streams
@@ -68,3 +68,7 @@ class StreamMetrics(Collector):
         yield CounterMetricFamily("mcp_calls_lost", text, self._events.lost)
         text = "Number of calls that this replica has taken over, because their replica was lost or drained."
         yield CounterMetricFamily("mcp_calls_taken_over", text, self._events.taken)
+        text = "Number of calls, events and sealed rounds that were not kept, because of a limit of RESUME_BYTES."
+        yield CounterMetricFamily("mcp_calls_not_kept", text, self._events.kept.refused)
+        text = "Bytes that this replica keeps for calls that clients can resume."
+        yield GaugeMetricFamily("mcp_calls_kept_bytes", text, self._events.kept.used)

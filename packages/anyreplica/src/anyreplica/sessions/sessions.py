@@ -14,8 +14,9 @@ from mcp.server.subscriptions import SubscriptionBus
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from anyreplica.auth.caller import owner_of
-from anyreplica.http.in_flight import UNAVAILABLE, InFlight
+from anyreplica.auth.address import Addresses
+from anyreplica.auth.caller import ANYBODY, caller_of, owner_of
+from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.sessions.answers import answers
 from anyreplica.sessions.client_requests import ClientRequests
@@ -25,6 +26,7 @@ from anyreplica.sessions.progress import ClientProgress
 from anyreplica.sessions.records import SessionRecords
 from anyreplica.sessions.session import Session, SessionIds, unknown_session
 from anyreplica.sessions.streams import SessionStreams
+from anyreplica.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently, persistently
 from anyreplica.shared.wakeups import ONCE, RedisWakeups, Wakeups
@@ -40,11 +42,17 @@ class Sessions:
 
     Args:
         in_flight: the counter of requests in flight.
+        memory: the counter of their memory.
         bus: the events of changed lists and resources, from all replicas. None: there are none.
     """
 
     def __init__(
-        self, settings: Settings, redis: "Redis | None", in_flight: InFlight, bus: SubscriptionBus | None
+        self,
+        settings: Settings,
+        redis: "Redis | None",
+        in_flight: InFlight,
+        memory: Memory,
+        bus: SubscriptionBus | None,
     ) -> None:
         name = settings.mcp_name
         keys = settings.request_state_ring or [secrets.token_hex(32)]
@@ -54,7 +62,7 @@ class Sessions:
         is_full = settings.handshake_sessions == "full"
         kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
         self._answers = answers(redis, name, self._wakeups, kept)
-        seconds, most = settings.client_request_seconds, settings.max_client_requests
+        self._addresses = Addresses(settings.trusted_proxies)
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
         self.has_left = False
@@ -64,7 +72,8 @@ class Sessions:
         self._stop_seconds = settings.drain_seconds + settings.shutdown_grace_seconds
         self._stops = 0.0
         self.progress = ClientProgress(self._wakeups)
-        self.requests = ClientRequests(self._answers, seconds, in_flight, most)
+        self.requests = ClientRequests(self._answers, settings.client_request_seconds)
+        self.waiting = WaitingCalls(in_flight, memory, settings.max_client_requests)
         self.records: SessionRecords | None = None
         """The records of sessions; None unless HANDSHAKE_SESSIONS is full."""
         self.streams: SessionStreams | None = None
@@ -72,7 +81,8 @@ class Sessions:
         self.events: EventLog | None = None
         """The events of calls that clients can resume; None unless HANDSHAKE_SESSIONS is full."""
         if is_full and bus is not None:
-            self.events = EventLog(redis, name, self._wakeups, settings.resume_seconds, keys)
+            seconds, most = settings.resume_seconds, settings.resume_bytes
+            self.events = EventLog(redis, name, self._wakeups, seconds, keys, most)
             self.records = SessionRecords(redis, name, self._wakeups)
             self.streams = SessionStreams(self.records, self._answers, self._wakeups, bus)
 
@@ -112,6 +122,23 @@ class Sessions:
             self.events.close()
         for move_on in tuple(self.leaving):
             move_on()
+
+    def caller(self, scope: Scope) -> str:
+        """Return the caller whose share of the limits a request uses.
+
+        Without a caller, it is the client's address, as for the rate limiter.
+        """
+        caller = caller_of(scope)
+        return caller.owner if caller is not None else self._addresses.of(scope) or ANYBODY
+
+    def waiting_call(self, scope: Scope, params: Mapping[str, Any] | None, memory: int) -> WaitingCall:
+        """Return the state of a call that asks its client.
+
+        Args:
+            params: the params of the call.
+            memory: the memory of the request that counts while the call is in flight, in bytes.
+        """
+        return WaitingCall(self.waiting, self.caller(scope), params, memory)
 
     def start(self, scope: Scope, version: str, params: Mapping[str, Any]) -> str:
         """Return the id of a new session.

@@ -1,0 +1,235 @@
+"""Limits of the memory for calls whose clients leave, wait, or answer with much data, with and without Redis."""
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import until
+from tests.attacks import wire
+from tests.attacks.conftest import Attack, Attacked
+from tests.calls import BOTH, get
+from tests.replicas import RedisServer
+from tests.sessions.client import ADA, EVERYTHING, AskedClient, said, start
+from tests.sessions.resuming import resumed, sent
+
+pytestmark = [pytest.mark.alone, pytest.mark.needs("redis")]
+
+TEXT = "x" * 390_000
+PACKS = "tests.sample,tests.packs.asking,tests.packs.heavy"
+GROWTH = 130
+"""Maximum growth of a replica's memory, in MB: RESUME_BYTES for one caller, and what Python keeps for later."""
+REDIS = 60
+"""Maximum memory of Redis, in MB."""
+
+
+@contextlib.contextmanager
+def attacked(attack: Attack, folder: Path, *, with_redis: bool, **changed: str) -> Iterator[tuple[Attacked, Any]]:
+    """Run a replica with sessions. Yields also a function that returns the memory of Redis in MB (0 without it)."""
+    settings = dict(
+        HANDSHAKE_SESSIONS="full",
+        MCP_COMPONENTS=PACKS,
+        TRUSTED_PROXIES="127.0.0.1",
+        MAX_REQUESTS_PER_CONNECTION="0",
+        SHUTDOWN_GRACE_SECONDS="1",
+        **changed,
+    )
+    if not with_redis:
+        yield attack(**settings), lambda: 0.0
+        return
+    with RedisServer(folder / "redis.log") as redis:
+
+        def memory() -> float:
+            (line,) = (line for line in redis.ask("info", "memory").splitlines() if line.startswith("used_memory:"))
+            return int(line.split(":")[1]) / 1e6
+
+        yield attack(REDIS_URL=redis.url, **settings), memory
+
+
+def clients(replica: Attacked) -> Iterator[AskedClient]:
+    """Return an attacker and a good client, from two addresses."""
+    return (start(replica.server.url, EVERYTHING, **{"X-Forwarded-For": f"192.0.2.{number}"}) for number in (1, 2))
+
+
+def call_of(client: AskedClient, tool: str, **arguments: Any) -> bytes:
+    """Return the bytes of a call, with the id 7."""
+    headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
+    return wire.handshake("tools/call", {"name": tool, "arguments": arguments}, 7, **headers)
+
+
+def first_message(connection: socket.socket) -> dict[str, Any]:
+    """Return the first JSON of a reply, which is an event stream or one JSON object."""
+    with connection.makefile("rb") as reply:
+        length = 0
+        while line := reply.readline().strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.partition(b":")[2])
+        lines = [reply.read(length)] if length else reply
+        found = next(line for line in lines if line.startswith((b"data: {", b"{")))
+        message: dict[str, Any] = json.loads(found.removeprefix(b"data: "))
+        return message
+
+
+def is_idle(replica: Attacked) -> bool:
+    """Return whether no request is in flight, except for one of the well-behaved client."""
+    text = get(f"{replica.server.url}/metrics").text
+    return "mcp_requests_in_flight 0.0" in text or "mcp_requests_in_flight 1.0" in text
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_calls_whose_clients_hang_up(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """100 calls with results of 8 MB, whose clients hang up, leave little memory. Other callers can resume calls."""
+    with attacked(attack, tmp_path, with_redis=with_redis) as (replica, redis):
+        client, good = clients(replica)
+        before, most = replica.rss, 0.0
+        with replica.beside_good_client(longest=1.5):
+            for _ in range(20):
+                for _ in range(5):
+                    with replica.connect() as connection:
+                        connection.sendall(call_of(client, "log_and_repeat", text=TEXT, times=10))
+                        assert first_message(connection)["method"] == "notifications/message"
+                until(lambda: is_idle(replica), "the calls have ended")
+                most = max(most, redis())
+            with sent(good, replica.server.url, "log_and_repeat", text="mine") as events:
+                first, _ = next(events)
+            with resumed(good, replica.server.url, first) as (reply, rest):
+                assert reply.status_code == 200
+                assert "mine" in list(rest)[-1][1]
+        print(f"{replica.rss - before:.0f} MB more in the replica, {most:.0f} MB in Redis.")
+        assert replica.rss < before + GROWTH
+        assert most < REDIS
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_large_answers(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """60 answers of 3.9 MB reach their calls, and neither the answers nor the results stay."""
+    with attacked(attack, tmp_path, with_redis=with_redis) as (replica, redis):
+        client = start(replica.server.url)
+        answer = {"action": "accept", "content": {"value": TEXT * 10}}
+        before, most = replica.rss, 0.0
+        with replica.beside_good_client(longest=1.5):
+            for _ in range(60):
+                with client.calling(replica.server.url, "greet") as messages:
+                    question = next(messages)
+                    assert client.answer(replica.server.url, question["id"], answer).status_code == 202
+                    assert len(said(next(messages))) > len(TEXT) * 10
+                most = max(most, redis())
+        print(f"{replica.rss - before:.0f} MB more in the replica, {most:.0f} MB in Redis.")
+        assert replica.rss < before + GROWTH
+        assert most < REDIS
+
+
+def test_waiting_calls_with_much_memory(attack: Attack, tmp_path: Path) -> None:
+    """Calls that wait for their client leave the memory of requests to others, and one caller gets a share only."""
+    with attacked(attack, tmp_path, with_redis=False) as (replica, _), contextlib.ExitStack() as stack:
+        url = replica.server.url
+        client, good = clients(replica)
+        found = []
+        with replica.beside_good_client():
+            for _ in range(23):
+                connection = stack.enter_context(replica.connect())
+                connection.sendall(call_of(client, "ask_about", text=TEXT * 7))
+                found.append(first_message(connection))
+            waiting = [each for each in found if each.get("method") == "elicitation/create"]
+            refused = [each for each in found if "result" in each]
+            assert len(waiting) >= 3
+            assert len(waiting) + len(refused) == 23
+            assert "a quarter of MAX_BUFFERED_BYTES" in said(refused[0])
+            assert "16777216 bytes" in said(refused[0])
+            reply = good.call([url], "ask_about", lambda _: ADA, text=TEXT)
+            assert said(reply) == f"Ada knows {len(TEXT)} characters."
+            for each in waiting:
+                assert client.answer(url, each["id"], ADA).status_code == 202
+        until(lambda: is_idle(replica), "the calls have ended")
+        assert said(client.call([url], "ask_about", lambda _: ADA, text=TEXT * 7)).startswith("Ada knows")
+
+
+def test_answers_of_one_caller_have_a_share(attack: Attack, tmp_path: Path) -> None:
+    """A call that keeps a large answer while it waits for another one uses the share of its caller."""
+    with attacked(attack, tmp_path, with_redis=True) as (replica, redis), contextlib.ExitStack() as stack:
+        url = replica.server.url
+        client = start(url)
+        answer = {"action": "accept", "content": {"value": TEXT * 10}}
+        ends = []
+        with replica.beside_good_client():
+            for _ in range(8):
+                messages = stack.enter_context(client.calling(url, "two_at_once"))
+                assert client.answer(url, next(messages)["id"], answer).status_code == 202
+                ends.append(messages)
+            refused = next(ends[-1])  # the second question; the error follows
+            while "result" not in refused:
+                refused = next(ends[-1])
+        assert "a quarter of MAX_BUFFERED_BYTES" in said(refused)
+        assert redis() < REDIS
+
+
+def test_waiting_calls_of_one_address(attack: Attack, tmp_path: Path) -> None:
+    """One caller may have half of MAX_CLIENT_REQUESTS. The tools of another caller can still ask."""
+    settings = {"MAX_CLIENT_REQUESTS": "100"}
+    with attacked(attack, tmp_path, with_redis=False, **settings) as (replica, _), contextlib.ExitStack() as stack:
+        url = replica.server.url
+        client, good = clients(replica)
+        with replica.beside_good_client():
+            found = []
+            for _ in range(100):
+                connection = stack.enter_context(replica.connect())
+                connection.sendall(call_of(client, "greet"))
+                found.append(first_message(connection))
+            refused = [each for each in found if "result" in each]
+            assert len(refused) == 50
+            assert "50 requests to clients, half of MAX_CLIENT_REQUESTS" in said(refused[0])
+            assert said(good.call([url], "greet", lambda _: ADA)) == "Hello, Ada!"
+
+
+@pytest.mark.parametrize("with_redis", [False, True])
+def test_resumed_streams_that_nobody_reads(attack: Attack, tmp_path: Path, with_redis: bool) -> None:
+    """Many clients that resume a call with a large result, and read nothing, do not fill the memory."""
+    with attacked(attack, tmp_path, with_redis=with_redis) as (replica, _), contextlib.ExitStack() as stack:
+        url = replica.server.url
+        client, good = clients(replica)
+        headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
+        firsts = []
+        for _ in range(5):
+            with sent(client, url, "log_and_repeat", text=TEXT, times=4) as events:
+                firsts.append(next(events)[0])
+        until(lambda: is_idle(replica), "the calls have ended")
+        with replica.beside_good_client():
+            for number in range(200):
+                connection = socket.socket()
+                stack.enter_context(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                connection.connect(("127.0.0.1", replica.server.port))
+                connection.sendall(wire.http("GET", "/mcp", b"", **headers, Last_Event_ID=firsts[number % 5]))
+            for _ in range(20):
+                assert said(good.call([url], "greet", lambda _: ADA)) == "Hello, Ada!"
+        print(f"{replica.peak:.0f} MB at most")
+
+
+def test_a_call_beyond_its_budget(attack: Attack, tmp_path: Path) -> None:
+    """A connected client gets all events of a call beyond its budget. A client that resumes it too early gets 400."""
+    with attacked(attack, tmp_path, with_redis=True, RESUME_BYTES="1048576") as (replica, _):
+        client, url = start(replica.server.url), replica.server.url
+        with sent(client, url, "log_often", text="y" * 1000, times=400) as events:
+            found = list(events)
+        assert len(found) == 402  # with the empty event at the start
+        assert "logged" in found[-1][1]
+        for place, status in ((0, 400), (100, 400), (390, 200), (401, 200)):
+            with resumed(client, url, found[place][0]) as (reply, rest):
+                assert reply.status_code == status
+                if status == 200:
+                    assert list(rest) == found[place + 1 :]
+                else:
+                    text = reply.read().decode()
+                    assert "131072 bytes for one call" in text
+                    assert "RESUME_BYTES" in text
+        with sent(client, url, "log_and_repeat", text=TEXT) as events:
+            found = list(events)
+            assert TEXT in found[-1][1]
+        with resumed(client, url, found[0][0]) as (_, rest):
+            error = list(rest)[-1][1]
+            assert "was not kept for a client that resumes the call" in error
+            assert '"id":7' in error
