@@ -17,8 +17,8 @@ from anyreplica.autoscale import autoscaler as looks
 from anyreplica.autoscale.autoscaler import Autoscaler, Read
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
+from anyreplica.autoscale.metrics_client import metrics_client
 from anyreplica.autoscale.page import MAX_BYTES, Page
-from anyreplica.autoscale.replica_metrics import replica_metrics
 from anyreplica.autoscale.service import ReplicaTask, Service
 from tests.autoscale.damage import damaged_pages
 from tests.autoscale.engine import LABELS, Engine, task
@@ -192,7 +192,7 @@ def test_a_wrong_description_harms_only_its_service(
 
     async def run() -> None:
         docker = DockerApi(engine.url)
-        async with replica_metrics(None) as replicas:
+        async with metrics_client(None) as replicas:
 
             async def read(address: str, port: int) -> Page:
                 return read_page(BUSY) if port == GOOD else await replicas.read(address, port)
@@ -309,7 +309,7 @@ def test_a_hostile_answer_harms_only_its_replica(engine: Engine, caplog: pytest.
     async def run() -> float:
         docker = DockerApi(engine.url)
         async with (
-            replica_metrics(SecretStr("token")) as replicas,
+            metrics_client(SecretStr("token")) as replicas,
             listening("127.0.0.1", bad, fine),
             listening("127.0.0.2", bad, answer) as requests,
             listening("127.0.0.1", good, fine),

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
-from anyreplica.autoscale.replica_metrics import replica_metrics
+from anyreplica.autoscale.metrics_client import metrics_client
 from anyreplica.cli.run import serve
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.metrics.page import metrics_route
@@ -97,7 +97,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Connections]]:
-        async with replica_metrics(settings.metrics_token) as replicas:
+        async with metrics_client(settings.metrics_token) as replicas:
             autoscaler = Autoscaler(docker, replicas.read, metrics, dry_run=dry_run)
             async with process_lifespan(settings, lifecycle), meanwhile(_look(autoscaler)):
                 yield {KEY: Connections(settings)}

@@ -15,7 +15,7 @@ ANSWER_SECONDS = 4.0
 """Time limit for the metrics of a replica, in seconds."""
 
 
-class ReplicaMetrics:
+class MetricsClient:
     """A client of the metrics of replicas."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
@@ -47,7 +47,7 @@ class ReplicaMetrics:
 
 
 @asynccontextmanager
-async def replica_metrics(token: SecretStr | None) -> AsyncIterator[ReplicaMetrics]:
+async def metrics_client(token: SecretStr | None) -> AsyncIterator[MetricsClient]:
     """Open the client, and close it at the end."""
     headers = {"Accept": "text/plain", "Accept-Encoding": "identity"}
     if token is not None:
@@ -59,7 +59,7 @@ async def replica_metrics(token: SecretStr | None) -> AsyncIterator[ReplicaMetri
         trust_env=False,  # a proxy in HTTP_PROXY gets neither the token nor the requests
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a replica must not fill the memory with cookies
     ) as client:
-        yield ReplicaMetrics(client)
+        yield MetricsClient(client)
 
 
 def _problem(reply: httpx2.Response) -> str:
