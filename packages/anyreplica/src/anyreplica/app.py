@@ -20,7 +20,7 @@ from anyreplica.audit.log import AuditLog
 from anyreplica.audit.middleware import AuditMiddleware, audit_log, noting
 from anyreplica.auth.authentication import Authentication
 from anyreplica.auth.caller import caller_token
-from anyreplica.auth.caller_names import CallerNames
+from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.auth.login.configured import check_login, login_of
 from anyreplica.components.cache.metrics import CacheMetrics
 from anyreplica.components.cache.shared_results import SharedResults
@@ -253,7 +253,7 @@ class App:
             logger.warning("%s", service.off)
         limiter = rate_limiter(settings, share.redis, replica, share.peers)
         traced = tracing(settings, replica)  # made first, because the endpoint checks only once whether tracing is on
-        intake = Intake(settings, limiter, CallerNames(settings.trusted_proxies).of)
+        intake = Intake(settings, limiter, ClientIdentities(settings.trusted_proxies).of)
         service.outside = intake.in_flight.outside
         sessions = self._sessions(share, intake, lifecycle)
         AloneOnly(settings, mcp, service, share, sessions)

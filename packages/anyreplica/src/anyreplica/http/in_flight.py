@@ -86,7 +86,7 @@ class InFlight:
             self.count += 1
 
 
-class Shares:
+class CallerPlaces:
     """A counter of what each caller has in flight, which refuses a caller more than its share.
 
     Without this limit, one caller takes all places, and the others get none.

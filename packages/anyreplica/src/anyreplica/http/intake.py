@@ -7,7 +7,7 @@ from starlette.types import Scope
 
 from anyreplica.http.admission import Admission
 from anyreplica.http.body import Body
-from anyreplica.http.in_flight import InFlight, Memory, Shares
+from anyreplica.http.in_flight import CallerPlaces, InFlight, Memory
 from anyreplica.settings import Settings
 
 Leave = Callable[[], None]
@@ -43,7 +43,7 @@ class Intake:
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
         # Half, rounded up. Callers that the replica cannot tell apart have no share of their own.
         share = (settings.subscriptions + 1) // 2
-        self._shares = Shares(share, "subscriptions, the limit of one caller (half of MAX_SUBSCRIPTIONS)")
+        self._shares = CallerPlaces(share, "subscriptions, the limit of one caller (half of MAX_SUBSCRIPTIONS)")
         self._name_of = name_of
         self.memory = Memory(settings.max_buffered_bytes)
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values

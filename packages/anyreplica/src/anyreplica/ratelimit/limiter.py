@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
-from anyreplica.auth.address import Addresses
 from anyreplica.auth.caller import ANYBODY, caller_of
+from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused
 from anyreplica.ratelimit.buckets import Buckets, Verdict
@@ -34,7 +34,7 @@ class RateLimiter:
     def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
         self._rate = settings.rate
         self._of_replica = settings.replica_rate
-        self._addresses = Addresses(settings.trusted_proxies)
+        self._clients = ClientIdentities(settings.trusted_proxies)
         self._cost = lru_cache(1024)(partial(_cost, settings.costs)) if settings.costs else None
         self._bounds = False
         self._buckets = Buckets()
@@ -74,7 +74,7 @@ class RateLimiter:
             rate = rate.but(concurrent=0)
         if not rate.bounds:
             return None
-        name = caller.identity if caller is not None else self._addresses.of(scope) or ANYBODY
+        name = self._clients.of(scope) or ANYBODY
         if self.fleet is not None:
             verdict = await self.fleet.take(name, rate, cost)
         else:

@@ -14,8 +14,8 @@ from mcp.server.subscriptions import SubscriptionBus
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from anyreplica.auth.address import Addresses
-from anyreplica.auth.caller import ANYBODY, caller_of, owner_of
+from anyreplica.auth.caller import ANYBODY, owner_of
+from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
 from anyreplica.sessions.answers import answers
@@ -62,7 +62,7 @@ class Sessions:
         is_full = settings.handshake_sessions == "full"
         kept = settings.resume_seconds + settings.client_request_seconds if is_full else 0
         self._answers = answers(redis, name, self._wakeups, kept)
-        self._addresses = Addresses(settings.trusted_proxies)
+        self._clients = ClientIdentities(settings.trusted_proxies)
         self.leaving: set[Callable[[], object]] = set()
         """Functions that move the client of a running call on to another replica. `leave` calls them."""
         self.has_left = False
@@ -128,8 +128,7 @@ class Sessions:
 
         Without a caller, it is the client's address, as for the rate limiter.
         """
-        caller = caller_of(scope)
-        return caller.owner if caller is not None else self._addresses.of(scope) or ANYBODY
+        return self._clients.of(scope) or ANYBODY
 
     def waiting_call(self, scope: Scope, params: Mapping[str, Any] | None, memory: int) -> WaitingCall:
         """Return the state of a call that asks its client.

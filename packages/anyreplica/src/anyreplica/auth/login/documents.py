@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from anyreplica.auth.login.current import current_request
-from anyreplica.http.in_flight import InFlight, Shares
+from anyreplica.http.in_flight import CallerPlaces, InFlight
 from anyreplica.http.refusal import Refused
 
 MOST_FETCHES = 16
@@ -32,7 +32,7 @@ class Places:
 
     def __init__(self, what: str) -> None:
         self._all = InFlight(MOST_FETCHES, f"{what} of clients")
-        self._shares = Shares(FETCHES_OF_ADDRESS, f"{what} in progress, the limit of one address")
+        self._shares = CallerPlaces(FETCHES_OF_ADDRESS, f"{what} in progress, the limit of one address")
 
     def enter(self, address: str) -> None:
         """Take a place. Call `leave` after the work.

@@ -14,7 +14,7 @@ from anyreplica.auth.login.outage import LoginUnavailable, Outage, noting_outage
 from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body, replay
 from anyreplica.http.headers import headers_of
-from anyreplica.http.in_flight import InFlight, Shares
+from anyreplica.http.in_flight import CallerPlaces, InFlight
 from anyreplica.http.refusal import ClientGone, Refused
 
 _MOST_BYTES = 64 * 1024
@@ -46,7 +46,7 @@ class LoginIntake:
         self._stored = stored
         self._addresses = addresses
         self._in_flight = InFlight(most, "login requests in flight")
-        self._shares = Shares(max(1, most // 2), "login requests in flight, half of MAX_IN_FLIGHT")
+        self._shares = CallerPlaces(max(1, most // 2), "login requests in flight, half of MAX_IN_FLIGHT")
 
     def guarded(self, route: BaseRoute) -> BaseRoute:
         """Return a route with these checks. Anything but a `Route` stays as it is."""
