@@ -52,15 +52,20 @@ IMPORTED = {
 
 ATTRIBUTES = {
     "_FastMCP__state_store": "fastmcp.server.server",
+    "__pydantic_private__": "pydantic.main",
     "_additional_http_routes": "fastmcp.server.server",
+    "_assertion_validator": "fastmcp.server.auth.cimd",
+    "_cache": "fastmcp.server.auth.cimd",
     "_cimd_manager": "fastmcp.server.auth.oauth_proxy.proxy",
     "_client_storage": "fastmcp.server.auth.oauth_proxy.proxy",
     "_client_store": "fastmcp.server.auth.oauth_proxy.proxy",
     "_components": "fastmcp.server.providers.local_provider.local_provider",
+    "_data_directory": "key_value.aio.stores.filetree.store",
     "_default_collection": "key_value.aio.adapters.pydantic.base",
     "_exit_callbacks": "contextlib",
     "_extensions": "fastmcp.server.server",
     "_fastmcp": "fastmcp.server.context",
+    "_fetcher": "fastmcp.server.auth.cimd",
     "_get_additional_http_routes": "fastmcp.server.mixins.transport",
     "_get_refresh_lock": "fastmcp.server.auth.oauth_proxy.proxy",
     "_inner": "fastmcp.server.providers.wrapped_provider",
@@ -68,6 +73,7 @@ ATTRIBUTES = {
     "_jwt_issuer": "fastmcp.server.auth.oauth_proxy.proxy",
     "_jwt_signing_key": "fastmcp.server.auth.oauth_proxy.proxy",
     "_key_value": "key_value.aio.adapters.pydantic.base",
+    "_lookup_resource": "fastmcp.server.server",
     "_make_context": "mcp.server.runner",
     "_mask_error_details": "fastmcp.server.server",
     "_mcp_server": "fastmcp.server.server",
@@ -90,7 +96,6 @@ ATTRIBUTES = {
     "_transforms": "fastmcp.server.providers.base",
     "_upstream_client_secret": "fastmcp.server.auth.oauth_proxy.proxy",
     "_upstream_token_store": "fastmcp.server.auth.oauth_proxy.proxy",
-    "__pydantic_private__": "pydantic.main",
 }
 """Private attributes of objects, and the module that creates each of them."""
 
@@ -99,6 +104,7 @@ PUBLIC = {"_replace", "_exit"}
 
 PATCHED = {
     "anyio._core._eventloop.threadlocals.current_cancel_scope": "anyio._backends._asyncio",
+    "fastmcp.server.auth.ssrf.resolve_hostname": "fastmcp.server.auth.ssrf",
     "fastmcp.server.providers.aggregate.gather": "fastmcp.server.providers.aggregate",
     "fastmcp_tasks.context.snapshot_codec": "fastmcp_tasks.context",
     "redis.asyncio.sentinel.SentinelManagedConnection.connect_check_health": "redis.asyncio.sentinel",
