@@ -6,6 +6,7 @@ FastMCP, which all of them call. A test starts each kind of proxy, so that it fa
 """
 
 import functools
+import inspect
 import sys
 
 from fastmcp import FastMCP
@@ -40,7 +41,9 @@ def forward_only(mcp: FastMCP, settings: Settings) -> None:
 
     @functools.wraps(_all_headers)
     def get_http_headers(include_all: bool = False, include: set[str] | None = None) -> dict[str, str]:
-        module = str(sys._getframe(1).f_globals.get("__name__", ""))
+        frame = inspect.currentframe()
+        asking = frame.f_back if frame is not None else None
+        module = str(asking.f_globals.get("__name__", "")) if asking is not None else "fastmcp.unknown"
         if not module.startswith("fastmcp.") or module == _FOR_TOOLS:
             return _all_headers(include_all=include_all, include=include)
         given = _all_headers(include=_SECRET)  # without the headers that belong to one connection
