@@ -236,3 +236,31 @@ def test_the_memory_of_a_replica_is_limited() -> None:
         assert await alone.give("10049", "mine", b"") == "late"
 
     asyncio.run(run())
+
+
+def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
+    """The answer is deleted when its call has taken it, and the answers of a round with the end of the round.
+
+    A replica that tries to hand over the same answer again still learns that the call has taken it.
+    """
+
+    async def run() -> None:
+        async with two_replicas(redis.url) as (asking, other):
+            async with asking.waiting("once", "staying", 5) as wait:
+                assert await other.give("once", "staying", b"answer") == "taken"
+                assert await wait(1) == b"answer"
+            assert redis.ask("keys", "test:client_answer:once") == ""
+            assert await other.give("once", "staying", b"answer", again=True) == "taken"
+            assert await other.give("once", "staying", b"answer") == "unknown"
+            async with asking.waiting("round", "staying", 5, of_round=True) as wait:
+                assert await other.give("round", "staying", b"answer") == "taken"
+                assert await wait(1) == b"answer"
+            async with other.waiting("round", "staying", 5, of_round=True) as wait:
+                assert await wait(1) == b"answer", "another replica has taken over the call"
+            async with asking.waiting("never", "staying", 5, of_round=True):
+                pass
+            await other.forget(("round", "never"), "staying")
+            assert redis.ask("keys", "test:client_answer:round") == ""
+            assert await other.give("never", "staying", b"answer") == "late"
+
+    asyncio.run(run())
