@@ -126,9 +126,11 @@ class Sessions:
     def caller(self, scope: Scope) -> str:
         """Return the caller whose share of the limits a request uses.
 
-        Without a caller, it is the client's address, as for the rate limiter.
+        Without authentication, it is the address of the client. Behind a proxy that is not in TRUSTED_PROXIES, it is
+        the address of the proxy, so all its clients have one share.
         """
-        return self._clients.of(scope) or ANYBODY
+        client = scope["client"]
+        return self._clients.of(scope) or (client[0] if client else ANYBODY)
 
     def waiting_call(self, scope: Scope, params: Mapping[str, Any] | None, memory: int) -> WaitingCall:
         """Return the state of a call that asks its client.
