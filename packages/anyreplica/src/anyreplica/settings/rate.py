@@ -89,7 +89,8 @@ class RateSettings(SettingsGroup):
     """Number of calls that a caller may make at once (the size of its token bucket). Empty: the calls of a quarter of a
     second, at least 10."""
     rate_concurrent: int = Field(0, ge=0)
-    """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. 0: no limit."""
+    """Maximum number of calls of one caller that run at the same time. A further call gets HTTP 429. An open event
+    stream counts as a call that runs. 0: no limit."""
     replica_rate_limit: str = ""
     """Rate limit of one replica for all callers together, written like `RATE_LIMIT`. A call beyond the limit gets HTTP
     429. Empty: no limit."""

@@ -100,8 +100,9 @@ class ReplicaSettings(SettingsGroup):
     connection whose client does not read its reply, then the one that has been idle longest. If all connections are in
     use, the new connection gets HTTP 503."""
     max_subscriptions: int = Field(500, ge=1)
-    """Maximum number of subscriptions (`subscriptions/listen`) in a replica. A further subscription gets HTTP 503. The
-    limit is never more than three quarters of `MAX_CONNECTIONS`, so that calls and probes can still connect."""
+    """Maximum number of subscriptions (`subscriptions/listen`, and event streams of sessions) in a replica. A further
+    subscription gets HTTP 503. One caller has at most half of them. The limit is never more than three quarters of
+    `MAX_CONNECTIONS`, so that calls and probes can still connect."""
     max_requests_per_connection: int = Field(1000, ge=0)
     """Number of requests after which the replica ends a connection with `Connection: close`, so that the client can
     connect to another replica. The number varies at random by up to 25 % per connection. 0: no limit."""
