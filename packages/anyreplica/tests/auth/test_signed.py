@@ -75,10 +75,10 @@ def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.Fix
     server = request.getfixturevalue(mode)
     headers = signed(server.url)
     changed = send(server.url, headers, MESSAGE.replace(b"hi", b"ho"))
-    assert (changed.status_code, changed.json()["error"]) == (401, "invalid_signature")
+    assert (changed.status_code, changed.json()["error"]["data"]["error"]) == (401, "invalid_signature")
     assert send(server.url, headers).status_code == 200
     again = send(server.url, headers)
-    assert (again.status_code, again.json()["error"]) == (401, "invalid_signature")
+    assert (again.status_code, again.json()["error"]["data"]["error"]) == (401, "invalid_signature")
     assert "nonce was used before" in again.json()["error"]["message"]
     elsewhere = send(server.url, signed(server.url), path="/mcp/")
     assert elsewhere.status_code == 401
@@ -97,7 +97,7 @@ def test_a_key_alone_is_refused_with_signing_require(requiring: Server) -> None:
     """With SIGNING=require, a request without a signature gets 401 with the error `signature_required`."""
     for headers in ({**HEADERS, "Authorization": f"Bearer {KEY}"}, HEADERS):
         reply = send(requiring.url, headers)
-        assert (reply.status_code, reply.json()["error"]) == (401, "signature_required")
+        assert (reply.status_code, reply.json()["error"]["data"]["error"]) == (401, "signature_required")
         assert 'The guide "Authentication" of the documentation says how.' in reply.json()["error"]["message"]
     assert httpx.get(f"{requiring.url}/readyz").status_code == 200
 
