@@ -76,7 +76,7 @@ class Autoscaler:
         time, so none waits for another.
 
         Args:
-            now: time of a clock that never goes back, in seconds.
+            now: time of a monotonic clock, in seconds.
         """
         try:
             services, faults = await self._docker.services()

@@ -38,7 +38,7 @@ class Scaler:
         """Return how many replicas the service gets.
 
         Args:
-            now: time of a clock that never goes back, in seconds.
+            now: time of a monotonic clock, in seconds.
             replicas: number of replicas that the service is set to.
             figures: at least one figure of the running replicas.
         """

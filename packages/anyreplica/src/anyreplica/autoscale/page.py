@@ -76,7 +76,7 @@ class Page:
         """Return the figures, after the last part of the page.
 
         Args:
-            at: time of a clock that never goes back, in seconds.
+            at: time of a monotonic clock, in seconds.
 
         Raises:
             ValueError: the last line is wrong, or the page has no figure at all.

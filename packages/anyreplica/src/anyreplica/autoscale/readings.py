@@ -17,7 +17,7 @@ class Reading:
     """The figures of a replica at one moment. `None`: the replica does not report this figure.
 
     Attributes:
-        at: time of a clock that never goes back, in seconds.
+        at: time of a monotonic clock, in seconds.
         started: when the process began, as a Unix time. A new process begins its counters at 0.
         in_flight: requests in flight as a share of MAX_IN_FLIGHT.
         cpu: CPU time that the process has used, in seconds.
