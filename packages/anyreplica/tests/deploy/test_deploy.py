@@ -17,7 +17,7 @@ def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
     assert "Deploying mcp-swarm:latest as 'mcp-swarm' …" in told
     assert "Created the secret request_state_keys." in told
     assert "'mcp-swarm' serves on http://localhost:8150/mcp" in told
-    assert "claude mcp add --transport http anyreplica http://localhost:8150/mcp" in told
+    assert "claude mcp add --transport http mcp-swarm http://localhost:8150/mcp" in told
     assert "Changes" not in told
 
 

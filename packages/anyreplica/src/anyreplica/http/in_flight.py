@@ -86,36 +86,6 @@ class InFlight:
             self.count += 1
 
 
-class CallerPlaces:
-    """A counter of what each caller has in flight, which refuses a caller more than its share.
-
-    Without this limit, one caller takes all places, and the others get none.
-
-    Args:
-        most: Maximum number for one caller.
-        limit: The name of the counted thing and its limit, for the text of the error.
-    """
-
-    def __init__(self, most: int, limit: str) -> None:
-        self.most = most
-        self.counts: dict[str, int] = {}
-        """Number by caller, without callers that have none in flight."""
-        self._limit = limit
-
-    def enter(self, caller: str, identity: int | str | None = None) -> None:
-        """Count one more for a caller. Call `leave` after it. Raise `Refused` (503) beyond the share."""
-        count = self.counts.get(caller, 0)
-        if count >= self.most:
-            text = f"Server busy: you have {self.most} {self._limit}; retry when one of them ends."
-            raise Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
-        self.counts[caller] = count + 1
-
-    def leave(self, caller: str) -> None:
-        self.counts[caller] -= 1
-        if not self.counts[caller]:
-            del self.counts[caller]
-
-
 class Memory:
     """A counter of the memory of requests in flight that refuses a request beyond `most` bytes.
 

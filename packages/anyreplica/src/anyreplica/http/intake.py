@@ -7,7 +7,8 @@ from starlette.types import Scope
 
 from anyreplica.http.admission import Admission
 from anyreplica.http.body import Body
-from anyreplica.http.in_flight import CallerPlaces, InFlight, Memory
+from anyreplica.http.in_flight import InFlight, Memory
+from anyreplica.http.shares import CallerPlaces
 from anyreplica.settings import Settings
 
 Leave = Callable[[], None]
@@ -43,7 +44,7 @@ class Intake:
         self.subscriptions = InFlight(settings.subscriptions, "subscriptions (MAX_SUBSCRIPTIONS)")
         # Half, rounded up. Callers that the replica cannot tell apart have no share of their own.
         share = (settings.subscriptions + 1) // 2
-        self._shares = CallerPlaces(share, "subscriptions, the limit of one caller (half of MAX_SUBSCRIPTIONS)")
+        self._places = CallerPlaces(share, "subscriptions, the limit of one caller (half of MAX_SUBSCRIPTIONS)")
         self._name_of = name_of
         self.memory = Memory(settings.max_buffered_bytes)
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
@@ -108,15 +109,15 @@ class Intake:
         name = self._name_of(scope)
         if name is None:
             return await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
-        self._shares.enter(name, identity)
+        self._places.enter(name, identity)
         try:
             leave = await self.enter(self.subscriptions, scope, "", identity, memory, concurrent=concurrent)
         except BaseException:
-            self._shares.leave(name)
+            self._places.leave(name)
             raise
 
         def leave_share() -> None:
             leave()
-            self._shares.leave(name)
+            self._places.leave(name)
 
         return leave_share

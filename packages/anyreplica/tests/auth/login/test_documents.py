@@ -82,7 +82,7 @@ def test_a_lookup_keeps_its_place_until_its_thread_ends(monkeypatch: pytest.Monk
         assert "name lookups for documents in progress, the limit of one address" in refused.message
         assert (await fetch("good", "quick"))[0][4] == ("192.0.2.1", 443)
         answer.set()
-        while limits._lookups._shares.counts:  # noqa: ASYNC110  # a thread of the lookup ends
+        while limits._lookups._places.shares.used:  # noqa: ASYNC110  # a thread of the lookup ends
             await asyncio.sleep(0.01)
         assert (await fetch("bad", "quick"))[0][4] == ("192.0.2.1", 443)
 

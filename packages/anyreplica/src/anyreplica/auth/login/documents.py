@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from anyreplica.auth.login.current import current_request
-from anyreplica.http.in_flight import CallerPlaces, InFlight
+from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import Refused
+from anyreplica.http.shares import CallerPlaces
 
 MOST_FETCHES = 16
 """Maximum number of fetches, and of name lookups, in a replica at the same time."""
@@ -32,7 +33,7 @@ class Places:
 
     def __init__(self, what: str) -> None:
         self._all = InFlight(MOST_FETCHES, f"{what} of clients")
-        self._shares = CallerPlaces(FETCHES_OF_ADDRESS, f"{what} in progress, the limit of one address")
+        self._places = CallerPlaces(FETCHES_OF_ADDRESS, f"{what} in progress, the limit of one address")
 
     def enter(self, address: str) -> None:
         """Take a place. Call `leave` after the work.
@@ -41,17 +42,17 @@ class Places:
             DocumentUnavailable: there is no place (503).
         """
         try:
-            self._shares.enter(address)
+            self._places.enter(address)
             try:
                 self._all.enter(None)
             except Refused:
-                self._shares.leave(address)
+                self._places.leave(address)
                 raise
         except Refused as refused:
             raise _unavailable(refused) from None
 
     def leave(self, address: str) -> None:
-        self._shares.leave(address)
+        self._places.leave(address)
         self._all.leave()
 
 

@@ -14,8 +14,9 @@ from anyreplica.auth.login.outage import LoginUnavailable, Outage, noting_outage
 from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body, replay
 from anyreplica.http.headers import headers_of
-from anyreplica.http.in_flight import CallerPlaces, InFlight
+from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import ClientGone, Refused
+from anyreplica.http.shares import CallerPlaces
 
 _MOST_BYTES = 64 * 1024
 """Maximum size of a body. The largest bodies are registrations and assertions."""
@@ -46,7 +47,7 @@ class LoginIntake:
         self._stored = stored
         self._addresses = addresses
         self._in_flight = InFlight(most, "login requests in flight")
-        self._shares = CallerPlaces(max(1, most // 2), "login requests in flight, half of MAX_IN_FLIGHT")
+        self._places = CallerPlaces(max(1, most // 2), "login requests in flight, half of MAX_IN_FLIGHT")
 
     def guarded(self, route: BaseRoute) -> BaseRoute:
         """Return a route with these checks. Anything but a `Route` stays as it is."""
@@ -83,17 +84,17 @@ class LoginIntake:
             raise _too_large()
         if not kind.startswith(b"application/json") and body.count(b"&") >= _MOST_FIELDS:
             raise Refused(413, f"Too many fields in a login request: the limit is {_MOST_FIELDS}.")
-        self._shares.enter(request.address)
+        self._places.enter(request.address)
         try:
             self._in_flight.enter(None)
         except Refused:
-            self._shares.leave(request.address)
+            self._places.leave(request.address)
             raise
         return replay(body, receive)
 
     def leave(self, request: LoginRequest) -> None:
         """Note the end of a request that `enter` has counted."""
-        self._shares.leave(request.address)
+        self._places.leave(request.address)
         self._in_flight.leave()
 
 
