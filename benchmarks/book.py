@@ -1,6 +1,7 @@
 """BENCHMARKS.md: the text of `book.md` with the tables and machine lines of `benchmarks/figures/`.
 
-A line `{{ table STUDY TABLE }}` stands for a table, a line `{{ machine STUDY }}` for date, machine and versions.
+A line `{{ table STUDY TABLE }}` stands for a table, a line `{{ machine STUDY }}` for date, machine and versions, and
+the line `{{ record instructions }}` for the figures of `benchmarks.instructions`.
 
 python -m benchmarks.book --check
 """
@@ -10,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks.instructions import record
 from benchmarks.process import ROOT
 from benchmarks.study import Study, read
 from benchmarks.tables import markdown
@@ -34,7 +36,7 @@ STUDIES = (
 """All studies, in the order of the book."""
 
 EXIT_STALE = 1
-_PLACE = re.compile(r"^\{\{ (table|machine) (\w+)(?: (\w+))? \}\}$", re.MULTILINE)
+_PLACE = re.compile(r"^\{\{ (table|machine|record) (\w+)(?: (\w+))? \}\}$", re.MULTILINE)
 
 
 def study(name: str) -> Study:
@@ -52,6 +54,8 @@ def book() -> str:
 
     def fill(place: re.Match[str]) -> str:
         kind, name, table = place.groups()
+        if kind == "record":
+            return _section(name, record.markdown())
         found = study(name)
         return _machine(found) if kind == "machine" else _section(f"{name}-{table}", markdown(found.table(table)))
 

@@ -45,7 +45,7 @@ class Run:
     quick: bool
     rounds: int
     seconds: float
-    """Duration of one measurement."""
+    """Duration of one measurement; 0 for a study that counts instead."""
     machine: Machine
     folder: Path
     """Folder for files; it is deleted at the end."""
@@ -70,8 +70,8 @@ class Script:
     """
     rounds: tuple[int, int]
     """Default number of rounds: with `--quick`, and without."""
-    seconds: tuple[float, float]
-    """Default duration of one measurement: with `--quick`, and without."""
+    seconds: tuple[float, float] | None
+    """Default duration of one measurement: with `--quick`, and without. None: the study counts instead."""
     packages: tuple[str, ...] = ("fastmcp", "mcp", "uvicorn", "uvloop", "httptools", "orjson")
     """Python packages whose versions the study records."""
     options: Callable[[argparse.ArgumentParser], None] = lambda _: None
@@ -99,7 +99,7 @@ def main(script: Script, arguments: Sequence[str] | None = None) -> int:
                 given=given,
                 quick=given.quick,
                 rounds=given.rounds or script.rounds[usual],
-                seconds=given.seconds or script.seconds[usual],
+                seconds=given.seconds or script.seconds[usual] if script.seconds else 0,
                 machine=machine,
                 folder=Path(folder),
                 step=step,
@@ -168,14 +168,12 @@ def _parser(script: Script) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 measured; 1 a target was missed, with --check; 2 wrong arguments, or a program is "
         "missing; 3 a process did not start, or a reply was wrong. benchmarks/study.py documents the JSON.",
     )
-    (quick, usual), (short, long) = script.rounds, script.seconds
+    quick, usual = script.rounds
     parser.add_argument("--rounds", type=positive, metavar="N", help=f"rounds (default: {usual}; with --quick {quick})")
-    parser.add_argument(
-        "--seconds",
-        type=duration,
-        metavar="S",
-        help=f"seconds of each measurement (default: {long:g}; with --quick {short:g})",
-    )
+    if script.seconds:
+        short, long = script.seconds
+        text = f"seconds of each measurement (default: {long:g}; with --quick {short:g})"
+        parser.add_argument("--seconds", type=duration, metavar="S", help=text)
     parser.add_argument("--quick", action="store_true", help="run for about half a minute; the figures are rough")
     script.options(parser)
     parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")

@@ -57,22 +57,27 @@ async def _reply(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+def options(served: Callable[..., Any]) -> dict[str, Any]:
+    """Return uvicorn's options of a replica, without an access log, for an ASGI app."""
+    return {
+        "app": served,
+        "host": "127.0.0.1",
+        "port": int(os.environ["MCP_PORT"]),
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "none",
+        "lifespan": "on",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "timeout_keep_alive": 75,
+    }
+
+
 def serve(served: Callable[..., Any]) -> None:
-    """Serve an ASGI app on `MCP_PORT` until SIGTERM, with the uvicorn options of a replica and no access log."""
-    uvicorn.run(
-        served,
-        host="127.0.0.1",
-        port=int(os.environ["MCP_PORT"]),
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-    )
+    """Serve an ASGI app on `MCP_PORT` until SIGTERM."""
+    uvicorn.run(**options(served))
 
 
 if __name__ == "__main__":

@@ -131,15 +131,8 @@ class Process(Program):
     """
 
     def __init__(self, *module: str, core: int | None, folder: Path, **settings: str) -> None:
-        secret_folder = folder / "secrets"
-        secret_folder.mkdir(exist_ok=True)
         port = int(settings.get("MCP_PORT") or free_port())
-        fixed = {
-            "PYTHONHASHSEED": "0",  # All processes hash strings in the same way.
-            "SECRETS_DIR": str(secret_folder),  # The machine's own secrets must not be used.
-            "MCP_PORT": str(port),
-            "DRAIN_SECONDS": "0",
-        }
+        fixed = fixed_settings(folder, port)
         super().__init__(sys.executable, "-m", *module, port=port, core=core, folder=folder, **(fixed | settings))
 
     def is_ready(self) -> bool:
@@ -155,16 +148,32 @@ class Process(Program):
         return self._log.read_bytes().count(b"POST /mcp")
 
 
-def replica(pack: str, core: int | None, folder: Path, *module: str, **settings: str) -> Process:
-    """Start this project's server, or another module, with the component pack `benchmarks.packs.<pack>`."""
-    usual = {
+def fixed_settings(folder: Path, port: int) -> dict[str, str]:
+    """Return the environment variables of all servers that a study starts."""
+    secret_folder = folder / "secrets"
+    secret_folder.mkdir(exist_ok=True)
+    return {
+        "PYTHONHASHSEED": "0",  # All processes hash strings in the same way.
+        "SECRETS_DIR": str(secret_folder),  # The machine's own secrets must not be used.
+        "MCP_PORT": str(port),
+        "DRAIN_SECONDS": "0",
+    }
+
+
+def pack_settings(pack: str) -> dict[str, str]:
+    """Return the environment variables of a replica with the component pack `benchmarks.packs.<pack>`."""
+    return {
         "MCP_COMPONENTS": f"benchmarks.packs.{pack}",
         "REPLICA_NAME": "benchmark",
         # The load keeps its connections. A new connection per 1,000 requests would cost 0.1 percent.
         "MAX_REQUESTS_PER_CONNECTION": "0",
         "MAX_CONNECTION_AGE_SECONDS": "0",
     }
-    return Process(*(module or ("server",)), core=core, folder=folder, **(usual | settings))
+
+
+def replica(pack: str, core: int | None, folder: Path, *module: str, **settings: str) -> Process:
+    """Start this project's server, or another module, with the component pack `benchmarks.packs.<pack>`."""
+    return Process(*(module or ("server",)), core=core, folder=folder, **(pack_settings(pack) | settings))
 
 
 def cpu_seconds_of(pid: int) -> float:

@@ -26,13 +26,17 @@ def serve(scenario: Scenario, core: int, folder: Path) -> Process:
     """Start the server of a scenario, or the floor."""
     if not scenario.pack:
         return Process("benchmarks.floor", core=core, folder=folder)
+    return replica(scenario.pack, core, folder, **secured(scenario, folder))
+
+
+def secured(scenario: Scenario, folder: Path) -> dict[str, str]:
+    """Return the settings of a scenario with a key: authentication, a rate limit, and an audit log."""
     if not scenario.key:
-        return replica(scenario.pack, core, folder)
-    keys = folder / "api_keys"
+        return {}
+    keys = folder / f"{scenario.name}.keys"
     entry = KeyEntry(id="caller", hash=hash_of(scenario.key), rate="1000000/s")
     keys.write_text(entry.model_dump_json(exclude_none=True))
-    secured = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(keys), "AUDIT_LOG": str(folder / "audit.log")}
-    return replica(scenario.pack, core, folder, **secured)
+    return {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(keys), "AUDIT_LOG": str(folder / f"{scenario.name}.audit")}
 
 
 class Course:

@@ -119,6 +119,11 @@ def _lacks_browser() -> str:
     return "" if shutil.which("chromium") else "chromium is not installed"
 
 
+def _lacks_valgrind() -> str:
+    missing = [each for each in ("valgrind", "gcc") if not shutil.which(each)]
+    return f"not installed: {', '.join(missing)}" if missing else ""
+
+
 def _lacks_wrk() -> str:
     return "" if shutil.which("wrk") else "wrk is not installed"
 
@@ -159,6 +164,7 @@ _LACKS: Mapping[str, Callable[[], str]] = {
     "nodes": _lacks_nodes,
     "node": _lacks_node,
     "browser": _lacks_browser,
+    "valgrind": _lacks_valgrind,
     "wrk": _lacks_wrk,
     "actionlint": _lacks_actionlint,
     "haproxy": _lacks_haproxy,

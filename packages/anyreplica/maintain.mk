@@ -3,8 +3,8 @@
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
-.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-generators bench-jobs \
-  conformance wheel sbom
+.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-instructions \
+  bench-generators bench-jobs conformance wheel sbom
 
 # All tests of the package, unless ARGS selects some of them.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
@@ -44,6 +44,9 @@ bench: $(READY) ## run the studies of BENCHMARKS.md (30 minutes; --quick: 3 minu
 
 bench-exchange: $(READY) ## measure the cost of a call, compared with a bare ASGI app (10 minutes)
 	@$(BIN)/python -m benchmarks.exchange $(ARGS)
+
+bench-instructions: $(READY) ## count the instructions of a call, and compare them with the recorded ones (2 minutes; needs valgrind and gcc)
+	@$(BIN)/python -m benchmarks.instructions --check $(ARGS)
 
 bench-generators: $(READY) ## compare the load test with wrk (4 minutes)
 	@$(BIN)/python -m benchmarks.generators $(ARGS)

@@ -28,7 +28,7 @@ for number, block in enumerate(blocks):
 kept = rss()
 
 async def go():
-    collector._TRIM_SECONDS = 0.01
+    collector.TRIM_SECONDS = 0.01
     async with collector.trimming():
         while rss() > kept - 40:
             await asyncio.sleep(0.01)

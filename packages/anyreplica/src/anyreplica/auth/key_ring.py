@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.25
 """Time between two checks of the file. The key ring reloads the file when two checks in a row find the same change: a
 program may still be writing the file, and the first half alone may be a valid file without the other keys."""
 
@@ -87,7 +87,7 @@ class KeyRing:
     async def _watch(self, path: Path) -> None:
         seen = self._read
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             before, seen = seen, _stamp(path)
             if seen == before and seen != self._read:
                 self._read = seen

@@ -15,7 +15,8 @@ _LARGE = 256 * 1024
 """Minimum size of a memory block that returns to the system when it is freed, in bytes. Without this fixed limit, glibc
 raises its own limit up to 32 MB, and the replica keeps the memory of large bodies and replies."""
 
-_TRIM_SECONDS = 30.0
+TRIM_SECONDS = 30.0
+"""Time between two returns of unused memory to the system, in seconds."""
 
 
 def settle() -> None:
@@ -42,7 +43,7 @@ async def trimming() -> AsyncIterator[None]:
 
     async def trim() -> None:
         while True:
-            await asyncio.sleep(_TRIM_SECONDS)
+            await asyncio.sleep(TRIM_SECONDS)
             await asyncio.to_thread(_trim)
 
     async with meanwhile(trim()):
