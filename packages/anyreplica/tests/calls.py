@@ -21,13 +21,13 @@ def post(url: str, **arguments: Any) -> httpx.Response:
 
     The client does not load TLS certificates, which would take 25 ms.
     """
-    with httpx.Client(verify=False, timeout=30) as client:
+    with httpx.Client(verify=False, timeout=60) as client:
         return client.post(f"{url}/mcp", **arguments)
 
 
 def get(url: str, **arguments: Any) -> httpx.Response:
     """Send a GET request on a new connection."""
-    with httpx.Client(verify=False, timeout=30) as client:
+    with httpx.Client(verify=False, timeout=60) as client:
         return client.get(url, **arguments)
 
 

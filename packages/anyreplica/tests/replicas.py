@@ -194,7 +194,7 @@ class RedisServer:
     def ask(self, *command: str) -> str:
         """Return the answer to a command, or an empty string if Redis does not answer."""
         client = ["redis-cli", "-p", str(self.port), *command]
-        return subprocess.run(client, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+        return subprocess.run(client, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
 
     def hang(self) -> None:
         """Stop Redis, so that it keeps its connections and answers nothing."""
@@ -311,7 +311,7 @@ def streaming(url: str, asked: dict[str, Any]) -> Iterator[tuple[httpx.Response,
     """
     headers = {**asked["headers"], "Accept": BOTH}
     with (
-        httpx.Client(verify=False, timeout=30) as client,
+        httpx.Client(verify=False, timeout=60) as client,
         client.stream("POST", f"{url}/mcp", json=asked["json"], headers=headers) as reply,
     ):
         yield reply, messages(reply)

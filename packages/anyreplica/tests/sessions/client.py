@@ -50,7 +50,7 @@ class AskedClient:
 
     def ended(self, url: str) -> httpx.Response:
         """End the session."""
-        with httpx.Client(verify=False, timeout=30) as client:
+        with httpx.Client(verify=False, timeout=60) as client:
             return client.delete(f"{url}/mcp", headers=self.headed())
 
     def call(self, urls: list[str], tool: str, answer: Callable[[dict[str, Any]], Any], **arguments: Any) -> Any:

@@ -35,7 +35,7 @@ def requested(client: AskedClient, url: str, method: str, params: dict[str, Any]
     headers = {**client.headed(), "Accept": BOTH}
     body = request(method, params, number=7)
     with (
-        httpx.Client(verify=False, timeout=30) as http,
+        httpx.Client(verify=False, timeout=60) as http,
         http.stream("POST", f"{url}/mcp", json=body, headers=headers) as reply,
     ):
         yield events_of(reply)
@@ -46,7 +46,7 @@ def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.R
     """Resume a call after an event. Yields the reply and its events, without the empty one at the start."""
     headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
     with (
-        httpx.Client(verify=False, timeout=30) as http,
+        httpx.Client(verify=False, timeout=60) as http,
         http.stream("GET", f"{url}/mcp", headers=headers) as reply,
     ):
         events = events_of(reply)
