@@ -13,12 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import httpx
 import hypothesis
 import pytest
 
 from anyreplica.settings import Settings
+from tests import guard
+from tests.guard import Guard
 from tests.preloaded import Forked, Preloaded
 
 PACKAGE = Path(__file__).parent
@@ -26,14 +29,18 @@ SOURCE = PACKAGE / "src" / "anyreplica"
 ROOT = PACKAGE.parent.parent
 """The repository's folder. Commands run in it."""
 
+# The first process of a run starts the guard. Workers of pytest-xdist, and runs that a test starts, inherit the
+# variable.
+_guard = Guard() if guard.is_supported() and guard.VARIABLE not in os.environ else None
+
 # Processes that the tests start also import the tests' own packages.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE), os.environ.get("PYTHONPATH"))))
-pytest_plugins = ["tests.replicas"]
+pytest_plugins = ["tests.replicas", "tests.tiers"]
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Configure pytest and Hypothesis, and register the markers of the tests."""
+    """Configure pytest and Hypothesis."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores SIGINT. Its child processes would ignore the Ctrl-C that the tests send.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,25 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = REQUIRED - _LACKS.keys()
     if unknown:
         raise pytest.UsageError(f"REQUIRE={','.join(unknown)}: unknown name; the names are {', '.join(_LACKS)}")
-    config.addinivalue_line("markers", "long: the test takes minutes in a Swarm; CI does not run it")
-    config.addinivalue_line("markers", "slow: `make test` does not run the test; `make test-all` and CI run it")
-    config.addinivalue_line(
-        "markers", "alone: the test measures time or needs the whole machine; no other test runs at the same time"
-    )
     config.addinivalue_line(
         "markers", "needs(name): the test is skipped if the machine lacks `name`; with REQUIRE=name it fails instead"
     )
-
-
-_SLOW = ("attacks", "benchmarks", "conformance", "fuzz", "swarm")
-"""Folders whose tests are all slow."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests in the folders of `_SLOW` as slow."""
-    for item in items:
-        if item.path.relative_to(PACKAGE / "tests").parts[0] in _SLOW:
-            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -194,7 +185,7 @@ def free_port() -> int:
     raise AssertionError("no free port found")
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Wait until a condition holds. Fail the test with the description `what` if the time ends first."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -235,14 +226,23 @@ def _preloaded() -> Preloaded:
     return Preloaded(_AT_START, _SETTINGS)
 
 
-def pytest_unconfigure() -> None:
-    """End the process from which the servers were forked."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """End what the run has left behind. If the run was not interrupted, it fails because of a process that is left."""
+    yield
     if _preloaded.cache_info().currsize:
         _preloaded().close()
+    if _guard is None:
+        return
+    left = _guard.end()
+    if left and session.exitstatus != pytest.ExitCode.INTERRUPTED:
+        lines = ("\nTests left these processes behind, and the guard ended them:", *left)
+        session.config.get_terminal_writer().line("\n  ".join(lines), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 class Server:
-    """A process that runs `python -m tests.sample`.
+    """A process that runs `python -m tests.sample`. It is ready inside a `with` block, and ends with it.
 
     Args:
         within: a command that gets the server's command line as further arguments and runs it.
@@ -271,6 +271,17 @@ class Server:
                     start_new_session=True,  # Ctrl-C in the test run must not reach the servers.
                 )
 
+    def __enter__(self) -> Self:
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     @property
     def output(self) -> str:
         """The text that the server has printed until now."""
@@ -288,7 +299,7 @@ class Server:
 
         until(ready, f"the server is ready; it printed:\n{self.output}")
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 60) -> int:
         """Send a signal if the server still runs, wait for its end and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -309,28 +320,25 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
     The function takes the arguments and settings of `Server`. All its servers end with the test.
     """
-    started: list[Server] = []
+    with contextlib.ExitStack() as started:
 
-    def start(*arguments: str, ready: bool = True, **settings: str) -> Server:
-        server = Server(tmp_path / f"server-{len(started)}.log", *arguments, **settings)
-        started.append(server)
-        if ready:
-            server.wait_ready()
-        return server
+        def start(*arguments: str, ready: bool = True, **settings: str) -> Server:
+            server = Server(tmp_path / f"server-{next(numbers)}.log", *arguments, **settings)
+            started.callback(server.stop)
+            if ready:
+                server.wait_ready()
+            return server
 
-    yield start
-    for server in started:
-        server.stop()
+        numbers = itertools.count()
+        yield start
 
 
 @pytest.fixture(scope="session")
 def local_replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Three local replicas with the sample's components and without Redis, for tests that do not change their state."""
-    server = Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3", "--no-redis")
-    server.wait_ready()
-    until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("replicas") / "log", "--replicas", "3", "--no-redis") as server:
+        until(lambda: "Ctrl-C stops the replicas" in server.output, "all replicas are ready")
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -342,12 +350,7 @@ def local_url(local_replicas: Server) -> str:
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One replica that serves the sample's components and the hostile components."""
-    server = Server(
-        tmp_path_factory.mktemp("hostile") / "log",
-        MCP_COMPONENTS="tests.sample,tests.packs.hostile",
-        CALL_TIMEOUT_SECONDS="1",
-        TOOL_THREADS="2",
-    )
-    server.wait_ready()
-    yield server
-    server.stop()
+    settings = {"CALL_TIMEOUT_SECONDS": "1", "TOOL_THREADS": "2"}
+    log = tmp_path_factory.mktemp("hostile") / "log"
+    with Server(log, MCP_COMPONENTS="tests.sample,tests.packs.hostile", **settings) as server:
+        yield server

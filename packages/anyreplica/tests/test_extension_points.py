@@ -20,10 +20,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("extended")
     (folder / "greeting_key").write_text("a secret")
     settings = {"MCP_COMPONENTS": "tests.extended", "GREETING": "Hi", "SECRETS_DIR": str(folder)}
-    server = Server(folder / "log", command=_RUN, **settings)
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(folder / "log", command=_RUN, **settings) as server:
+        yield server
 
 
 def test_settings_lifespan_and_middleware(extended: Server) -> None:

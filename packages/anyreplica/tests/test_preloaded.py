@@ -48,6 +48,7 @@ def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: Start
     assert "no.such.package" in server.output
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("arguments", "settings"),
     [

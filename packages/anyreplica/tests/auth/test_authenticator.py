@@ -20,10 +20,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica that requires a token, which it reads from a secret file."""
     secrets = tmp_path_factory.mktemp("secrets")
     (secrets / "auth_token").write_text(f"{TOKEN}\n")
-    server = Server(tmp_path_factory.mktemp("secured") / "log", AUTH_ENABLED="true", SECRETS_DIR=str(secrets))
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("secured") / "log", AUTH_ENABLED="true", SECRETS_DIR=str(secrets)) as server:
+        yield server
 
 
 @pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER  {TOKEN}"])

@@ -40,10 +40,8 @@ def issuer() -> Iterator[Issuer]:
 @pytest.fixture(scope="module")
 def secured(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica that accepts the issuer's tokens."""
-    server = Server(tmp_path_factory.mktemp("jwt") / "log", AUTH_JWT_JWKS=issuer.url, **SETTINGS)
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("jwt") / "log", AUTH_JWT_JWKS=issuer.url, **SETTINGS) as server:
+        yield server
 
 
 def bearer(url: str, token: str) -> Any:

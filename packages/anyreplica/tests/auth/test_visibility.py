@@ -38,10 +38,8 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys")}
     settings["MCP_COMPONENTS"] = "tests.sample,tests.packs.scoped"
     settings["JSON_RESPONSE"] = "auto" if request.param == "fast" else "false"
-    server = Server(folder / "log", **settings)
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(folder / "log", **settings) as server:
+        yield server
 
 
 def said(reply: httpx.Response) -> Any:

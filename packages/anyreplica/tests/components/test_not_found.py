@@ -28,10 +28,8 @@ MISSING = {
 @pytest.fixture(scope="module")
 def items(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica with resources, some of which do not exist."""
-    server = Server(tmp_path_factory.mktemp("items") / "log", MCP_COMPONENTS="tests.sample,tests.packs.items")
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("items") / "log", MCP_COMPONENTS="tests.sample,tests.packs.items") as server:
+        yield server
 
 
 def read(url: str, uri: str, version: str) -> dict[str, Any]:

@@ -24,10 +24,8 @@ _PLACE = re.compile(r"localhost:8150|127\.0\.0\.1:8150")
 @pytest.fixture(scope="module")
 def one_replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A single replica, which runs jobs itself."""
-    server = Server(tmp_path_factory.mktemp("one") / "log")
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("one") / "log") as server:
+        yield server
 
 
 @pytest.fixture

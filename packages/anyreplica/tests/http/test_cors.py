@@ -16,10 +16,8 @@ APP = "https://app.example.com"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica that requires a token and allows the pages of two origins."""
     settings = {"AUTH_ENABLED": "true", "AUTH_TOKEN": "t" * 40, "CORS_ORIGINS": f"{APP},http://localhost:6274"}
-    server = Server(tmp_path_factory.mktemp("cors") / "log", **settings)
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(tmp_path_factory.mktemp("cors") / "log", **settings) as server:
+        yield server
 
 
 def preflight(server: Server, origin: str) -> httpx.Response:

@@ -86,10 +86,8 @@ WAYS = [
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One replica. Without a disconnect, its waiting tools would wait until the time limit of a call, one minute."""
     settings = {"MCP_COMPONENTS": PACKS, "LOG_LEVEL": "WARNING", "MAX_IN_FLIGHT": str(2 * AT_ONCE)}
-    found = Server(tmp_path_factory.mktemp("disconnect") / "log", **settings)
-    found.wait_ready()
-    yield found
-    found.stop()
+    with Server(tmp_path_factory.mktemp("disconnect") / "log", **settings) as found:
+        yield found
 
 
 def fate(server: Server, key: str) -> str:

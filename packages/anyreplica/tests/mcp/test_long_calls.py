@@ -29,10 +29,8 @@ listen quiet
 def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica that makes a quiet call an event stream after 0.3 s."""
     log = tmp_path_factory.mktemp("long_calls") / "log"
-    server = Server(log, MCP_COMPONENTS="tests.packs.waiting", FIRST_EVENT_SECONDS="0.3")
-    server.wait_ready()
-    yield server
-    server.stop()
+    with Server(log, MCP_COMPONENTS="tests.packs.waiting", FIRST_EVENT_SECONDS="0.3") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ _OLD = re.compile(r"mcp[-_ ]?swarm", re.IGNORECASE)
 _ALLOWED = (
     re.compile(r"mcp-swarm_(?:[a-z]+\b|\{)"),  # a service of the stack
     re.compile(r"mcp-swarm:(?:latest|dev|test|no-jobs|test-extras|[0-9a-f]{12}|[\d.]+)(?![\w.])"),  # the image
-    re.compile(r"(?:docker stack ps(?: --no-trunc)? |--transport http |-c stack\.yml |default: |as '|^')mcp-swarm(?![\w:-])"),
+    re.compile(
+        r"(?:docker stack ps(?: --no-trunc)? |--transport http |-c stack\.yml |default: |as '|^')mcp-swarm(?![\w:-])"
+    ),
     re.compile(
         r"(?:^NAME \?= |\"STACK\", \"|assert \"'|`image\.repository` \| `\"|^  repository: )mcp-swarm(?![\w:-])"
     ),

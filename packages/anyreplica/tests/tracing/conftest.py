@@ -20,7 +20,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
     """A replica with a JSON log that sends traces."""
-    server = Server(
+    with Server(
         tmp_path_factory.mktemp("traced") / "log",
         MCP_COMPONENTS="tests.sample,tests.packs.telling",
         MCP_NAME="sparrow",
@@ -28,7 +28,5 @@ def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> It
         LOG_FORMAT="json",
         OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20hush",
         **collector.settings,
-    )
-    server.wait_ready()
-    yield server
-    server.stop()
+    ) as server:
+        yield server

@@ -23,10 +23,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A replica with a small cache."""
     folder = tmp_path_factory.mktemp("kept")
     (folder / "runs").touch()
-    found = Server(folder / "log", MCP_COMPONENTS=PACK, RUNS=str(folder / "runs"), CACHE_BYTES="20000")
-    found.wait_ready()
-    yield found
-    found.stop()
+    with Server(folder / "log", MCP_COMPONENTS=PACK, RUNS=str(folder / "runs"), CACHE_BYTES="20000") as found:
+        yield found
 
 
 @pytest.fixture
