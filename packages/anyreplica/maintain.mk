@@ -3,22 +3,34 @@
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
-.PHONY: docs docs-serve reference test-all test-swarm test-attacks bench bench-exchange bench-instructions \
+.PHONY: docs docs-serve reference test-all test-system test-busy test-swarm \
+  test-attacks bench bench-exchange bench-instructions \
   bench-generators bench-jobs conformance wheel sbom
 
-# All tests of the package, unless ARGS selects some of them.
+# All tests of the package, unless ARGS selects some of them. packages/anyreplica/tests/tiers.py describes the tiers.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
+SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadgroup
 # pytest's exit code 5 means that it found no tests; that is not a failure here.
-SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
+NONE = [ $$? = 5 ]
+# Processes of tests that run at the same time. Tests with servers mostly wait, so each core runs several of them.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+QUICK := (not servers and not system and not slow) or smoke
+BUSY_SHARE ?= 1
 
 # With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
 test::
-	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n 3 -m "not alone and not slow" $(ARGS) || [ $$? = 5 ])
+	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n $(CORES) -m "$(QUICK)" $(ARGS) || $(NONE))
 
-test-all: $(READY) ## run all tests of anyreplica (30 minutes; with REQUIRE=docker, tests fail instead of being skipped if docker is missing)
+test-all: $(READY) ## run the tests of anyreplica that need this machine only (15 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
 	@$(if $(WHERE),$(BIN)/python -m pytest)
-	@$(SIDE_BY_SIDE) -n 2 -m "not alone" $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || [ $$? = 5 ]
+	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "not system" $(ARGS) || $(NONE)
+
+test-system: $(READY) ## run the other tests of anyreplica: builds, several machines, measurements (30 minutes)
+	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "system and not alone" $(ARGS) || $(NONE)
+	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || $(NONE)
+
+test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: every tenth file)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "not system" --share $(BUSY_SHARE) $(ARGS)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)

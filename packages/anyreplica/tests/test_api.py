@@ -39,6 +39,7 @@ def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str
     ast.parse((tmp_path / "example.py").read_text())
 
 
+@pytest.mark.servers
 def test_examples_have_the_right_types(tmp_path: Path) -> None:
     """mypy accepts the examples in the docstrings of all public names."""
     for module, name in _NAMES:
@@ -86,6 +87,7 @@ assert not changed, changed
 """
 
 
+@pytest.mark.servers
 def test_an_import_has_no_side_effects() -> None:
     """An import changes nothing global: environment, garbage collector, log handlers, signals, threads and paths.
 

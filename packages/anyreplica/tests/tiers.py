@@ -2,34 +2,41 @@
 
 - *In process*: a test starts no process except `git`. It has no marker.
 - *Servers*: a test starts replicas, a Redis, a browser or other programs on this machine. It has the marker `servers`,
-  or it uses a fixture of `STARTING`. A few of these tests also have the marker `smoke`: `make test` runs them.
+  or a fixture that returns a server. A few of these tests also have the marker `smoke`: `make test` runs them.
 - *System*: a test builds something (an image, an environment, a site), needs several machines, repeats in many variants
-  what another test shows, or runs whole programs of `benchmarks/`. It has the marker `system`, or it is in a folder of
-  `SYSTEM`.
+  what another test shows, or measures. It has the marker `system` or `alone`, or it is in a folder of `SYSTEM`.
 
 A test in process that starts a process fails.
+
+Tests that share a fleet run in the same process of pytest-xdist, and so do the other tests of a file: each fleet starts
+once. `--share 10` runs every tenth file, and the commit says which ones.
 """
 
 import os
+import re
 import subprocess
-from collections.abc import Generator
+import zlib
+from collections.abc import Collection, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SYSTEM = {"attacks", "benchmarks", "conformance", "fuzz", "helm", "swarm"}
+SYSTEM = {"conformance", "helm", "swarm"}
 """Folders whose tests are in the tier *system*."""
-STARTING = {
-    "fleet",
+_SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis)\b")
+"""Types of fixtures that start servers."""
+_SHARED = (
+    "brought",
+    "login_fleet",
+    "full_fleet",
+    "asking_fleet",
     "fleet_with_redis",
-    "hostile",
+    "fleet",
     "local_replicas",
-    "local_url",
-    "redis_server",
-    "start_server",
-}
-"""Fixtures that start servers."""
+    "hostile",
+)
+"""Fixtures of the session that cost much. A test belongs to the first one that it uses."""
 _ALLOWED = {"git"}
 _TESTS = Path(__file__).parent
 
@@ -61,13 +68,38 @@ def pytest_configure(config: pytest.Config) -> None:
     subprocess.Popen.__init__ = checked  # type: ignore[method-assign]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folders and fixtures."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--share`."""
+    parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th file only")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by their folders and fixtures, group them, and choose a share of the files."""
+    share: int = config.getoption("--share")
+    chosen = _commit() % share if share > 1 else 0
     for item in items:
-        if _TESTS in item.path.parents and item.path.relative_to(_TESTS).parts[0] in SYSTEM:
+        file = str(item.path.relative_to(_TESTS)) if _TESTS in item.path.parents else str(item.path)
+        if file.split("/")[0] in SYSTEM or item.get_closest_marker("alone"):
             item.add_marker(pytest.mark.system)
-        elif STARTING.intersection(getattr(item, "fixturenames", ())):
+        elif _has_server(item):
             item.add_marker(pytest.mark.servers)
+        fixtures: Collection[str] = getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group(next((name for name in _SHARED if name in fixtures), file)))
+    if share > 1:
+        items[:] = [item for item in items if zlib.crc32(item.path.name.encode()) % share == chosen]
+
+
+def _has_server(item: pytest.Item) -> bool:
+    """Return whether a fixture of the test, or a fixture that one of them uses, returns a server."""
+    definitions: dict[str, Any] = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009  # pytest's own classes
+    returned = (found[-1].func.__annotations__.get("return") for found in definitions.values())
+    return any(_SERVERS.search(str(each)) for each in returned)
+
+
+def _commit() -> int:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=_TESTS).stdout
+    return int(head or "0", 16)
 
 
 @pytest.hookimpl(wrapper=True)

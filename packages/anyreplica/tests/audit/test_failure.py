@@ -240,6 +240,7 @@ def limited(target: str, mode: str, stdout: Path) -> Any:
     return json.loads(done.stderr.splitlines()[-1])
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("mode", ["drop", "refuse"])
 def test_an_incomplete_entry_is_removed_from_a_file(tmp_path: Path, mode: str) -> None:
     """The log removes an incomplete entry from its file, and writes all entries later."""
@@ -252,6 +253,7 @@ def test_an_incomplete_entry_is_removed_from_a_file(tmp_path: Path, mode: str) -
     assert path.read_bytes()[full - 1 : full] == b"\n"
 
 
+@pytest.mark.servers
 def test_an_incomplete_entry_stays_on_stdout(tmp_path: Path) -> None:
     """On stdout an incomplete entry stays as its own line, which `verify` reports; no entry is lost."""
     path = tmp_path / "stdout"
@@ -297,6 +299,7 @@ def piped(stop_seconds: float) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.servers
 def test_a_pipe_that_nobody_reads() -> None:
     """With `refuse`, calls are refused while nobody reads the log's pipe; later all entries are written."""
     with piped(30) as process:
@@ -314,6 +317,7 @@ def test_a_pipe_that_nobody_reads() -> None:
     assert ids(lines) == [str(number) for number in range(1000)]
 
 
+@pytest.mark.servers
 def test_a_closed_pipe() -> None:
     """With `refuse`, calls are refused after the log's pipe was closed, and the log stops in order."""
     with piped(0.1) as process:

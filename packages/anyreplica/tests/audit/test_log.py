@@ -140,6 +140,7 @@ def test_all_entries_are_written_at_the_end(path: Path) -> None:
     assert events(lines_in(path)) == ["begun", "ended"]
 
 
+@pytest.mark.servers
 def test_waiting_entries_are_written_at_exit(path: Path) -> None:
     """Waiting entries are written when the process exits without stopping the log."""
     python(f"log = AuditLog({str(path)!r}, 'r1')\nlog.start()\nlog.note(a_call(request_id='last words'))\n")

@@ -112,6 +112,7 @@ def test_a_key_is_valid_in_its_period(file: Path) -> None:
     assert [ring.caller(key.encode()) is not None for key in (A, B, C)] == [False, False, True]
 
 
+@pytest.mark.servers
 def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
     """A rotation of keys loses no request of three replicas under load.
 
@@ -164,6 +165,7 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         replicas.stop()
 
 
+@pytest.mark.servers
 def test_check_finds_a_bad_key_file(file: Path) -> None:
     """`check` finds a bad key file before a deployment."""
     file.write_text("nonsense")

@@ -70,6 +70,7 @@ def test_it_says_why_no_replica_gives_figures(start_server: StartServer, tmp_pat
         assert (engine.replicas("token"), engine.replicas("gone")) == (1, 1)
 
 
+@pytest.mark.servers
 def test_it_says_what_it_does_and_survives_its_engine(tmp_path: Path) -> None:
     """A dry run says so. An engine that does not answer is named, and the command goes on."""
     with Engine() as engine:
@@ -87,6 +88,7 @@ def test_it_says_what_it_does_and_survives_its_engine(tmp_path: Path) -> None:
         assert "HTTP Request" not in said()
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -21,6 +21,7 @@ def promtool(*arguments: str | Path) -> str:
     return done.stdout
 
 
+@pytest.mark.servers
 @needs_prometheus
 def test_configuration_and_rules_are_valid() -> None:
     """promtool accepts the configuration and the rules.
@@ -31,6 +32,7 @@ def test_configuration_and_rules_are_valid() -> None:
     promtool("check", "rules", "--lint-fatal", RULES)
 
 
+@pytest.mark.servers
 @needs_prometheus
 @pytest.mark.parametrize("file", ["alerts.yml", "error_budget.yml"])
 def test_alerts_fire_when_they_should(file: str) -> None:

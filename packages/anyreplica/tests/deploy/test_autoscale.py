@@ -21,6 +21,8 @@ from anyreplica.autoscale.service import Service
 from conftest import ROOT, free_port, until
 from tests.deploy.test_jobs import merged, secrets_of
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.mark.needs("docker")
 def test_only_the_autoscaler_reaches_the_api() -> None:

@@ -17,7 +17,7 @@ from tests.deploy.network import Network, Node, only_root
 from tests.deploy.test_edge import Edge
 from tests.process.test_drain import sent
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy"), only_root]
+pytestmark = [pytest.mark.system, pytest.mark.needs("haproxy"), only_root]
 
 WITHIN = 5.0
 """Maximum time until a call on a lost node fails, in seconds."""

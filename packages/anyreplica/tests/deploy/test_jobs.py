@@ -15,6 +15,9 @@ from redis.retry import Retry
 
 from conftest import ROOT, environment, free_port, run, until
 
+pytestmark = pytest.mark.servers
+
+
 needs_docker = pytest.mark.needs("docker")
 needs_redis = pytest.mark.needs("redis")
 

@@ -30,6 +30,7 @@ def mounted(service: dict[str, Any]) -> set[str]:
     return {config["target"] for config in service["configs"]}
 
 
+@pytest.mark.servers
 @needs_docker
 def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
     """The overlay adds only a secret to the replicas: METRICS_TOKEN, which Prometheus sends."""
@@ -42,6 +43,7 @@ def test_the_overlay_adds_only_a_secret_to_replicas() -> None:
         assert job["authorization"] == {"credentials_file": "/run/secrets/metrics_token"}
 
 
+@pytest.mark.servers
 @needs_docker
 def test_it_goes_with_the_other_overlays() -> None:
     """The overlays fit with the other overlays; nothing of them is lost."""
@@ -51,6 +53,7 @@ def test_it_goes_with_the_other_overlays() -> None:
     assert secrets_of(services["mcp"]) == {"request_state_keys", "jobs_url", "api_keys", "metrics_token"}
 
 
+@pytest.mark.servers
 @needs_docker
 def test_grafana_alone_has_a_port() -> None:
     """Grafana has a published port, which GRAFANA_PORT sets. Prometheus has none."""
@@ -60,6 +63,7 @@ def test_grafana_alone_has_a_port() -> None:
     assert (port["target"], port["published"]) == (3000, 3001)
 
 
+@pytest.mark.servers
 @needs_docker
 def test_both_are_bounded_and_stay_with_their_volumes() -> None:
     """Prometheus and Grafana have limits, and stay on the node that has their volumes.
@@ -124,6 +128,7 @@ def test_files_are_where_programs_look_for_them() -> None:
     assert grafana["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{grafana['secrets'][0]}"
 
 
+@pytest.mark.servers
 @needs_docker
 def test_traces_go_through_the_collector() -> None:
     """Traces go through the collector to TRACES_ENDPOINT; without this variable the stack is refused."""

@@ -23,7 +23,7 @@ from tests.deploy.network import Network, Node, only_root
 from tests.jobs.queue import FINISHED, lines
 from tests.replicas import KEYS
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), only_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.system, pytest.mark.needs("redis"), only_root, pytest.mark.timeout(240)]
 
 SCRIPTS = ROOT / "deploy" / "redis"
 OVERLAY: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "jobs-sentinel.yml").read_text())
@@ -215,6 +215,7 @@ def lose(node: Node) -> None:
     node.kill()
 
 
+@pytest.mark.servers
 def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
     """Accepted jobs survive the loss of each node in turn, first the master's.
 
@@ -237,6 +238,7 @@ def test_accepted_jobs_survive_the_loss_of_any_node(trio: Trio) -> None:
         assert caller.results() == ["x" * number for number in range(len(caller.accepted))]
 
 
+@pytest.mark.servers
 def test_a_master_that_was_cut_off_takes_no_jobs(trio: Trio) -> None:
     """No accepted job is lost when the master is cut off.
 
@@ -264,6 +266,7 @@ while True:
 """
 
 
+@pytest.mark.servers
 def test_a_cut_off_replica_accepts_no_job(trio: Trio) -> None:
     """A replica that is cut off together with the master accepts no job that would be lost.
 

@@ -14,7 +14,7 @@ from conftest import ROOT, StartServer, environment, until
 from tests.calls import call
 from tests.docs.blocks import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 README = ROOT / "README.md"
 

@@ -73,6 +73,7 @@ def unknown(text: str) -> list[tuple[str, int]]:
     ]
 
 
+@pytest.mark.servers
 def test_no_text_installs_a_name_that_nobody_vouches_for() -> None:
     """Each distribution that a text installs from an index is a dependency of the repository, or in the short list."""
     found = [f"{path}:{line}: {name}" for path, text in texts().items() for name, line in unknown(text)]
@@ -132,6 +133,7 @@ def test_other_installations_are_allowed(text: str) -> None:
     assert unknown(text) == []
 
 
+@pytest.mark.servers
 def test_an_installation_from_a_clone(tmp_path: Path) -> None:
     """The package of a clone installs, and its command runs. The dependencies are those of this environment."""
     shutil.copytree(

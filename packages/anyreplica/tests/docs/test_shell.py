@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, Server, environment, run
 from tests.docs.blocks import Block, blocks
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timeout(120)]
 
 _BLOCKS = blocks("bash")
 _RUN = [block for block in _BLOCKS if not block.shown_by]
@@ -75,6 +75,7 @@ def test_the_commands_of_a_block_succeed(
     assert '"error"' not in done.stdout
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("block", _ELSEWHERE, ids=str)
 def test_the_test_that_a_block_names_exists(block: Block) -> None:
     """The test file that a block names exists, and bash can parse the block."""
@@ -89,6 +90,7 @@ def targets() -> set[str]:
     return set(re.findall(r"^  make (\S+) ", run("make", "help").stdout, re.MULTILINE))
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("page", sorted({block.page for block in _BLOCKS}), ids=lambda page: page.name)
 def test_make_targets_and_files_exist(page: Path, targets: set[str]) -> None:
     """Each target of make and each file of the repository that a block names exists."""

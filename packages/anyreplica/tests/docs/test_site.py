@@ -12,11 +12,12 @@ import pytest
 from anyreplica.settings import Settings
 from conftest import PACKAGE, ROOT, environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.system
 
 DOCS = ROOT / "docs"
 
 
+@pytest.mark.servers
 def test_the_site_is_built_without_a_warning() -> None:
     """Every link of a page leads to a page and an anchor that exist."""
     built = subprocess.run(
@@ -44,6 +45,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(named) == sorted(str(file.relative_to(DOCS)) for file in DOCS.rglob("*.md"))
 
 
+@pytest.mark.servers
 def test_generated_pages_are_up_to_date() -> None:
     """The pages of settings, command line and Python API agree with the code."""
     checked = subprocess.run(

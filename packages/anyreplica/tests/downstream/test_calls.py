@@ -24,6 +24,7 @@ from conftest import free_port
 from tests.downstream.conftest import Client, Misbehaving
 
 
+@pytest.mark.servers
 def test_an_answer(host: Misbehaving, client: Client) -> None:
     """A successful call returns the reply of httpx2.
 
@@ -196,6 +197,7 @@ def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> 
     assert host.seen("/ok") == 0
 
 
+@pytest.mark.servers
 def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbehaving, client: Client) -> None:
     """Beyond the limit of concurrent calls to a host, the same number of calls may wait.
 

@@ -81,6 +81,7 @@ def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None
         assert SECRET not in str(reply)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("root", "why"), [("", "FILES_ROOT: required"), ("/no/such", "FILES_ROOT=/no/such: No such")])
 def test_no_start_without_a_folder(root: str, why: str) -> None:
     """A wrong FILES_ROOT stops the start with one line that names the variable."""

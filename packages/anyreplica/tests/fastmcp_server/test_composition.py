@@ -9,7 +9,7 @@ from fastmcp.exceptions import ToolError
 from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, prompted, read, said, tools
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow, pytest.mark.parametrize("family", FAMILIES)]
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.parametrize("family", FAMILIES)]
 
 
 def test_mounted_servers(brought: Fleet, family: Family) -> None:

@@ -14,7 +14,7 @@ from tests.fastmcp_server.clients import FAMILIES, REPLICAS, AnyClient, converse
 from tests.fastmcp_server.served.catalogue import ICON
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("redis")]
 families = pytest.mark.parametrize("family", FAMILIES)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, tools
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow, pytest.mark.parametrize("family", FAMILIES)]
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.parametrize("family", FAMILIES)]
 
 
 def test_namespace_and_tool_transforms(brought: Fleet, family: Family) -> None:

@@ -12,7 +12,7 @@ import yaml
 from tests.helm.chart import CHART, EVERYTHING, MATRIX, Object, objects, one
 from tests.helm.cluster import MANAGER, Cluster
 
-pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server")]
 
 EVERY = {**MATRIX, "everything": EVERYTHING}
 IN_FLIGHT = {"name": "mcp_requests_in_flight"}

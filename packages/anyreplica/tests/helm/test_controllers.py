@@ -13,7 +13,7 @@ from conftest import until
 from tests.helm.chart import MATRIX, Object
 from tests.helm.cluster import Cluster, conditions
 
-pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("helm"), pytest.mark.needs("api-server")]
 
 NAME = "shop-anyreplica"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers"

@@ -10,8 +10,6 @@ import pytest
 from conftest import Server, free_port, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request, text
 
-pytestmark = pytest.mark.slow
-
 APP = "tests.sample.server:create_app"
 CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
 

@@ -14,7 +14,7 @@ from tests.calls import call, text
 from tests.jobs.queue import PACK, Queue, lines, wait_for_begin, wait_for_death
 from tests.mixed_load import MixedLoad
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 
 def test_another_worker_takes_over_from_a_killed_worker(jobs_queue: Queue, tmp_path: Path) -> None:

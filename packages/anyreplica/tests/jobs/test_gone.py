@@ -11,8 +11,6 @@ from conftest import StartServer, until
 from tests.calls import get, request
 from tests.replicas import BOTH
 
-pytestmark = pytest.mark.slow
-
 RESET = struct.pack("ii", 1, 0)
 """Socket option that ends a connection with RST instead of FIN."""
 

@@ -14,8 +14,6 @@ from conftest import Server, StartServer, until
 from tests.calls import ENVELOPE, FULL, call, text
 from tests.replicas import BOTH, PACKS, Family, Fleet, asking, streaming
 
-pytestmark = pytest.mark.slow
-
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 MANY = 10_000
 AT_ONCE = 250

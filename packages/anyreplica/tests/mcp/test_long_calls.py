@@ -10,7 +10,7 @@ from conftest import Server, free_port, until
 from tests.calls import BOTH, ENVELOPE, HEADERS, VERSION, call, request
 from tests.replicas import Family
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy")]
+pytestmark = [pytest.mark.needs("haproxy")]
 
 _CUT_MILLISECONDS = 1500
 _CONFIG = """

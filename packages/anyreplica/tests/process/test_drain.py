@@ -13,8 +13,6 @@ import pytest
 from conftest import Server, StartServer, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 
-pytestmark = pytest.mark.slow
-
 TIMED = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}
 STREAMS = "application/json, text/event-stream"
 

@@ -68,6 +68,7 @@ def test_a_stale_socket_is_replaced(start_server: StartServer, path: Path) -> No
     assert not path.exists()
 
 
+@pytest.mark.servers
 def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
     """An invalid socket path stops the start with one line that names the variable."""
     file = tmp_path / "file"
@@ -85,6 +86,7 @@ def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
+@pytest.mark.servers
 def test_several_replicas_need_a_port() -> None:
     """Several replicas cannot share a Unix socket, because the kernel spreads connections only if they share a port."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")

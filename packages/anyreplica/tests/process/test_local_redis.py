@@ -16,8 +16,6 @@ from tests.mcp.any_replica.listeners import listening
 from tests.sessions.client import EVERYTHING, said
 from tests.sessions.client import start as start_session
 
-pytestmark = pytest.mark.slow
-
 KINDS = [pytest.param("redis-server", marks=pytest.mark.needs("redis")), "embedded"]
 SAID = {
     "redis-server": r"redis-server \d+\.\d+\S* from PATH",

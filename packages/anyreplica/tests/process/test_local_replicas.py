@@ -15,8 +15,6 @@ import pytest
 from conftest import Server, StartServer, free_port, run, until
 from tests.calls import call, get, legacy, modern, text
 
-pytestmark = pytest.mark.slow
-
 
 def served_by(url: str) -> str:
     """Return the name of the replica that answers a new connection."""
@@ -180,6 +178,7 @@ def test_a_single_replica_refuses_a_taken_port(local_replicas: Server) -> None:
     assert done.stderr.startswith(f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
 
+@pytest.mark.servers
 def test_a_broken_module_stops_the_start_of_all_replicas(tmp_path: Path) -> None:
     """A module that cannot be imported stops the start with one line, without restarts."""
     pack = tmp_path / "broken_pack.py"

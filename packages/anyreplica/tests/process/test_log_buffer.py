@@ -84,6 +84,7 @@ def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [line for line in lines if line.startswith(f"{name} ")] == [f"{name} {number}" for number in range(1000)]
 
 
+@pytest.mark.servers
 def test_the_buffer_is_written_at_exit() -> None:
     """The buffer writes its lines at exit if the process ends before the next flush (50 ms)."""
     code = (

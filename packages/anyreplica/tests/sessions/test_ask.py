@@ -201,6 +201,7 @@ def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
         assert client.ended(alone.url).status_code == 404
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(("sessions", "hangs"), [("ask", False), ("ask", True), ("full", False), ("full", True)])
 def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bool) -> None:
     """While Redis is down or hangs, a replica answers calls that ask nothing. A tool that asks gets a clear error.

@@ -103,6 +103,7 @@ def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None
         assert "Request cancelled" in list(rest)[-1][1]
 
 
+@pytest.mark.servers
 def test_a_call_without_a_client_ends(tmp_path: Path) -> None:
     """A call that nobody resumes within RESUME_SECONDS is cancelled. While a client follows it, the call goes on."""
     with own_fleet(tmp_path, "waiting", RESUME_SECONDS="1") as (fleet, _):
@@ -120,6 +121,7 @@ def test_a_call_without_a_client_ends(tmp_path: Path) -> None:
                     assert call(client, one, "fate", key="followed") == "waiting"
 
 
+@pytest.mark.servers
 def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None:
     """At the drain, the stream of a waiting call ends with a `retry`, and the client goes on at another replica."""
     with own_fleet(tmp_path, "asking", DRAIN_SECONDS="1") as (fleet, _):
@@ -136,6 +138,7 @@ def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None
             assert "Hello, Ada!" in next(rest)[1]
 
 
+@pytest.mark.servers
 def test_a_resumed_stream_moves_on_when_its_replica_drains(tmp_path: Path) -> None:
     """At the drain of the replica that serves a resumed stream, the stream ends. The client resumes the call again."""
     with own_fleet(tmp_path, "asking", 3) as (fleet, _):
@@ -170,6 +173,7 @@ def test_a_drain_closes_the_connection_of_a_stream(tmp_path: Path) -> None:
         draining.process.kill()
 
 
+@pytest.mark.servers
 def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
     """If the replica of a call is killed, a client that resumes the call gets an error soon, once and for all."""
     with own_fleet(tmp_path, "asking", 3) as (fleet, _):

@@ -223,6 +223,7 @@ def test_a_call_is_cancelled_from_any_replica(full_fleet: Fleet, tool: str) -> N
     assert replies[-1]["error"]["message"] == "Request cancelled"
 
 
+@pytest.mark.servers
 def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
     """A replica that stops ends its streams at the beginning of the drain, and the client goes on at another one."""
     with own_fleet(tmp_path, "state", DRAIN_SECONDS="30") as (fleet, _):
@@ -237,6 +238,7 @@ def test_streams_move_on_when_their_replica_drains(tmp_path: Path) -> None:
             replica.process.terminate()
 
 
+@pytest.mark.servers
 def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
     """While Redis is away, an open stream stays open and no new one opens. Afterwards both work.
 

@@ -14,7 +14,7 @@ from tests.sessions.client import AskedClient, start
 from tests.sessions.fleets import own_fleet
 from tests.sessions.resuming import Event, requested, resumed, sent
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.servers, pytest.mark.needs("redis")]
 
 
 def named(name: str) -> dict[str, Any]:

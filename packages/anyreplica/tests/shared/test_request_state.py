@@ -15,8 +15,6 @@ from conftest import Server, StartServer, until
 from tests.calls import modern, text
 from tests.replicas import PACKS, Fleet, RedisServer
 
-pytestmark = pytest.mark.slow
-
 OLD = "0ld-" + "a" * 40
 NEW = "n3w-" + "b" * 40
 ACCEPT = {"action": "accept", "content": {"sure": True}}

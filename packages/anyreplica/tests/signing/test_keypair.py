@@ -27,6 +27,7 @@ def test_a_pair_fits() -> None:
     assert new_pair() != (pem, public)
 
 
+@pytest.mark.servers
 def test_openssl_makes_such_pairs(tmp_path: Path) -> None:
     """A pair from openssl works here, and openssl reads ours."""
     file = tmp_path / "key.pem"

@@ -40,6 +40,7 @@ def run_ci(folder: Path, *arguments: str, engine: bool = False) -> subprocess.Co
     )
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("kit", "engine", "image", "swarm"),
     [
@@ -66,6 +67,7 @@ def test_ci_says_what_it_skips(tmp_path: Path, kit: bool, engine: bool, image: s
     assert second.startswith(f"The Swarm: {swarm}")
 
 
+@pytest.mark.servers
 def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
     """Without ../shared/kit, `.ci/run` ends with the exit code of the failed command and stops no kit."""
     program(tmp_path / "project" / ".ci" / "install", "exit 42")
@@ -73,6 +75,7 @@ def test_ci_ends_without_the_kit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (42, "")
 
 
+@pytest.mark.servers
 def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
     """A program on PATH is not installed again. A missing one is installed with all packages that it needs."""
     log = tmp_path / "log"
@@ -91,6 +94,7 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.servers
 def test_install_builds_programs_of_go(tmp_path: Path) -> None:
     """Go builds the missing ones of helm, kube-score and actionlint in a pinned version. They need no package."""
     log = tmp_path / "log"
@@ -121,6 +125,7 @@ esac
 """
 
 
+@pytest.mark.servers
 def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     """`.ci/api-server` builds the programs with the published modules, and installs them with the types of others."""
     kubernetes = tmp_path / "k8s.io" / "kubernetes"

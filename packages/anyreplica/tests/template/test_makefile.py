@@ -28,6 +28,7 @@ made_by_make = pytest.mark.skipif(not READY.exists(), reason="make did not creat
 make = partial(run, "make")
 
 
+@pytest.mark.servers
 def test_help_is_the_default_and_lists_every_target() -> None:
     """The default target prints every target and its purpose."""
     done = make()
@@ -42,6 +43,7 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.servers
 def test_help_shows_the_values_of_the_variables() -> None:
     """The description of `make up` has the port and the number of replicas that it would use."""
     lines = " ".join(make("help", "PORT=8222", "REPLICAS=5").stdout.split())
@@ -49,6 +51,7 @@ def test_help_shows_the_values_of_the_variables() -> None:
     assert "8150" not in lines
 
 
+@pytest.mark.servers
 @made_by_make
 def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
     """`make up` uses PORT and REPLICAS, prints the URL, and stops all processes after Ctrl-C."""
@@ -90,6 +93,7 @@ def test_up_on_a_taken_port(local_url: str) -> None:
     assert "Address already in use; set MCP_PORT to another port (with make: PORT=8151 make up)." in done.stderr
 
 
+@pytest.mark.servers
 def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
     """`make up` refuses an old Python with one line, before it makes an environment."""
     old = tmp_path / "python3.9"
@@ -128,6 +132,7 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
     assert len({name for name, _ in every}) == len(every)
 
 
+@pytest.mark.servers
 @made_by_make
 def test_arguments_go_to_pytest() -> None:
     """`make test ARGS=…` passes ARGS to pytest, which then runs only the selected tests of the server."""
@@ -137,6 +142,7 @@ def test_arguments_go_to_pytest() -> None:
     assert done.stdout.count("test session starts") == 1
 
 
+@pytest.mark.servers
 def test_lock_renews_all_versions() -> None:
     """`make lock` lets uv choose newer versions for each lock. The test only looks at the commands."""
     done = make("--dry-run", "lock", *HERE)

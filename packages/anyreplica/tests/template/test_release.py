@@ -40,6 +40,7 @@ def test_the_licenses_are_equal() -> None:
         assert 'license = "MIT"\nlicense-files = ["LICENSE"]\n' in file.read_text()
 
 
+@pytest.mark.servers
 @made_by_make
 def test_the_bill_of_materials_has_what_the_lock_pins(tmp_path: Path) -> None:
     """Each component has the version and a hash of requirements.lock, and the package is the subject."""
@@ -85,6 +86,7 @@ def release(project: Path, *tag: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.servers
 def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
     """The notes contain only the changes of the released version."""
     done = release(released, "v1.2.0")
@@ -92,6 +94,7 @@ def test_the_notes_are_the_section_of_the_version(released: Path) -> None:
     assert done.stdout.strip() == "### Fixed\n\n- A request no longer fails."
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("tag", "told"),
     [
@@ -106,6 +109,7 @@ def test_a_wrong_tag_stops_the_release(released: Path, tag: str, told: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{told}\n")
 
 
+@pytest.mark.servers
 def test_a_version_without_a_day_is_not_released(released: Path) -> None:
     """CHANGELOG.md must have a heading with the version and the day."""
     (released / "CHANGELOG.md").write_text(CHANGES.replace(" - 2026-12-01", ""))

@@ -14,8 +14,6 @@ import pytest
 
 from conftest import StartServer, environment, free_port, run, until
 
-pytestmark = pytest.mark.slow
-
 script = partial(run, sys.executable)
 
 
@@ -160,6 +158,7 @@ def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
     assert "✗ FAILED: 3 of 4 expected replicas took part." in done.stdout
 
 
+@pytest.mark.servers
 def test_twenty_calls_are_in_flight(patient_server: str) -> None:
     """With `--concurrent 20`, twenty calls are in flight at the same time.
 
@@ -179,6 +178,7 @@ def test_twenty_calls_are_in_flight(patient_server: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
 def test_no_server_is_one_sentence(name: str) -> None:
     """A missing server causes exit code 2 and one sentence with a hint."""
@@ -188,6 +188,7 @@ def test_no_server_is_one_sentence(name: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", ["test_swarm_load.py", "test_mcp_client.py"])
 def test_help(name: str) -> None:
     """The help explains the exit codes."""
@@ -196,6 +197,7 @@ def test_help(name: str) -> None:
     assert "exit codes:" in done.stdout
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
 def test_wrong_arguments(arguments: list[str]) -> None:
     """The load test refuses a wrong argument and names it."""

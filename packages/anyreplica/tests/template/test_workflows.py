@@ -61,6 +61,7 @@ def commands(script: str) -> set[str]:
     return found
 
 
+@pytest.mark.servers
 def test_each_command_is_run_here() -> None:
     """Each command of a workflow exists, and `.ci/run` or a test runs the same command."""
     found = {command for step in steps() for command in commands(step.get("run", ""))}
@@ -127,6 +128,7 @@ def test_each_job_has_a_time_limit() -> None:
         assert "uses" in job or job["timeout-minutes"] <= 120, name
 
 
+@pytest.mark.servers
 @pytest.mark.needs("actionlint")
 def test_actionlint_finds_nothing() -> None:
     """actionlint finds no fault in the syntax, the expressions and (with shellcheck) the scripts of the workflows."""
@@ -149,6 +151,7 @@ def test_the_forms_of_issues_are_complete() -> None:
         assert len({field["id"] for field in fields}) == len(fields)
 
 
+@pytest.mark.servers
 def test_renovate_updates_each_lock_and_respects_each_upper_bound() -> None:
     """Renovate updates each lock file and proposes no version that pyproject.toml excludes."""
     renovate = json.loads((ROOT / ".github" / "renovate.json").read_text())

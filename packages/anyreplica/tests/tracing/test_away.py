@@ -3,13 +3,9 @@
 import socket
 from pathlib import Path
 
-import pytest
-
 from conftest import StartServer, free_port, until
 from tests.calls import call
 from tests.tracing.collector import Collector
-
-pytestmark = pytest.mark.slow
 
 LOST, FOUND = "Traces: export to the collector failed", "Traces: export to the collector works again"
 

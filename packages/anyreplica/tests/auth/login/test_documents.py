@@ -19,6 +19,7 @@ from tests.auth.login.replica import from_address, log_in, served
 from tests.calls import HEADERS, request
 
 
+@pytest.mark.servers
 def test_slow_names_stop_neither_logins_nor_compressed_replies(tmp_path: Path) -> None:
     """110 ids of clients whose names resolve slowly get errors; another client logs in and gets a large reply."""
     (tmp_path / "lookups").touch()

@@ -15,7 +15,7 @@ from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import REDIRECT, OAuthClient
 from tests.auth.login.test_flow import may_call
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture

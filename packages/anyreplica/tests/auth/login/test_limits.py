@@ -142,6 +142,7 @@ def test_addresses_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     asyncio.run(scenario())
 
 
+@pytest.mark.servers
 @pytest.mark.needs("node")
 @pytest.mark.needs("redis")
 def test_the_replicas_share_the_limit(tmp_path: Path) -> None:

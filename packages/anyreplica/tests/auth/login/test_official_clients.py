@@ -24,7 +24,7 @@ from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import REDIRECT, SCOPES
 from tests.mcp.any_replica.callbacks import said
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
 
 SECONDS = 3
 """Lifetime of an access token, in seconds. It is so short that the clients must refresh the token in a test."""
@@ -142,6 +142,7 @@ def test_fastmcps_client_logs_in(fleet: LoginFleet, browser: Browser) -> None:
     asyncio.run(converse())
 
 
+@pytest.mark.servers
 def test_a_replica_is_killed_while_a_client_is_logged_in(tmp_path: Path, browser: Browser) -> None:
     """The client goes on with the other replicas, and its user does not log in again."""
     with logins(tmp_path, access_seconds=SECONDS) as fleet:

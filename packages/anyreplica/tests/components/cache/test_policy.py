@@ -19,6 +19,7 @@ def test_a_policy() -> None:
     assert policy_of(None) is None
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("source", "said"),
     [

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 NO_NAMES = ["", "a/b", "../info", "a b", "a\n", "a?x=1", "a%2fb", '"]}', "-a", ".", "é", "a" * 64, "a\0"]
 
 
+@pytest.mark.servers
 def test_the_list_of_deployments(devops: Devops, engine: Engine) -> None:
     """The list of deployments is sorted by name and has short image names."""
     engine.asked()
@@ -33,6 +34,7 @@ def test_the_list_of_deployments(devops: Devops, engine: Engine) -> None:
     assert engine.asked() == ["GET /v1.44/services?status=true&filters=%7B%7D"]
 
 
+@pytest.mark.servers
 def test_a_healthy_service(devops: Devops, engine: Engine) -> None:
     """A healthy service is reported as healthy.
 
@@ -45,6 +47,7 @@ def test_a_healthy_service(devops: Devops, engine: Engine) -> None:
     assert devops.ask("check_service_status", service="web-admin").healthy
 
 
+@pytest.mark.servers
 def test_an_unhealthy_service(devops: Devops) -> None:
     """An unhealthy service has its last errors, the newest first, each as one shortened line."""
     api = devops.ask("check_service_status", service="api")
@@ -61,6 +64,7 @@ def test_an_unhealthy_service(devops: Devops) -> None:
         assert len(line) <= 200
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize(
     ("update", "healthy"),
     [
@@ -78,6 +82,7 @@ def test_health_and_updates(devops: Devops, engine: Engine, update: str | None, 
         engine.shows(SWARM)
 
 
+@pytest.mark.servers
 def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of many services is cut, and says that it is incomplete."""
     monkeypatch.setattr(devops.module, "_MOST_FOUND", 2)
@@ -86,6 +91,7 @@ def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.complete
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_an_invalid_name_is_refused(devops: Devops, engine: Engine, name: str) -> None:
     """An invalid name is refused without a request to the engine."""
@@ -98,6 +104,7 @@ def test_an_invalid_name_is_refused(devops: Devops, engine: Engine, name: str) -
 NAMES = st.text('ab/.-_%"\\{}[]?&#\0\n é', max_size=8) | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,70}")
 
 
+@pytest.mark.servers
 @settings(max_examples=100, deadline=None)
 @given(name=NAMES)
 @example(name="we")

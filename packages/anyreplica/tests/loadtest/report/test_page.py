@@ -77,6 +77,7 @@ def test_all_points_are_within_the_drawing(run: Summary) -> None:
             assert -0.1 <= y <= 300.1
 
 
+@pytest.mark.servers
 @pytest.mark.needs("browser")
 @pytest.mark.parametrize("width", [400, 1400])
 def test_a_browser_shows_it(width: int, tmp_path: Path) -> None:
