@@ -7,6 +7,9 @@ import pytest
 
 from conftest import ROOT, environment, free_port
 
+pytestmark = pytest.mark.servers
+
+
 _MAX_MODULES = 20 if sys.version_info >= (3, 12) else 21
 """Maximum number of modules of this project that one call uses.
 

@@ -12,6 +12,9 @@ from starlette.types import Message, Scope
 
 from conftest import run
 
+pytestmark = pytest.mark.servers
+
+
 _FASTMCP_PATH: dict[str, Any] = {"_meta": {"progressToken": -1}}
 _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "unknown tool": ("tools/call", {"name": "nope", "arguments": {}}),

@@ -158,6 +158,7 @@ def test_a_log_that_never_began_can_be_stopped(path: Path) -> None:
     assert events(lines_in(path)) == ["begun", "ended"]
 
 
+@pytest.mark.servers
 class TestRuns:
     """Several processes that write to the same file."""
 
@@ -270,6 +271,7 @@ class TestRotation:
         assert verify(copied + lines_in(path)).intact
 
 
+@pytest.mark.servers
 class TestStdout:
     """The audit log on stdout, where the container runtime collects it."""
 

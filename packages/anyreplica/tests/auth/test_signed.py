@@ -59,6 +59,7 @@ def send(url: str, headers: dict[str, str], body: bytes = MESSAGE, path: str = "
         return client.post(url + path, content=body, headers=headers)
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
 def test_a_signature_replaces_a_key(mode: str, request: pytest.FixtureRequest) -> None:
     """A signature replaces a key, and the tools that the caller sees are those of the signer."""

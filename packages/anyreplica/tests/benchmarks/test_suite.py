@@ -43,6 +43,7 @@ def test_a_stopped_study_stops_the_suite(
     assert "[3/6]" not in capsys.readouterr().err
 
 
+@pytest.mark.servers
 def test_sigterm_ends_the_study(tmp_path: Path) -> None:
     """A signal to the suite ends the study that runs."""
     command = [sys.executable, "-m", "benchmarks.suite", "--quick", "--into", str(tmp_path)]

@@ -6,7 +6,7 @@ from deploy import difference
 from deploy.running import Service
 from tests.deploy.conftest import Swarm
 
-pytestmark = pytest.mark.needs("docker")
+pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 
 KEYS, JOBS, EDGE = "deploy/keys.yml", "deploy/jobs.yml", "deploy/edge.yml"
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.deploy.test_jobs import merged, secrets_of
 
-pytestmark = pytest.mark.needs("docker")
+pytestmark = [pytest.mark.servers, pytest.mark.needs("docker")]
 
 
 def test_the_secret_is_where_the_setting_looks() -> None:

@@ -23,6 +23,8 @@ from anyreplica.settings.downstream import DownstreamSettings
 from conftest import free_port
 from tests.downstream.conftest import Client, Misbehaving
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.mark.servers
 def test_an_answer(host: Misbehaving, client: Client) -> None:

@@ -8,6 +8,8 @@ import pytest
 from anyreplica.downstream import CircuitOpen, Downstream, DownstreamError, TimedOut, Unreachable
 from tests.downstream.conftest import Client, Misbehaving
 
+pytestmark = pytest.mark.servers
+
 
 def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Misbehaving, client: Client) -> None:
     """When a host is down, 200 calls to it fail within a second, and calls to other hosts continue."""

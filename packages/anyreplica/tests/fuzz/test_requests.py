@@ -14,7 +14,7 @@ from tests.fuzz.replica import running
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "10000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

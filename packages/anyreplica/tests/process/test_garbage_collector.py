@@ -6,6 +6,9 @@ import pytest
 
 from conftest import run
 
+pytestmark = pytest.mark.servers
+
+
 _GAPS = """
 import asyncio, ctypes
 from anyreplica.process import garbage_collector as collector

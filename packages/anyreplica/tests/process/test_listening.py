@@ -93,6 +93,7 @@ def test_several_replicas_need_a_port() -> None:
     assert (code, said) == (3, "MCP_UDS=mcp.sock: only one replica can use it; unset it, or remove --replicas\n")
 
 
+@pytest.mark.servers
 def test_only_one_of_two_servers_can_start_on_one_port(tmp_path: Path) -> None:
     """Only one of two servers starts on one port, although the port was free when each of them checked."""
     port = str(free_port())

@@ -192,6 +192,7 @@ def test_waiting_calls_do_not_fill_a_replica(asking_fleet: Fleet) -> None:
             stream.__exit__(None, None, None)
 
 
+@pytest.mark.servers
 def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
     """A single replica without Redis can ask its clients."""
     with running(tmp_path, 1, HANDSHAKE_SESSIONS="ask", MCP_COMPONENTS="tests.packs.asking") as alone:
@@ -228,6 +229,7 @@ def test_without_redis_plain_calls_go_on(tmp_path: Any, sessions: str, hangs: bo
         until(works, "the tool can ask again")
 
 
+@pytest.mark.servers
 def test_a_server_names_the_tools_that_ask(tmp_path: Any) -> None:
     """The log names the components that cannot ask, because HANDSHAKE_SESSIONS is off."""
     server = Server(tmp_path / "log", MCP_COMPONENTS="tests.packs.asking", LOG_LEVEL="INFO")

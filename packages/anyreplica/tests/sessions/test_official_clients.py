@@ -24,7 +24,11 @@ from tests.mcp.any_replica.rounds import ROUNDS
 from tests.replicas import Fleet
 from tests.sessions.fleets import own_fleet
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.needs("redis"),
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 
 @asynccontextmanager

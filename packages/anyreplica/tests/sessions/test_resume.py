@@ -156,6 +156,7 @@ def test_a_resumed_stream_moves_on_when_its_replica_drains(tmp_path: Path) -> No
             assert "Hello, Ada!" in next(rest)[1]
 
 
+@pytest.mark.servers
 def test_a_drain_closes_the_connection_of_a_stream(tmp_path: Path) -> None:
     """After the stream has ended, the connection closes at once. Its next request would reach the draining replica."""
     long = {"DRAIN_SECONDS": "600", "KEEP_ALIVE_SECONDS": "600"}
@@ -196,6 +197,7 @@ def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
                 assert list(rest) == [question, (identity, error)]
 
 
+@pytest.mark.servers
 def test_a_single_replica_resumes_without_redis(tmp_path: Path) -> None:
     """A single replica without Redis keeps the events of a call in its memory."""
     with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.asking") as alone:

@@ -192,6 +192,7 @@ def test_only_the_first_answer_of_the_right_session_counts(asking_fleet: Fleet) 
     assert "Mcp-Session-Id is missing" in no_session.text
 
 
+@pytest.mark.servers
 def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
     """A session id is no credential: another caller gets HTTP 403, and no caller without a key gets in."""
     keys = {"alice": "a" * 40, "bob": "b" * 40}
@@ -217,6 +218,7 @@ def test_a_session_is_for_its_caller_only(tmp_path: Path) -> None:
         assert legacy(alone.url, "tools/call", {"name": "greet"}, **stolen.headed()).status_code == 403
 
 
+@pytest.mark.servers
 @pytest.mark.needs("redis")
 def test_refused_answers_count_for_the_rate_limit(tmp_path: Path) -> None:
     """Answers that no call waits for use up the rate of their caller. An answer that a call waits for does not."""

@@ -257,6 +257,7 @@ def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
             until(lambda: _touched(client, fleet.urls[1], heard, "a://1"), "the client hears of a://1")
 
 
+@pytest.mark.servers
 def test_a_single_replica_needs_no_redis(tmp_path: Path) -> None:
     """A single replica without Redis serves streams, subscriptions, log levels and state."""
     with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.state") as alone:

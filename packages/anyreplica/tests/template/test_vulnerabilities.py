@@ -13,6 +13,8 @@ import pytest
 
 from conftest import ROOT, free_port, run
 
+pytestmark = pytest.mark.servers
+
 
 class Database(BaseHTTPRequestHandler):
     """A fake OSV server with the two routes that the check uses."""

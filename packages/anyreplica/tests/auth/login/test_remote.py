@@ -3,12 +3,16 @@
 from pathlib import Path
 
 import httpx
+import pytest
 
 from conftest import Server
 from tests.auth.issuer import NAME, Issuer
 from tests.auth.login.fleets import COMMAND
 from tests.calls import HEADERS, legacy, post, request
 from tests.replicas import KEYS
+
+pytestmark = pytest.mark.servers
+
 
 URL = "https://mcp.example.com"
 

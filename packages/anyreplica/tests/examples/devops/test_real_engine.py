@@ -10,6 +10,8 @@ from fastmcp.exceptions import ToolError
 
 from tests.examples.devops.conftest import opened
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.mark.needs("docker")
 def test_a_real_engine() -> None:
