@@ -123,10 +123,15 @@ class FastMcpPath:
         """Pass a notification to its handlers and to middleware. Their exceptions are logged."""
         dispatch = Dispatch(notification, scope)
         runner = _sdk.runner_of(self.mcp, self.state, version)
+        params = notification.params
+        if params is not None and "requestState" in params:
+            # Only a request has a state. The SDK logs an invalid state of a notification with a traceback, so a client
+            # could fill the log.
+            params = {name: value for name, value in params.items() if name != "requestState"}
         set_transport("streamable-http")
         try:
             with set_http_request(dispatch.http_request):
-                await runner.on_notify(dispatch, notification.method, notification.params)
+                await runner.on_notify(dispatch, notification.method, params)
         finally:
             del runner.on_notify  # the cached method would keep the runner in a reference cycle
             await aclose_shielded(runner.connection)
