@@ -35,9 +35,10 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert done.returncode == 0
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
-        "help", "up", "dev", "check", "test", "test-all", "test-system", "test-busy", "test-swarm", "test-attacks", "lint",
-        "format", "image", "deploy", "undeploy", "k8s", "bench", "bench-exchange", "bench-instructions", "bench-jobs",
-        "bench-generators", "conformance", "add", "lock", "locks", "wheel", "sbom", "docs", "docs-serve", "reference",
+        "help", "up", "dev", "check", "test", "test-all", "test-system", "test-busy", "test-swarm", "test-attacks",
+        "lint", "format", "image", "deploy", "undeploy", "k8s", "bench", "bench-exchange", "bench-instructions",
+        "bench-jobs", "bench-generators", "conformance", "add", "lock", "locks", "wheel", "sbom", "docs", "docs-serve",
+        "reference",
     }  # fmt: skip
     assert make("help").stdout == done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80

@@ -29,6 +29,7 @@ RUN_BY = {
     "make sbom": f"{TESTS}/test_release.py",
     "make test": f"{TESTS}/test_template.py",
     "make test-all": ".ci/run",
+    "make test-system": ".ci/run",
     "make test-swarm": ".ci/run",
     "make wheel": f"{TESTS}/test_wheel.py",
     "packages/anyreplica/tests/swarm/images.sh": ".ci/run",
