@@ -259,11 +259,12 @@ class Server:
         self.log = log
         environ = environment(**settings)
         with log.open("w") as stream:
-            if not (within or command) and _preloaded().fits(arguments, environ):
-                self.process = _preloaded().start(arguments, environ, stream)
+            line = (*(command or ("-m", "tests.sample")), *arguments)
+            if not within and _preloaded().fits(line, environ):
+                self.process = _preloaded().start(line, environ, stream)
             else:
                 self.process = subprocess.Popen(
-                    [*within, sys.executable, *(command or ("-m", "tests.sample", *arguments))],
+                    [*within, sys.executable, *line],
                     cwd=ROOT,
                     env=environ,
                     stdout=stream,

@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -18,30 +19,30 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 _ROOT = Path(__file__).parents[3]
 
 _LAZY = (
     "docket",
+    "fastmcp.server.auth.oidc_proxy",
+    "fastmcp.server.auth.providers.in_memory",
+    "fastmcp.server.auth.providers.introspection",
     "fastmcp.server.sessions",
     "griffe",
     "anyreplica.http.uvicorn.protocol",
     "anyreplica.app",
+    "anyreplica.cli.main",
     "anyreplica.cli.run",
     "anyreplica.cli.worker",
     "tests.sample.server",
 )
-"""Modules that a server imports in addition to `anyreplica.cli.main`.
+"""Modules that servers import, some of them only when they need them."""
 
-It imports some of them only when it needs them.
-"""
-
-_COMMANDS: tuple[list[str], ...] = ([], ["worker"])
-"""Command lines of servers that run one process. Only these servers are forked.
-
-A supervisor starts other processes, which import its main module again. So it must run as `python -m tests.sample`.
-"""
+_PACKAGES = {"anyreplica", "server", "tests"}
+"""Packages whose modules are run in a forked process."""
+_SUPERVISORS = {"--replicas", "--reload"}
+"""Options of a supervisor. It starts other processes, which import its main module again, so it is never forked."""
 
 _MAX_MESSAGE_BYTES = 1 << 18
 """Maximum size of a message in bytes. A message contains a command line and an environment."""
@@ -123,11 +124,22 @@ class Preloaded:
         return {name: environment[name] for name in names}
 
     def fits(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
-        """Return whether a forked server behaves exactly like a server in a new Python process."""
-        return list(command) in _COMMANDS and self._others(environment) == self._common
+        """Return whether a forked server behaves exactly like a server in a new Python process.
+
+        Args:
+            command: the arguments of Python, such as `-m tests.sample worker`.
+            environment: the environment of the server.
+        """
+        option, module, *rest = command
+        return (
+            option == "-m"
+            and module.partition(".")[0] in _PACKAGES
+            and not _SUPERVISORS.intersection(rest)
+            and self._others(environment) == self._common
+        )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], output: IO[str]) -> Forked:
-        """Fork a server that writes its output to a file."""
+        """Fork a server that writes its output to a file. The arguments are those of `fits`."""
         end, theirs = os.pipe()
         message = json.dumps([command, dict(environment)]).encode()
         with self._lock:
@@ -141,19 +153,18 @@ class Preloaded:
         self._process.wait()
 
 
-def main() -> NoReturn:
-    """Import the modules and fork one process per message. Each fork runs the server."""
-    server = importlib.import_module("anyreplica.cli.main")
+def main() -> None:
+    """Import the modules and fork one process per message. Each fork runs the module of its command line."""
     for name in _LAZY:
         importlib.import_module(name)
     gc.freeze()
-    command = _serve(socket.socket(fileno=int(sys.argv[1])))
-    sys.argv = ["tests.sample", *command]
-    sys.exit(server.main(app="tests.sample.server:create_app"))
+    _, module, *arguments = _serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _serve(channel: socket.socket) -> list[str]:
-    """Fork a process for each message. Return only in the forked process, with the server's command line."""
+    """Fork a process for each message. Return only in the forked process, with the arguments of Python."""
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
