@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import Server
+from conftest import Server, until
 from tests.autoscale.engine import Engine
 from tests.autoscale.process import autoscaling
 from tests.deploy.prometheus import FOLDER, Prometheus, rules, scraping, uncompared
@@ -120,7 +120,13 @@ def test_the_metrics_show_all_outcomes(fleet: Fleet) -> None:
     (shares,) = [panel for panel in DASHBOARDS["fleet"]["panels"] if panel["title"] == "Share per replica"]
     found = fleet.prometheus.query(shares["targets"][0]["expr"])
     assert {series.labels["replica"] for series in found} == set(NAMES)
-    assert sum(series.value for series in found) == pytest.approx(1)
+
+    def fits() -> bool:
+        # Prometheus evaluates one rule after the other, so a query may meet a new and an old figure.
+        found = fleet.prometheus.query(shares["targets"][0]["expr"])
+        return sum(series.value for series in found) == pytest.approx(1)
+
+    until(fits, "the shares of all replicas are 1 together")
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)

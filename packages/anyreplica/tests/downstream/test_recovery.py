@@ -45,7 +45,6 @@ def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Mis
     client.run(call, retries=0, breaker_seconds=60)
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("how", ["stopped", "half-open", "500"])
 def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
     """A recovered host is found by one probe, soon after `breaker_seconds`."""

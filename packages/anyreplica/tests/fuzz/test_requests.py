@@ -28,7 +28,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return found
 
 
-@pytest.mark.servers
 def test_no_input_causes_a_failure(report: Report) -> None:
     """No input causes a 5xx status, a traceback, a missing reply, or a failure of a valid call.
 
