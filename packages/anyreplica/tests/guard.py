@@ -30,6 +30,7 @@ class Guard:
         environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, self.run, str(ours)],
+            cwd=Path(__file__).parents[1],
             env=environment,
             pass_fds=[ours],
             stdin=subprocess.DEVNULL,
