@@ -18,8 +18,8 @@ from anyreplica import main
 from conftest import ROOT, environment
 
 SAMPLE = "tests.sample.server:create_app"
-_SERVING = ("uvicorn.Server.main_loop", "uvicorn.supervisors.Multiprocess.run", "uvicorn.run")
-"""The functions that serve until a signal arrives. A start that is refused does not reach them."""
+_SUPERVISORS = ("uvicorn.supervisors.Multiprocess.run", "uvicorn.run")
+"""The functions that start other processes. A start that is refused does not reach them."""
 
 
 def start(
@@ -27,7 +27,7 @@ def start(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line like `python -m tests.sample`, and return its exit code and output.
 
-    The command must end by itself. If it serves instead, the test fails.
+    If a replica or worker starts, it stops at once, and the exit code is 0. If a supervisor starts, the test fails.
 
     Args:
         arguments: the command line.
@@ -58,8 +58,9 @@ def _like_a_process(folder: Path, settings: dict[str, str]) -> Iterator[None]:
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     added = [str(folder), *filter(None, [settings.get("PYTHONPATH")])]
     with contextlib.ExitStack() as replaced:
-        for name in _SERVING:
-            replaced.enter_context(patch(name, _served))
+        replaced.enter_context(patch("uvicorn.Server.main_loop", _stop))
+        for name in _SUPERVISORS:
+            replaced.enter_context(patch(name, _fail))
         replaced.enter_context(patch.object(sys, "path", [*added, *sys.path]))
         replaced.enter_context(patch.dict(os.environ, environment(**settings), clear=True))
         replaced.enter_context(contextlib.chdir(folder))
@@ -78,5 +79,9 @@ def _like_a_process(folder: Path, settings: dict[str, str]) -> Iterator[None]:
                     del sys.modules[name]
 
 
-def _served(*_: object, **__: object) -> NoReturn:
-    pytest.fail("the command has started to serve")
+async def _stop(_: object) -> None:
+    """Return, so that uvicorn stops."""
+
+
+def _fail(*_: object, **__: object) -> NoReturn:
+    pytest.fail("the command has started a supervisor")
