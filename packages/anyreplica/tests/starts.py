@@ -23,7 +23,7 @@ _SUPERVISORS = ("uvicorn.supervisors.Multiprocess.run", "uvicorn.run")
 
 
 def start(
-    *arguments: str, app: str = SAMPLE, folder: Path = ROOT, given: str = "", **settings: str
+    *arguments: str, app: str = SAMPLE, folder: Path = ROOT, given: str = "", fresh: str = "", **settings: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line like `python -m tests.sample`, and return its exit code and output.
 
@@ -34,10 +34,11 @@ def start(
         app: the server of commands that name none.
         folder: the working directory.
         given: the text on stdin.
+        fresh: a module that must be imported again, for example because its import reads a setting.
         settings: the environment variables, as for `conftest.run`.
     """
     streams = [io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8", write_through=True) for text in (given, "", "")]
-    with _like_a_process(folder, settings), contextlib.ExitStack() as replaced:
+    with _like_a_process(folder, fresh, settings), contextlib.ExitStack() as replaced:
         for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             replaced.enter_context(patch.object(sys, name, stream))
         try:
@@ -51,9 +52,9 @@ def start(
 
 
 @contextlib.contextmanager
-def _like_a_process(folder: Path, settings: dict[str, str]) -> Iterator[None]:
+def _like_a_process(folder: Path, fresh: str, settings: dict[str, str]) -> Iterator[None]:
     """Inside the block, this process has the state of a new process. After it, it has its former state again."""
-    root, modules = logging.getLogger(), set(sys.modules)
+    root, modules, former = logging.getLogger(), set(sys.modules), sys.modules.pop(fresh, None)
     handlers, level = root.handlers, root.level
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     added = [str(folder), *filter(None, [settings.get("PYTHONPATH")])]
@@ -77,6 +78,8 @@ def _like_a_process(folder: Path, settings: dict[str, str]) -> Iterator[None]:
                 place = getattr(sys.modules[name], "__file__", None) or ""
                 if any(Path(place).is_relative_to(each) for each in added if each != str(ROOT)):
                     del sys.modules[name]
+            sys.modules.pop(fresh, None)
+            sys.modules.update({fresh: former} if former else {})
 
 
 async def _stop(_: object) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -63,13 +62,10 @@ def test_a_task_without_a_shared_queue_is_refused(tmp_path: Path, arguments: lis
 
 
 @pytest.mark.parametrize("arguments", WAYS)
-def test_a_task_without_the_package_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
+def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[str]) -> None:
     """Without the package fastmcp-tasks, a tool with task=True stops the start. The error suggests a job, too."""
     (tmp_path / "fastmcp_tasks.py").write_text("raise ImportError\n")
-    monkeypatch.delitem(sys.modules, "fastmcp_tasks", raising=False)
-    done = start(*arguments, **written(tmp_path, TASK))
+    done = start(*arguments, fresh="fastmcp_tasks", **written(tmp_path, TASK))
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
     assert line == (
