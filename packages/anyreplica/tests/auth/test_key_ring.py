@@ -165,7 +165,6 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         replicas.stop()
 
 
-@pytest.mark.servers
 def test_check_finds_a_bad_key_file(file: Path) -> None:
     """`check` finds a bad key file before a deployment."""
     file.write_text("nonsense")
