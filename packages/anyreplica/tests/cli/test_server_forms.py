@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 
 def check(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run `anyreplica check` in the folder."""
-    return start("check", *arguments, app=APP, folder=folder, **settings)
+    return start("check", *arguments, app=APP, folder=str(folder), **settings)
 
 
 @pytest.mark.parametrize(
