@@ -11,8 +11,6 @@ from conftest import StartServer, run, until
 from tests.calls import call, text
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 
 def test_check_lists_the_components() -> None:
     """`check` lists the components and exits with 0 without serving."""

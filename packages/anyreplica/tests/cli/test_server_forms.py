@@ -13,8 +13,6 @@ from conftest import StartServer
 from tests.calls import call, modern
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 _SERVER = """
 import os
 import sys

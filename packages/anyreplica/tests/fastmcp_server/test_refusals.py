@@ -7,8 +7,6 @@ import pytest
 from conftest import free_port
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 SERVER = "from fastmcp import FastMCP\nmcp = FastMCP('served')\n"
 
 

@@ -16,8 +16,6 @@ from conftest import StartServer, free_port, until
 from tests.calls import call
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 WAYS = [["check"], []]
 TASK = """from fastmcp.tools import tool
 

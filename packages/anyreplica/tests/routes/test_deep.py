@@ -10,8 +10,6 @@ from tests.metrics.page import Scrape
 from tests.replicas import RedisServer
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 PACK = """
 import asyncio
 from anyreplica.components.checks import check

@@ -12,8 +12,6 @@ from anyreplica.shared.redis_pool import WaitingSentinelPool
 from conftest import StartServer, free_port, until
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 
 def pool_of(url: str) -> WaitingSentinelPool:
     """Return the connection pool of a client for this URL."""

@@ -7,8 +7,6 @@ import pytest
 from anyreplica.components.cache.policy import CachePolicy, policy_of
 from tests.starts import start
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_policy() -> None:
     """The defaults are safe: each caller has a separate result, and stale results are not served."""

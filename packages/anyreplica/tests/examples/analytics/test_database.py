@@ -51,7 +51,7 @@ def refusal(analytics: Analytics, statement: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=needs_postgres)])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=[needs_postgres, pytest.mark.servers])])
 def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: None, kind: str) -> None:
     """A statement beyond its time limit is stopped, and the database serves other statements."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
