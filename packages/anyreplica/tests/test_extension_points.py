@@ -1,5 +1,6 @@
 """Tests of the extension points, with which an author extends a server without changing the package anyreplica."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from conftest import Server, StartServer, run, until
 from tests.calls import call, legacy, text
 from tests.replicas import RedisServer
+from tests.starts import start
 
 _RUN = ("-m", "anyreplica", "run", "tests.extended:create_app")
 
@@ -64,6 +66,7 @@ print("nothing ends the process" if not ended else ended)
 """
 
 
+@pytest.mark.servers
 def test_an_embedded_app_does_not_end_the_process() -> None:
     """An app that a test client or another program serves does not end the process."""
     done = run(sys.executable, "-c", _EMBEDDED, MCP_COMPONENTS="tests.extended")
@@ -87,14 +90,18 @@ def test_a_worker_opens_and_closes_the_lifespan(start_server: StartServer, redis
     assert "the pool is closed" in worker.output
 
 
+def check(**settings: str) -> subprocess.CompletedProcess[str]:
+    """Check the server of `tests.extended`, which reads its settings when it is imported."""
+    return start("check", "tests.extended:create_app", fresh="tests.extended", **settings)
+
+
 def test_a_wrong_setting_stops_the_start() -> None:
     """An invalid setting stops the start with one line that names it, and a misspelt setting causes a warning."""
-    done = run(sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app", GREETING="x" * 21)
+    done = check(GREETING="x" * 21)
     assert done.returncode == 3
     assert done.stderr.startswith("GREETING=xxxxx")
     assert len(done.stderr.splitlines()) == 1
-    command = (sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app")
-    done = run(*command, MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
+    done = check(MCP_COMPONENTS="tests.extended", GREETINGS="Hi")
     assert "GREETINGS is not a setting and has no effect; did you mean GREETING?" in done.stderr
 
 
@@ -105,7 +112,7 @@ def test_a_lifespan_that_fails_stops_the_start(tmp_path: Path) -> None:
         "    raise ConnectionError('no database at db:5432')\n    yield\n"
     )
     settings = {"MCP_COMPONENTS": "tests.extended,broken_pool", "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, "-m", "anyreplica", "check", "tests.extended:create_app", **settings)
+    done = check(**settings)
     assert done.returncode == 3, done.stderr
     assert "no database at db:5432" in done.stderr
 
@@ -119,7 +126,7 @@ def test_an_invalid_lifespan_stops_the_start(tmp_path: Path, body: str) -> None:
     """An invalid lifespan function stops the start, and the error names its file and line."""
     (tmp_path / "odd_pool.py").write_text(f"from anyreplica import lifespan\n\n\n@lifespan\n{body}")
     settings = {"MCP_COMPONENTS": "odd_pool", "PYTHONPATH": str(tmp_path)}
-    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    done = start("check", **settings)
     assert done.returncode == 3
     assert (
         "odd_pool.py:4: TypeError: @lifespan needs an async function without arguments that yields once" in done.stderr

@@ -1,7 +1,6 @@
 """The audit log of a running replica."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ import pytest
 
 from anyreplica.auth.key import hash_of
 from anyreplica.cli.audit import main
-from conftest import Server, run, until
+from conftest import Server, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import BOTH, HEADERS, legacy, modern
+from tests.starts import start
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +113,7 @@ def test_replicas_may_share_a_file(tmp_path: Path, start_server: START) -> None:
         legacy(server.url, "tools/list")
     lines(file, 30)
     server.stop()
-    done = run(sys.executable, "-m", "tests.sample", "audit", "verify", str(file))
+    done = start("audit", "verify", str(file))
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("ended; last hash") == 3
 
@@ -144,7 +144,7 @@ def test_a_full_disk(start_server: START, mode: str, status: int) -> None:
 )
 def test_a_wrong_setting_of_the_audit_log_stops_the_start(settings: dict[str, str], said: str) -> None:
     """`check` reports a wrong setting of the audit log in one line and exits with 3."""
-    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    done = start("check", **settings)
     assert done.returncode == 3
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -9,22 +9,16 @@ from pathlib import Path
 import pytest
 
 from anyreplica.cli.audit import main
-from conftest import ROOT
+from conftest import ROOT, run
 from tests.audit.calls import KEY, a_call, chained, said
+from tests.starts import start
 
 _CODE = "import sys; from anyreplica.cli.audit import main; sys.exit(main(sys.argv[1:]))"
 
 
 def audit(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    return subprocess.run(
-        [sys.executable, "-c", _CODE, *map(str, arguments)],
-        cwd=ROOT,
-        input=stdin.decode(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return start("audit", *map(str, arguments), given=stdin.decode())
 
 
 @pytest.fixture
@@ -146,6 +140,18 @@ def test_help_states_the_limits_of_the_check(capsys: pytest.CaptureFixture[str])
     assert "exit codes:\n  0  intact\n  1  broken" in text
 
 
+@pytest.mark.servers
+def test_the_command_in_its_own_process() -> None:
+    """`python -m … audit verify` reports a problem in one line on stderr, and its exit code is 2.
+
+    The other tests run the command in their own process, see `tests.starts`.
+    """
+    done = run(sys.executable, "-m", "tests.sample", "audit", "verify", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "nowhere: can't be read: No such file or directory\n"
+
+
+@pytest.mark.servers
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, lines: list[bytes]) -> None:
     """The command ends without an error when its reader is gone, as with `| head`."""
     log = written(tmp_path / "log", lines)

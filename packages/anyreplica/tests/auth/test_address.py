@@ -1,7 +1,6 @@
 """The client's address of a request, with and without proxies."""
 
 import ipaddress
-import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.auth.address import Addresses
-from conftest import Server, run
+from conftest import Server
 from tests.calls import HEADERS, legacy, request
+from tests.starts import start
 
 
 def scope(client: str | None, *forwarded: bytes) -> dict[str, object]:
@@ -153,6 +153,6 @@ def test_callers_behind_a_proxy_have_rates_of_their_own(start_server: Callable[.
 @pytest.mark.parametrize("proxies", ["nonsense", "10.0.0.1/8", "10.0.0.0/99"])
 def test_an_invalid_network_stops_the_start(proxies: str) -> None:
     """`check` exits with 3 if a value is not a network, and the error names the setting."""
-    done = run(sys.executable, "-m", "tests.sample", "check", TRUSTED_PROXIES=proxies)
+    done = start("check", TRUSTED_PROXIES=proxies)
     assert done.returncode == 3
     assert done.stderr.startswith(f"TRUSTED_PROXIES={proxies}: ")

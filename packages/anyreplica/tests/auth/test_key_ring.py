@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 from anyreplica.auth.key import hash_of
 from anyreplica.auth.key_ring import KeyRing
 from anyreplica.settings.rate import NO_RATE
-from conftest import Server, StartServer, run, until
+from conftest import Server, StartServer, until
 from tests.calls import HEADERS, legacy, request
+from tests.starts import start
 
 pytestmark = pytest.mark.slow
 
@@ -165,9 +165,8 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         replicas.stop()
 
 
-@pytest.mark.servers
 def test_check_finds_a_bad_key_file(file: Path) -> None:
     """`check` finds a bad key file before a deployment."""
     file.write_text("nonsense")
-    done = run(sys.executable, "-m", "tests.sample", "check", AUTH_ENABLED="true", API_KEYS_FILE=str(file))
+    done = start("check", AUTH_ENABLED="true", API_KEYS_FILE=str(file))
     assert (done.returncode, done.stderr.partition(":")[0]) == (3, "API_KEYS_FILE")

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from anyreplica.auth.key import KeyEntry, hash_of
 from anyreplica.auth.key_file import KeyFileError, read
 from anyreplica.settings.rate import Rate
-from conftest import ROOT, free_port, run
+from conftest import free_port, run
+from tests.starts import start
 
 HASH = hash_of("k" * 40)
 
@@ -27,8 +28,7 @@ def written(folder: Path, *lines: str | dict[str, Any]) -> Path:
 
 def keys(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command `keys` of the sample server."""
-    command = [sys.executable, "-m", "tests.sample", "keys", *arguments]
-    return subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=60)
+    return start("keys", *arguments, given=given)
 
 
 def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> None:
@@ -49,6 +49,18 @@ def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> No
     assert keys("hash", given=f"{key}\n").stdout.strip() == entry.hash
     assert keys("check", "--key", str(file), given=key).stdout.splitlines()[1].startswith("ci  valid  ")
     assert keys("check", "--key", str(file), given="x" * 43).returncode == 1
+
+
+@pytest.mark.servers
+def test_the_command_in_its_own_process(tmp_path: Path) -> None:
+    """`python -m … keys check` reports a problem in one line on stderr, and its exit code is 1.
+
+    The other tests run the command in their own process, see `tests.starts`.
+    """
+    file = written(tmp_path, '{"id": "a"}')
+    done = run(sys.executable, "-m", "tests.sample", "keys", "check", str(file))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr == keys("check", str(file)).stderr
 
 
 def test_keys_new_makes_a_key_pair_for_signing(tmp_path: Path) -> None:
@@ -148,7 +160,7 @@ def test_a_bad_file_stops_the_start(tmp_path: Path, content: str) -> None:
     """A bad key file stops the start with one line that names the setting and the file."""
     file = written(tmp_path, content)
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "MCP_PORT": str(free_port())}
-    done = run(sys.executable, "-m", "tests.sample", **settings)
+    done = start(**settings)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"API_KEYS_FILE: {file}")

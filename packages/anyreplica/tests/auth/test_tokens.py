@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +14,10 @@ from joserfc import jwk, jwt
 
 from anyreplica.auth.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
-from conftest import Server, StartServer, run, until
+from conftest import Server, StartServer, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import get, legacy
+from tests.starts import start
 
 SETTINGS = {
     "AUTH_ENABLED": "true",
@@ -235,7 +235,7 @@ def test_an_expired_token_is_refused(tmp_path: Path) -> None:
 )
 def test_a_missing_setting_stops_the_start(settings: dict[str, str], said: str) -> None:
     """`check` reports a missing or wrong setting in one line and exits with 3."""
-    done = run(sys.executable, "-m", "tests.sample", "check", **{**SETTINGS, "AUTH_JWT_JWKS": "http://x/", **settings})
+    done = start("check", **{**SETTINGS, "AUTH_JWT_JWKS": "http://x/", **settings})
     assert done.returncode == 3
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -13,6 +13,7 @@ from conftest import StartServer, free_port, run, until
 from tests.autoscale.engine import LABELS, Engine
 from tests.autoscale.process import TOKEN, autoscaling
 from tests.calls import legacy
+from tests.starts import start
 
 
 def is_ready(url: str) -> bool:
@@ -88,7 +89,6 @@ def test_it_says_what_it_does_and_survives_its_engine(tmp_path: Path) -> None:
         assert "HTTP Request" not in said()
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -98,7 +98,15 @@ def test_it_says_what_it_does_and_survives_its_engine(tmp_path: Path) -> None:
 )
 def test_a_wrong_argument_stops_the_start(options: tuple[str, ...], said: str) -> None:
     """One line names the argument."""
-    done = run(sys.executable, "-m", "anyreplica", "autoscale", *options)
+    done = start("autoscale", *options)
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.servers
+def test_a_wrong_argument_stops_the_process() -> None:
+    """The command prints one line on stderr and exits with 3. The other test runs it in its own process."""
+    done = run(sys.executable, "-m", "anyreplica", "autoscale", "--docker", "nowhere")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "--docker: 'nowhere' is not unix:///path, tcp://host:port or http://host:port\n"

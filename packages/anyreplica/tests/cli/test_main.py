@@ -2,7 +2,6 @@
 
 import re
 import sys
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -10,15 +9,12 @@ import pytest
 
 from conftest import StartServer, run, until
 from tests.calls import call, text
-
-pytestmark = pytest.mark.slow
-
-serve = partial(run, sys.executable, "-m", "tests.sample")
+from tests.starts import start
 
 
 def test_check_lists_the_components() -> None:
     """`check` lists the components and exits with 0 without serving."""
-    done = serve("check")
+    done = start("check")
     assert (done.returncode, done.stderr) == (0, "")
     first, tools, resources, prompts, jobs = done.stdout.splitlines()
     assert first == "template-mcp 0.2.0: settings and components are valid."
@@ -30,13 +26,17 @@ def test_check_lists_the_components() -> None:
 
 def test_check_without_components() -> None:
     """`check` reports a server without components, but this is not an error."""
-    assert "no tools, resources, prompts or jobs" in serve("check", AUTO_DISCOVER="false").stdout
+    assert "no tools, resources, prompts or jobs" in start("check", AUTO_DISCOVER="false").stdout
 
 
-@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"]])
+@pytest.mark.servers
+@pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"], ["--reload"], ["worker"]])
 def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
-    """Every command to start prints one line on stderr and exits with 3 if a setting is invalid."""
-    done = serve(*arguments, AUTH_ENABLED="true")
+    """Every command to start prints one line on stderr and exits with 3 if a setting is invalid.
+
+    The other tests of refusals run the command in their own process, see `tests.starts`.
+    """
+    done = run(sys.executable, "-m", "tests.sample", *arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
     needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
     assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
@@ -45,7 +45,7 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
 def test_a_broken_tool_stops_the_start_of_one_replica(tmp_path: Path) -> None:
     """A broken tool stops the start of a single replica, as in a container."""
     (tmp_path / "pack.py").write_text("\n\nboom()\n")
-    done = serve(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    done = start(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
 
@@ -56,13 +56,12 @@ def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> N
     If the app itself is missing, the error names the app.
     """
     (tmp_path / "mine.py").write_text("import no_such_module\n")
-    check = partial(run, sys.executable, "-m", "anyreplica", "check", PYTHONPATH=str(tmp_path))
     for app, told in (
         ("mine:create_app", f"{tmp_path}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
         ("nowhere.mine:create_app", "nowhere.mine:create_app: ModuleNotFoundError: No module named 'nowhere'"),
         ("tests.sample:create", "tests.sample:create: packages/anyreplica/tests/sample/__init__.py has no 'create'"),
     ):
-        done = check(app)
+        done = start("check", app, PYTHONPATH=str(tmp_path))
         assert done.returncode == 3
         assert told in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -70,14 +69,14 @@ def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> N
 
 def test_reload_of_a_missing_package() -> None:
     """`--reload` of a missing package prints one line and exits with 3."""
-    done = serve("--reload", MCP_COMPONENTS="nope.tools")
+    done = start("--reload", MCP_COMPONENTS="nope.tools")
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
     assert "No module named 'nope'" in done.stderr
 
 
 def test_sessions_with_several_replicas_cause_a_warning() -> None:
     """`check` warns about STATELESS_HTTP=false with several replicas."""
-    done = serve("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
+    done = start("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
     assert "STATELESS_HTTP=false with several replicas" in done.stderr
 
 
@@ -85,14 +84,14 @@ def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
     """`check` refuses a job that has the name of one of the job tools, with one line."""
     job = "import anyreplica\n\n@anyreplica.job(name='job_status')\nasync def mine() -> int: return 1\n"
     (tmp_path / "pack.py").write_text(job)
-    done = serve("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
+    done = start("check", MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert done.stderr == "Job 'job_status': anyreplica has a tool with this name; rename the job\n"
 
 
 def test_a_misspelt_variable_is_a_warning() -> None:
     """A variable that is similar to a setting causes a warning, not an error, because another program may use it."""
-    done = serve("check", AUTH_ENABLE="true")
+    done = start("check", AUTH_ENABLE="true")
     assert done.returncode == 0
     assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
 
@@ -103,7 +102,7 @@ def test_a_misspelt_variable_is_a_warning() -> None:
 )
 def test_wrong_arguments(arguments: list[str]) -> None:
     """Wrong arguments cause argparse's usage line and exit code 2."""
-    done = serve(*arguments)
+    done = start(*arguments)
     assert done.returncode == 2
     assert "usage: anyreplica run" in done.stderr
 

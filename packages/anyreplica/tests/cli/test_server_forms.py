@@ -3,16 +3,15 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from anyreplica.cli.fastmcp_json import Configured, configured
-from conftest import StartServer, environment
+from anyreplica.cli.main import APP
+from conftest import StartServer
 from tests.calls import call, modern
-
-pytestmark = pytest.mark.slow
+from tests.starts import start
 
 _SERVER = """
 import os
@@ -67,10 +66,7 @@ def folder(tmp_path: Path) -> Path:
 
 def check(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run `anyreplica check` in the folder."""
-    command = [sys.executable, "-m", "anyreplica", "check", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment(**settings), capture_output=True, text=True, check=False, timeout=90
-    )
+    return start("check", *arguments, app=APP, folder=str(folder), **settings)
 
 
 @pytest.mark.parametrize(

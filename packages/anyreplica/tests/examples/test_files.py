@@ -1,14 +1,14 @@
 """Tests of the file tools: list, read and search."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from conftest import StartServer, run
+from conftest import StartServer
 from tests.calls import call, text
 from tests.examples.conftest import LONG, SECRET
+from tests.starts import start
 
 pytestmark = pytest.mark.slow
 
@@ -81,11 +81,11 @@ def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None
         assert SECRET not in str(reply)
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(("root", "why"), [("", "FILES_ROOT: required"), ("/no/such", "FILES_ROOT=/no/such: No such")])
 def test_no_start_without_a_folder(root: str, why: str) -> None:
     """A wrong FILES_ROOT stops the start with one line that names the variable."""
-    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.files", FILES_ROOT=root)
+    settings = {"MCP_COMPONENTS": "examples.files", "FILES_ROOT": root}
+    done = start("check", fresh="examples.files.tools", **settings)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith("examples/files/tools.py:")

@@ -1,14 +1,11 @@
 """Tests that a server whose parts cannot all be served does not start, and that `check` says the same."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, environment, free_port
-
-pytestmark = pytest.mark.slow
+from conftest import free_port
+from tests.starts import start
 
 SERVER = "from fastmcp import FastMCP\nmcp = FastMCP('served')\n"
 
@@ -20,18 +17,13 @@ def refused(folder: Path, server: str, *, logged: bool = False, **settings: str)
         logged: whether FastMCP itself logs the reason before this line.
     """
     (folder / "server.py").write_text(server)
-    running = []
-    for command in ("run", "check"):
-        given = environment(PYTHONPATH=str(folder), MCP_PORT=str(free_port()), **settings)
-        line = [sys.executable, "-m", "anyreplica", command, str(folder / "server.py")]
-        pipe = subprocess.PIPE
-        running.append(subprocess.Popen(line, cwd=ROOT, env=given, stdout=pipe, stderr=pipe, text=True))
     said = []
-    for process in running:
-        output, errors = process.communicate(timeout=60)
-        assert (process.returncode, output) == (3, ""), errors
-        *before, last = errors.splitlines()
-        assert logged or not before, errors
+    for command in ("run", "check"):
+        given = {"PYTHONPATH": str(folder), "MCP_PORT": str(free_port()), **settings}
+        done = start(command, str(folder / "server.py"), **given)
+        assert (done.returncode, done.stdout) == (3, ""), done.stderr
+        *before, last = done.stderr.splitlines()
+        assert logged or not before, done.stderr
         said.append(last.replace(f"{folder}/", ""))
     assert said[0] == said[1]
     return said[0]

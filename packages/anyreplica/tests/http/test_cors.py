@@ -1,13 +1,13 @@
 """Tests of calls from web pages of other origins (CORS)."""
 
-import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from conftest import Server, run
+from conftest import Server
 from tests.calls import HEADERS, legacy, request
+from tests.starts import start
 
 APP = "https://app.example.com"
 
@@ -71,6 +71,6 @@ def test_cors_is_disabled_by_default(local_url: str) -> None:
 @pytest.mark.parametrize("origins", ["*", "app.example.com", "https://app.example.com/", "https://*.example.com"])
 def test_an_invalid_origin_stops_the_start(origins: str) -> None:
     """A value of CORS_ORIGINS that is not an origin, for example an asterisk, stops the start."""
-    done = run(sys.executable, "-m", "tests.sample", "check", CORS_ORIGINS=origins)
+    done = start("check", CORS_ORIGINS=origins)
     assert done.returncode == 3
     assert done.stderr.startswith(f"CORS_ORIGINS={origins}: ")

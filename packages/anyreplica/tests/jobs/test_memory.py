@@ -1,14 +1,14 @@
 """Tests of jobs without Redis, in a single replica."""
 
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from conftest import StartServer, run
+from conftest import StartServer
 from tests.calls import call, legacy, text
 from tests.jobs.queue import PACK, Jobs, lines
+from tests.starts import start
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -86,7 +86,7 @@ def test_the_shipped_jobs_work(start_server: StartServer) -> None:
 )
 def test_unusable_settings_stop_the_start(arguments: tuple[str, ...], settings: dict[str, str], said: str) -> None:
     """Settings that cannot work for jobs stop the start with one line and exit code 3."""
-    done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    done = start(*arguments, **settings)
     assert (done.returncode, said in done.stderr) == (3, True), done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -114,7 +114,7 @@ def test_unusable_settings_stop_the_start(arguments: tuple[str, ...], settings: 
 def test_an_invalid_job_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
     """An invalid job stops the start with its file, line and reason."""
     (tmp_path / "odd_jobs.py").write_text(f"from fastmcp.tools import tool; from anyreplica import job\n\n\n{source}\n")
-    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="odd_jobs", PYTHONPATH=str(tmp_path))
+    done = start("check", MCP_COMPONENTS="odd_jobs", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     assert said in done.stderr
     assert "odd_jobs.py:4" in done.stderr or "odd_jobs.py:9" in done.stderr

@@ -1,7 +1,6 @@
 """Tests of the ports and Unix sockets on which a replica listens."""
 
 import socket
-import sys
 from pathlib import Path
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 from anyreplica.process.probe import alive
 from conftest import SOURCE, Server, StartServer, free_port, run, until
 from tests.calls import HEADERS, request
+from tests.starts import start
 
 CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
 
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _start(*arguments: str, **settings: str) -> tuple[int, str]:
-    done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    done = start(*arguments, **settings)
     return done.returncode, done.stderr
 
 
@@ -68,7 +68,6 @@ def test_a_stale_socket_is_replaced(start_server: StartServer, path: Path) -> No
     assert not path.exists()
 
 
-@pytest.mark.servers
 def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
     """An invalid socket path stops the start with one line that names the variable."""
     file = tmp_path / "file"
@@ -86,7 +85,6 @@ def test_an_invalid_socket_path_stops_the_start(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
-@pytest.mark.servers
 def test_several_replicas_need_a_port() -> None:
     """Several replicas cannot share a Unix socket, because the kernel spreads connections only if they share a port."""
     code, said = _start("--replicas", "2", MCP_UDS="mcp.sock")

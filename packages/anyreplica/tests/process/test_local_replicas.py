@@ -3,17 +3,16 @@
 import os
 import re
 import signal
-import sys
 import threading
 from collections import Counter
 from itertools import count
 from pathlib import Path
 
 import httpx
-import pytest
 
-from conftest import Server, StartServer, free_port, run, until
+from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, legacy, modern, text
+from tests.starts import start
 
 
 def served_by(url: str) -> str:
@@ -163,7 +162,7 @@ def test_a_restart_does_not_wait_for_old_connections(start_server: StartServer) 
 
 def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
     """A port in use stops the start with one line. Otherwise two servers would share its connections."""
-    done = run(sys.executable, "-m", "tests.sample", "--replicas", "3", MCP_PORT=str(local_replicas.port))
+    done = start("--replicas", "3", MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr == (
         f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; "
@@ -173,25 +172,16 @@ def test_a_taken_port_is_one_clear_line(local_replicas: Server) -> None:
 
 def test_a_single_replica_refuses_a_taken_port(local_replicas: Server) -> None:
     """A single replica, started as in a container, also refuses a port in use."""
-    done = run(sys.executable, "-m", "tests.sample", MCP_PORT=str(local_replicas.port))
+    done = start(MCP_PORT=str(local_replicas.port))
     assert done.returncode == 3
     assert done.stderr.startswith(f"Cannot listen on 127.0.0.1:{local_replicas.port}: Address already in use; ")
 
 
-@pytest.mark.servers
 def test_a_broken_module_stops_the_start_of_all_replicas(tmp_path: Path) -> None:
     """A module that cannot be imported stops the start with one line, without restarts."""
     pack = tmp_path / "broken_pack.py"
     pack.write_text("import no_such_module\n")
-    done = run(
-        sys.executable,
-        "-m",
-        "tests.sample",
-        "--replicas",
-        "2",
-        MCP_PORT=str(free_port()),
-        MCP_COMPONENTS="broken_pack",
-        PYTHONPATH=str(tmp_path),
-    )
+    settings = {"MCP_PORT": str(free_port()), "MCP_COMPONENTS": "broken_pack", "PYTHONPATH": str(tmp_path)}
+    done = start("--replicas", "2", **settings)
     assert done.returncode == 3
     assert done.stderr == f"{pack}:1: ModuleNotFoundError: No module named 'no_such_module'\n"

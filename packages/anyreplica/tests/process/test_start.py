@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,9 @@ from starlette.types import Message
 
 from anyreplica.process.start import StartReport, refusing
 from anyreplica.settings.errors import StartupError
-from conftest import StartServer, free_port, run, until
+from conftest import StartServer, free_port, until
 from tests.calls import call
-
-pytestmark = pytest.mark.slow
-
-serve = partial(run, sys.executable, "-m", "tests.sample")
+from tests.starts import start
 
 WAYS = [["check"], []]
 TASK = """from fastmcp.tools import tool
@@ -56,7 +51,7 @@ def written(folder: Path, source: str) -> dict[str, str]:
 def test_a_task_without_a_shared_queue_is_refused(tmp_path: Path, arguments: list[str]) -> None:
     """With several replicas, a tool with task=True stops the start if the replicas share no queue."""
     several = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": "k" * 32}
-    done = serve(*arguments, **written(tmp_path, TASK), **several)
+    done = start(*arguments, **written(tmp_path, TASK), **several)
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line and " - WARNING - " not in line]
     assert line == (
@@ -68,7 +63,7 @@ def test_a_task_without_a_shared_queue_is_refused(tmp_path: Path, arguments: lis
 def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[str]) -> None:
     """Without the package fastmcp-tasks, a tool with task=True stops the start. The error suggests a job, too."""
     (tmp_path / "fastmcp_tasks.py").write_text("raise ImportError\n")
-    done = serve(*arguments, **written(tmp_path, TASK))
+    done = start(*arguments, fresh="fastmcp_tasks", **written(tmp_path, TASK))
     assert done.returncode == 3
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
     assert line == (
@@ -80,7 +75,7 @@ def test_a_task_without_the_package_is_refused(tmp_path: Path, arguments: list[s
 @pytest.mark.parametrize("arguments", WAYS)
 def test_an_exception_during_the_start_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
     """An exception during the app's start, after discovery, is printed in one line."""
-    done = serve(*arguments, **written(tmp_path, FAILING))
+    done = start(*arguments, **written(tmp_path, FAILING))
     assert done.returncode == 3
     assert "fine" not in done.stdout
     (line,) = [line for line in done.stderr.splitlines() if " - INFO - " not in line]
@@ -123,7 +118,7 @@ def test_the_line_names_type_and_text(capsys: pytest.CaptureFixture[str], error:
 @pytest.mark.parametrize("arguments", WAYS)
 def test_the_debug_level_shows_the_traceback(tmp_path: Path, arguments: list[str]) -> None:
     """With LOG_LEVEL=DEBUG the traceback precedes the line."""
-    done = serve(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
+    done = start(*arguments, LOG_LEVEL="DEBUG", **written(tmp_path, FAILING))
     assert done.returncode == 3
     traceback, _, line = done.stderr.rstrip("\n").rpartition("\n")
     assert line == f"Start failed: LookupError: the vault is closed ({tmp_path}/failing_pack.py:6)"
@@ -134,7 +129,7 @@ def test_the_debug_level_shows_the_traceback(tmp_path: Path, arguments: list[str
 def test_a_check_needs_nothing_that_a_start_does_not() -> None:
     """`check` succeeds without Redis, the queue, the trace collector and the token issuer, like a start."""
     nowhere = f"127.0.0.1:{free_port()}"
-    done = serve(
+    done = start(
         "check",
         REDIS_URL=f"redis://{nowhere}/0",
         JOBS_URL=f"redis://{nowhere}/0",
@@ -157,7 +152,7 @@ def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) 
     server = start_server(AUDIT_LOG=str(file))
     until(lambda: '"begun"' in file.read_text(), "the audit log contains its first entry")
     before = file.read_text()
-    done = serve("check", AUDIT_LOG=str(file), MCP_PORT=str(server.port))
+    done = start("check", AUDIT_LOG=str(file), MCP_PORT=str(server.port))
     assert (done.returncode, done.stderr) == (0, "")
     assert file.read_text() == before
     call(server.url, "echo", {"message": "here"})
@@ -167,12 +162,12 @@ def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) 
 
 def test_a_check_of_a_worker_runs_no_job() -> None:
     """`check --worker` checks the settings and jobs without the queue and runs no job."""
-    done = serve("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
+    done = start("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"
     )
-    assert serve("check", "--worker").returncode == 3
+    assert start("check", "--worker").returncode == 3
 
 
 def test_a_startup_error_is_not_changed() -> None:

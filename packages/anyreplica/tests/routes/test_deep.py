@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from conftest import StartServer, run, until
+from conftest import StartServer, until
 from tests.calls import get
 from tests.metrics.page import Scrape
 from tests.replicas import RedisServer
-
-pytestmark = pytest.mark.slow
+from tests.starts import start
 
 PACK = """
 import asyncio
@@ -124,9 +123,7 @@ def test_an_unknown_caller_is_logged_and_counted(start_server: StartServer, path
 )
 def test_an_invalid_check_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
     """An invalid check stops the start with one line."""
-    import sys
-
     settings = pack(tmp_path, f"from anyreplica.components.checks import check\n\n{source}\n")
-    done = run(sys.executable, "-m", "tests.sample", "check", **settings)
+    done = start("check", **settings)
     assert done.returncode == 3
     assert said in done.stderr

@@ -1,7 +1,6 @@
 """Tests of Sentinel URLs. `tests/deploy/test_sentinel.py` tests the loss of a node."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -10,9 +9,8 @@ from redis.asyncio.sentinel import SentinelManagedSSLConnection
 
 from anyreplica.shared.redis import sentinel_client
 from anyreplica.shared.redis_pool import WaitingSentinelPool
-from conftest import StartServer, free_port, run, until
-
-pytestmark = pytest.mark.slow
+from conftest import StartServer, free_port, until
+from tests.starts import start
 
 
 def pool_of(url: str) -> WaitingSentinelPool:
@@ -87,7 +85,7 @@ def test_jobs_copies_applies_only_to_redis(start_server: StartServer) -> None:
 def test_an_invalid_url_stops_the_start(variable: str, url: str) -> None:
     """An invalid Sentinel URL stops the start with one line that does not show the password."""
     settings = {variable: url, "MCP_COMPONENTS": "tests.packs.working", "MCP_PORT": str(free_port())}
-    done = run(sys.executable, "-m", "tests.sample", **settings)
+    done = start(**settings)
     assert done.returncode != 0
     (line,) = (done.stdout + done.stderr).strip().splitlines()
     assert f"{variable}: not a Sentinel URL; write it like redis+sentinel://" in line

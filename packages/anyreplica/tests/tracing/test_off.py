@@ -9,6 +9,7 @@ from anyreplica.settings import Settings, misspelt
 from anyreplica.settings.errors import StartupError
 from anyreplica.tracing import tracing
 from conftest import run
+from tests.starts import start
 
 _IMPORTS = """
 import sys
@@ -20,6 +21,7 @@ print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "op
 """
 
 
+@pytest.mark.servers
 def test_without_a_collector_the_sdk_is_not_imported() -> None:
     """Without a collector, the SDK is not imported, because the import takes 0.2 s of a start."""
     ended = run(sys.executable, "-c", _IMPORTS)
@@ -50,7 +52,7 @@ def test_an_invalid_address_of_the_collector_stops_the_start(monkeypatch: pytest
 def test_an_unsupported_protocol_stops_the_start(arguments: tuple[str, ...]) -> None:
     """An unsupported protocol stops the start of a replica and of a worker with one line."""
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    ended = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    ended = start(*arguments, **settings)
     assert ended.returncode == 3
     assert ended.stderr == "OTEL_EXPORTER_OTLP_PROTOCOL=grpc: protocol not supported; set http/protobuf\n"
 

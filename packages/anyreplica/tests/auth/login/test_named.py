@@ -1,11 +1,12 @@
 """The login that the settings name."""
 
-import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import fastmcp
 import pytest
-from fastmcp.server.auth import AuthProvider, JWTVerifier
+from fastmcp.server.auth import AuthProvider, JWTVerifier, cimd
 from fastmcp.server.auth.providers.azure import AzureProvider
 from fastmcp.server.auth.providers.github import GitHubProvider
 from fastmcp.server.auth.providers.google import GoogleProvider
@@ -16,13 +17,14 @@ from key_value.aio.stores.memory import MemoryStore
 from anyreplica import Settings
 from anyreplica.auth.login.named import named_provider
 from anyreplica.settings.login import NEEDS
-from conftest import free_port, run
+from conftest import free_port
 from tests.auth.login.browser import Browser
 from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import OAuthClient
 from tests.auth.login.server import CLIENT, SECRET
 from tests.auth.login.test_flow import may_call
 from tests.replicas import KEYS
+from tests.starts import start
 
 VALUES = {
     "login_client_id": "an-application",
@@ -95,7 +97,8 @@ def test_a_setting_without_a_provider_is_refused() -> None:
 def check(tmp_path: Path, *arguments: str, **settings: str) -> tuple[int, str]:
     """Return the exit code and stderr of a start."""
     settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", "FASTMCP_HOME": str(tmp_path)}
-    done = run(sys.executable, "-m", "tests.sample", *arguments, **settings)
+    with patch.object(fastmcp.settings, "home", tmp_path):  # FastMCP has read its home before the test
+        done = start(*arguments, **settings)
     return done.returncode, done.stderr
 
 
@@ -122,7 +125,8 @@ def test_code_and_settings_are_not_combined(tmp_path: Path) -> None:
     """Two logins would both serve the same routes."""
     settings = {"AUTH": "verifier", "JWKS": "https://login.example.com/keys", "MCP_COMPONENTS": "tests.sample"}
     settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", **GITHUB}
-    done = run(sys.executable, "-m", "tests.auth.login.server", "check", **settings)
+    with patch.object(cimd, "ssrf_safe_fetch_response"):  # the server replaces this function
+        done = start("check", app="tests.auth.login.server:create_app", **settings)
     assert (done.returncode, done.stderr) == (
         3,
         "LOGIN_PROVIDER=github: the server's code chooses a login already (JWTVerifier); unset it\n",

@@ -1,12 +1,13 @@
 """A login that replicas cannot share stops the start. `check` finds the same error, and the error is one line."""
 
-import sys
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
+import fastmcp
 import pytest
 from fastmcp import FastMCP
-from fastmcp.server.auth import AccessToken, AuthProvider, MultiAuth, StaticTokenVerifier
+from fastmcp.server.auth import AccessToken, AuthProvider, MultiAuth, StaticTokenVerifier, cimd
 from mcp.server.auth.middleware.auth_context import get_access_token as sdk_access_token
 from starlette.authentication import AuthenticationBackend
 from starlette.middleware import Middleware
@@ -15,8 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica import App, Settings, StartupError, create_app
 from anyreplica.testing import replica
-from conftest import free_port, run
+from conftest import free_port
 from tests.replicas import KEYS
+from tests.starts import start
 
 URL = "https://mcp.example.com"
 SEVERAL = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS}
@@ -34,7 +36,9 @@ def serve(folder: Path, kind: str, *arguments: str, **settings: str) -> tuple[in
     """Start the server with a provider. Return the exit code and stderr."""
     settings |= {"AUTH": kind, "PUBLIC_URL": URL, "JWKS": "https://login.example.com/keys", "HOME": str(folder)}
     settings |= {"MCP_PORT": str(free_port()), "MCP_COMPONENTS": "tests.sample", "LOG_LEVEL": "ERROR"}
-    done = run(sys.executable, "-m", "tests.auth.login.server", *arguments, **settings)
+    # The server replaces the function of `cimd`, and FastMCP has read its home before the test.
+    with patch.object(cimd, "ssrf_safe_fetch_response"), patch.object(fastmcp.settings, "home", folder):
+        done = start(*arguments, app="tests.auth.login.server:create_app", **settings)
     return done.returncode, done.stderr
 
 

@@ -1,15 +1,11 @@
 """Tests of the cache policy that an author sets, and of invalid policies."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from anyreplica.components.cache.policy import CachePolicy, policy_of
-from conftest import ROOT, environment
-
-pytestmark = pytest.mark.slow
+from tests.starts import start
 
 
 def test_a_policy() -> None:
@@ -19,7 +15,6 @@ def test_a_policy() -> None:
     assert policy_of(None) is None
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -39,14 +34,7 @@ def test_an_invalid_policy_stops_the_start(tmp_path: Path, source: str, said: st
     """`check` refuses an invalid cache policy, with one line that has the function's file and line."""
     imports = "from fastmcp import Context\nfrom fastmcp.tools import tool\nfrom fastmcp.utilities.types import Image\n"
     (tmp_path / "odd.py").write_text(f"{imports}{source}\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sample", "check"],
-        cwd=ROOT,
-        env=environment(MCP_COMPONENTS="odd", PYTHONPATH=str(tmp_path)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = start("check", MCP_COMPONENTS="odd", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "odd.py:4: f: " in line

@@ -1,6 +1,5 @@
 """A replica that calls an API in the name of its callers."""
 
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,13 +9,14 @@ import pytest
 
 from anyreplica.auth import caller
 from anyreplica.settings import Settings, doubts
-from conftest import ROOT, Server, run
+from conftest import ROOT, Server
 from tests.calls import FULL, legacy, text
 from tests.downstream.exchange.authorization_server import SECRET, own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.downstream.exchange.replica import KEY, exchanging_replica
 from tests.downstream.exchange.served import Reply
 from tests.metrics.page import Scrape
+from tests.starts import start
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_wrong_file_stops_the_start(tmp_path: Path, command: tuple[str, ...]) 
     settings = {"DOWNSTREAM_TOKENS_FILE": str(path), "AUTH_ENABLED": "true", "AUTH_TOKEN": KEY}
     if "--worker" in command:
         settings["JOBS_URL"] = "redis://127.0.0.1:1"
-    done = run(sys.executable, "-m", "tests.sample", *command, **settings)
+    done = start(*command, **settings)
     assert done.returncode == 3
     line = f"DOWNSTREAM_TOKENS_FILE: {path}, api.example.com, token_url: must be a URL like"
     assert done.stderr.startswith(line), done.stderr

@@ -14,11 +14,12 @@ import pytest
 from fastmcp.exceptions import ToolError
 
 from anyreplica.settings.errors import StartupError
-from conftest import StartServer, free_port, run, until
+from conftest import StartServer, free_port, until
 from examples.analytics import _postgres, _sqlite, load
 from tests.calls import call, text
 from tests.examples.analytics.conftest import Analytics, opened
 from tests.examples.analytics.postgres import PostgresServer
+from tests.starts import start
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +51,7 @@ def refusal(analytics: Analytics, statement: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=needs_postgres)])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=[needs_postgres, pytest.mark.servers])])
 def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: None, kind: str) -> None:
     """A statement beyond its time limit is stopped, and the database serves other statements."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
@@ -262,7 +263,8 @@ def test_a_wrong_setting_stops_the_start(monkeypatch: pytest.MonkeyPatch, url: s
 
 def test_a_failed_start_prints_one_line() -> None:
     """A wrong setting causes one line of output."""
-    done = run(sys.executable, "-m", "tests.sample", "check", MCP_COMPONENTS="examples.analytics", DATABASE_URL=BASE)
+    settings = {"MCP_COMPONENTS": "examples.analytics", "DATABASE_URL": BASE}
+    done = start("check", fresh="examples.analytics.tools", **settings)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "DATABASE_URL: must be a URL like" in line
