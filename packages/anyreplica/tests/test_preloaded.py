@@ -13,6 +13,7 @@ from conftest import Server, StartServer, until
 from tests.preloaded import Forked
 
 
+@pytest.mark.smoke
 def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> None:
     """A forked server has its own session, environment, log and exit code, and no open log of another server."""
     one, other = start_server(MCP_NAME="one"), start_server(MCP_NAME="other")

@@ -140,6 +140,7 @@ def test_help_states_the_limits_of_the_check(capsys: pytest.CaptureFixture[str])
     assert "exit codes:\n  0  intact\n  1  broken" in text
 
 
+@pytest.mark.smoke
 @pytest.mark.servers
 def test_the_command_in_its_own_process() -> None:
     """`python -m … audit verify` reports a problem in one line on stderr, and its exit code is 2.

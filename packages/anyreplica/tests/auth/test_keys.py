@@ -51,6 +51,7 @@ def test_a_new_key_is_shown_once_and_only_its_hash_is_kept(tmp_path: Path) -> No
     assert keys("check", "--key", str(file), given="x" * 43).returncode == 1
 
 
+@pytest.mark.smoke
 @pytest.mark.servers
 def test_the_command_in_its_own_process(tmp_path: Path) -> None:
     """`python -m … keys check` reports a problem in one line on stderr, and its exit code is 1.

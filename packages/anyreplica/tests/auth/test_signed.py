@@ -70,6 +70,7 @@ def test_a_signature_replaces_a_key(mode: str, request: pytest.FixtureRequest) -
     assert hidden.json()["result"]["content"][0]["text"] == "Unknown tool: 'echo'"
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("mode", ["accepting", "requiring"])
 def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.FixtureRequest) -> None:
     """A changed or repeated request gets 401 with the reason."""

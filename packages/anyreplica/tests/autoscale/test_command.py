@@ -104,6 +104,7 @@ def test_a_wrong_argument_stops_the_start(options: tuple[str, ...], said: str) -
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.servers
 def test_a_wrong_argument_stops_the_process() -> None:
     """The command prints one line on stderr and exits with 3. The other test runs it in its own process."""

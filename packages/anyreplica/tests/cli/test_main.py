@@ -29,6 +29,7 @@ def test_check_without_components() -> None:
     assert "no tools, resources, prompts or jobs" in start("check", AUTO_DISCOVER="false").stdout
 
 
+@pytest.mark.smoke
 @pytest.mark.servers
 @pytest.mark.parametrize("arguments", [["check"], [], ["--replicas", "2"], ["--reload"], ["worker"]])
 def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:

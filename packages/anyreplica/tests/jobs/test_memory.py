@@ -54,6 +54,7 @@ def test_a_call_that_times_out_returns_the_jobs_id(start_server: StartServer, tm
     assert result["structuredContent"]["id"] in text(result)
 
 
+@pytest.mark.smoke
 def test_several_replicas_need_redis_for_jobs(local_url: str, local_replicas: object) -> None:
     """Several replicas without Redis refuse jobs with 503, name the variable to set, and offer no tools of jobs."""
     reply = httpx.post(f"{local_url}/jobs", json={"job": "generate_report"}, verify=False)

@@ -120,6 +120,7 @@ def test_a_repeat_with_the_same_key_makes_no_second_job(replicas: tuple[Jobs, Jo
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
 
 
+@pytest.mark.smoke
 def test_a_job_is_its_owners_only(tenants: tuple[Jobs, Jobs]) -> None:
     """For all callers except its owner a job does not exist, and each owner has separate idempotency keys."""
     one, other = tenants

@@ -36,6 +36,7 @@ def pack(folder: Path, source: str) -> dict[str, str]:
     return {"MCP_COMPONENTS": "tests.sample,needing", "PYTHONPATH": str(folder)}
 
 
+@pytest.mark.smoke
 def test_no_checks(local_url: str) -> None:
     """Without checks `/health/deep` is ok."""
     reply = get(f"{local_url}/health/deep")

@@ -9,6 +9,8 @@ from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.routes.health import health_routes
 from conftest import Server, StartServer, until
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.mark.parametrize("path", ["/healthz", "/health"])
 def test_alive(local_url: str, path: str) -> None:

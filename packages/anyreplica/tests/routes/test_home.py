@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 
+@pytest.mark.smoke
 def test_the_page_shows_clients_and_components(local_url: str) -> None:
     """The page shows a command for each client, each component with its description, and the replica's name."""
     reply = httpx.get(local_url)
@@ -37,6 +38,7 @@ def test_an_invalid_host_is_not_shown(local_url: str, host: str) -> None:
     assert "evil" not in page
 
 
+@pytest.mark.smoke
 def test_nothing_is_loaded_from_elsewhere(local_url: str) -> None:
     """The page loads nothing from other hosts, and its Content-Security-Policy forbids it."""
     reply = httpx.get(local_url)

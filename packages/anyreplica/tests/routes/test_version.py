@@ -3,9 +3,12 @@
 import re
 
 import httpx
+import pytest
 
 from conftest import StartServer, until
 from tests.calls import get
+
+pytestmark = pytest.mark.smoke
 
 
 def test_version(local_url: str) -> None:

@@ -192,6 +192,7 @@ def test_waiting_calls_do_not_fill_a_replica(asking_fleet: Fleet) -> None:
             stream.__exit__(None, None, None)
 
 
+@pytest.mark.smoke
 @pytest.mark.servers
 def test_a_single_replica_needs_no_redis(tmp_path: Any) -> None:
     """A single replica without Redis can ask its clients."""

@@ -13,6 +13,9 @@ from conftest import ROOT, free_port
 from tests.signing.asking import Asking, serving
 from tests.signing.calls import KEY
 
+pytestmark = pytest.mark.servers
+
+
 SCRIPT = str(ROOT / "deploy" / "signed-call.sh")
 MESSAGE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
