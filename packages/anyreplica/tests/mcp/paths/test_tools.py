@@ -40,6 +40,7 @@ def test_each_tool_gets_one_answer(pair: Pair, pair_within: Pair, tool: str, ver
             assert not answer.message["result"].get("isError")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, version: str) -> None:
@@ -48,6 +49,7 @@ def test_each_tool_gets_one_answer_through_another(pair: Pair, tool: str, versio
     assert answer.runs["tool 'calls_another'"] <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("tool", [*SHIPPED, "picture", "result", "asks", *FAILING, *CONTEXTS])
 def test_each_interference_of_a_middleware_gets_one_answer(pair_within: Pair, tool: str, wish: str) -> None:
