@@ -19,8 +19,7 @@ def test_it_runs(tmp_path: Path) -> None:
 
     A peer without its toolchain is skipped, and the reason says what to install.
     """
-    missing = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    study = measured("peers", "--only", "ours,fastmcp,go,rust,ts1", **missing)
+    study = measured("peers", "--only", "ours,fastmcp,go,rust,ts1", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
     assert study.failures == []
     assert study.skipped == [
         "Rust SDK (rmcp): cargo is not installed: Rust 1.88 or newer, with cargo",

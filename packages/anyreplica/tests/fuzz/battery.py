@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.fuzz.connection import Asked, Connection, NoReply, Reply
 from tests.fuzz.inputs import Pieces, feed
 from tests.fuzz.replica import Replica
-from tests.fuzz.wire import Asked, Connection, NoReply, Reply
 
 BATCH = 500
 """Number of inputs between two checks of the replica."""

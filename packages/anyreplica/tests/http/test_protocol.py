@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, until
-from tests.attacks.wire import reply
 from tests.calls import HEADERS, request
+from tests.damage.wire import reply
 
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"%s"}}}'
 

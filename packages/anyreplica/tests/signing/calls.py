@@ -120,6 +120,22 @@ def refusal(call: Call, checking: Signatures | None = None) -> str:
     return str(refused.value)
 
 
+def proper(said: str) -> str:
+    """Return an error message. Fail if it is too long, not printable ASCII, or no sentence."""
+    is_sentence = said.isascii() and said.isprintable() and said.endswith((".", "?"))
+    assert is_sentence, ascii(said)
+    assert len(said) < 5000
+    return said
+
+
+def outcome(call: Call) -> None:
+    """Check a request. Fail for any exception except `BadSignature` with a proper message."""
+    try:
+        assert check(call) == "ci"
+    except BadSignature as refused:
+        proper(str(refused))
+
+
 METHOD = ('"@method"', "POST")
 PATH = ('"@path"', "/mcp")
 CALL = Call()

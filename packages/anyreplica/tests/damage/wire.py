@@ -1,12 +1,40 @@
-"""Requests in the exact form that an attacker sends, and a function that reads a reply."""
+"""Requests in the exact form that goes over a connection, and a function that reads a reply."""
 
 import json
 import socket
+from dataclasses import dataclass, replace
 from typing import Any
+
+from mcp.shared.inbound import encode_header_value
 
 from tests.calls import BOTH, ENVELOPE, HEADERS, VERSION, request
 
+Headers = tuple[tuple[bytes, bytes], ...]
+
 LISTEN = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that is not yet written as bytes."""
+
+    body: bytes = b""
+    headers: Headers = ()
+    method: bytes = b"POST"
+    target: bytes = b"/mcp"
+    version: bytes = b"HTTP/1.1"
+    end: bytes = b"\r\n"
+    """End of each line of the head."""
+
+    def plus(self, *headers: tuple[bytes, bytes]) -> "Request":
+        """Return a copy with more headers."""
+        return replace(self, headers=(*self.headers, *headers))
+
+    @property
+    def wire(self) -> bytes:
+        """The bytes of the request."""
+        first = b" ".join([self.method, self.target, self.version])
+        return self.end.join([first, *(b"%b: %b" % header for header in self.headers), b"", self.body])
 
 
 def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
@@ -15,8 +43,8 @@ def http(method: str, path: str, body: bytes = b"", /, **headers: str) -> bytes:
     if body or method == "POST":
         lines["Content-Length"] = str(len(body))
     lines |= {name.replace("_", "-"): value for name, value in headers.items()}
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
+    pairs = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in lines.items())
+    return Request(body, pairs, method.encode("latin-1"), path.encode("latin-1")).wire
 
 
 def post(message: Any, /, path: str = "/mcp", **headers: str) -> bytes:
@@ -25,19 +53,40 @@ def post(message: Any, /, path: str = "/mcp", **headers: str) -> bytes:
     return http("POST", path, body, **{**HEADERS, **headers})
 
 
+def routing(message: Any, version: str | None) -> dict[str, str]:
+    """Return the headers that describe a message in a protocol version. None stands for a request without a version."""
+    headers = {} if version is None else {"MCP-Protocol-Version": version}
+    if version == VERSION and isinstance(message, dict):
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        name = params.get("name") or params.get("uri")
+        headers |= _written({"Mcp-Method": message.get("method"), "Mcp-Name": name})
+        if params.get("name") == "by_region" and isinstance(params.get("arguments"), dict):
+            headers |= _written({"Mcp-Param-Region": params["arguments"].get("region")})
+    return headers
+
+
+def _written(values: dict[str, Any]) -> dict[str, str]:
+    return {name: _header(value) for name, value in values.items() if value and isinstance(value, str)}
+
+
+def _header(text: str) -> str:
+    try:
+        return encode_header_value(text)
+    except UnicodeEncodeError:  # a lone surrogate
+        return "?"
+
+
 def handshake(method: str, params: dict[str, Any] | None = None, number: Any = 1, /, **headers: str) -> bytes:
     """Return a JSON-RPC request of protocol version 2025-11-25."""
-    return post(request(method, params, number), **{"MCP_Protocol_Version": "2025-11-25", **headers})
+    message = request(method, params, number)
+    return post(message, **{**routing(message, "2025-11-25"), **headers})
 
 
 def stateless(method: str, params: dict[str, Any], number: Any = 1, /, **headers: str) -> bytes:
     """Return a JSON-RPC request of protocol version 2026-07-28."""
-    params = {**params, "_meta": ENVELOPE}
-    said = {"Mcp_Method": method, "Mcp_Name": params.get("name") or params.get("uri")}
-    routing = {
-        key: text for key, text in said.items() if isinstance(text, str) and text.isascii() and text.isprintable()
-    }
-    return post(request(method, params, number), **{"MCP_Protocol_Version": VERSION, **routing, **headers})
+    message = request(method, {**params, "_meta": ENVELOPE}, number)
+    return post(message, **{**routing(message, VERSION), **headers})
 
 
 def notification(method: str) -> bytes:
