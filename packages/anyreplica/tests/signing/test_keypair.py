@@ -25,6 +25,7 @@ def test_a_pair_fits() -> None:
     assert new_pair() != (pem, public)
 
 
+@pytest.mark.servers
 def test_openssl_makes_such_pairs(tmp_path: Path) -> None:
     """A pair from openssl works here, and openssl reads ours."""
     file = tmp_path / "key.pem"
@@ -49,7 +50,7 @@ def text_of(raw: bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "é", "ed25519:", "ed25519:!", *map(text_of, (b"", b"x" * 31, b"x" * 33, b"x" * 64))]
+    "text", ["", "é", "ed25519:", "ed25519:!", *(text_of(b"x" * size) for size in (0, 31, 33, 64))]
 )
 def test_an_invalid_public_key_is_refused(text: str) -> None:
     """An invalid public key is refused with one sentence."""
