@@ -94,9 +94,15 @@ def notification(method: str) -> bytes:
     return post({"jsonrpc": "2.0", "method": method}, MCP_Protocol_Version="2025-11-25")
 
 
-def echo(message: str, repeat: int = 1) -> bytes:
+def echo(message: str, repeat: int = 1, number: int = 1, /, **headers: str) -> bytes:
     """Return a call of `echo`, which replies with the text."""
-    return handshake("tools/call", {"name": "echo", "arguments": {"message": message, "repeat": repeat}})
+    params = {"name": "echo", "arguments": {"message": message, "repeat": repeat}}
+    return handshake("tools/call", params, number, **headers)
+
+
+def declared(size: int, /, **headers: str) -> bytes:
+    """Return the head of a POST request to `/mcp` with a body of some bytes, without the body."""
+    return http("POST", "/mcp", b"", **{"Content-Type": "application/json", "Content-Length": str(size), **headers})
 
 
 def listen(wanted: dict[str, Any] = LISTEN, /, **headers: str) -> bytes:
