@@ -1,7 +1,4 @@
-"""Tests that each reader accepts or refuses damaged bytes.
-
-`python -m tests.fuzz.parser` runs a longer search with atheris.
-"""
+"""Tests that each reader accepts or refuses damaged bytes. `FUZZ_EXAMPLES=100000` runs a longer search."""
 
 import os
 

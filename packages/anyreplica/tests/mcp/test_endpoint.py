@@ -182,14 +182,6 @@ def test_allowed_hosts_and_origins(start_server: StartServer) -> None:
     assert legacy(server.url, "tools/list", Origin="https://other.example.com").status_code == 403
 
 
-def test_json_response_false_sends_an_event_stream(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=false a replica answers with an event stream, like the SDK."""
-    server = start_server(JSON_RESPONSE="false")
-    reply = legacy(server.url, "tools/list", Accept="application/json, text/event-stream")
-    assert reply.status_code == 200
-    assert reply.headers["content-type"].startswith("text/event-stream")
-
-
 def test_stateless_http_false_issues_sessions(start_server: StartServer) -> None:
     """With STATELESS_HTTP=false the handshake issues a session, and the next request must name the session."""
     server = start_server(STATELESS_HTTP="false")
