@@ -48,33 +48,9 @@ def test_each_form_of_a_header_gets_one_answer(pair: Pair, method: str, version:
                 pair.check(Request(body, tuple(headers)))
 
 
-_ODD: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    1.5,
-    -0.0,
-    10**30,
-    "",
-    "x",
-    "1.0",
-    "2.0",
-    [],
-    ["a"],
-    {},
-    {"a": None},
-    {"version": "1.0"},
-]
-_ODD += [
-    {"version": "2.0"},
-    {"version": 2},
-    {"name": "n", "version": "1"},
-    {"roots": {"listChanged": 1}},
-    "debug",
-    VERSION,
-]
+_ODD: list[Any] = [None, True, False, 0, 1, 1.5, -0.0, 10**30, "", "x", "1.0", "2.0", [], ["a"], {}, {"a": None}]
+_ODD += [{"version": "1.0"}, {"version": "2.0"}, {"version": 2}, {"name": "n", "version": "1"}, "debug", VERSION]
+_ODD += [{"roots": {"listChanged": 1}}]
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
