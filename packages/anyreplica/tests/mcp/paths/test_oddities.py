@@ -16,20 +16,8 @@ from tests.mcp.paths.both import Pair
 pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
-_NAMES = [
-    "text",
-    "",
-    " text",
-    "text ",
-    "TEXT",
-    "ä",
-    "text\x00",
-    "=?base64?dGV4dA==?=",
-    "=?base64?",
-    "=?",
-    "no such",
-    "1",
-]
+_NAMES = ["text", "", " text", "text ", "TEXT", "ä", "text\x00", "=?base64?dGV4dA==?=", "=?base64?", "=?", "no such"]
+_NAMES += ["1"]
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
