@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from anyreplica.process.replica import uvicorn_options
-from tests.attacks.wire import handshake, stateless
+from tests.damage.wire import handshake, stateless
 from tests.sample.server import create_app
 
 _OURS = ("anyreplica", "tests.sample")

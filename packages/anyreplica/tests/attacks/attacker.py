@@ -21,10 +21,11 @@ from random import Random
 from typing import Any
 
 from tests.attacks.counted_connection import Connection, Report
-from tests.attacks.messages import large, ordinary
-from tests.attacks.odd_requests import odd
-from tests.attacks.wire import echo, handshake, http, listen, post, stateless
 from tests.calls import BOTH
+from tests.damage import requests
+from tests.damage.dice import Dice
+from tests.damage.large import large
+from tests.damage.wire import echo, handshake, http, listen, post, stateless
 from tests.sessions.client import EVERYTHING, VERSION
 
 CONNECTIONS = 150
@@ -35,6 +36,16 @@ _LONGEST_ROUND = 15
 _BODY_BYTES = 4 * 1024 * 1024
 _UNREAD = 10
 """Number of requests that `insist` sends without waiting for a reply."""
+
+
+def ordinary(dice: Random) -> bytes:
+    """Return a request that gets its reply soon."""
+    return requests.ordinary(Dice.seeded(dice))
+
+
+def odd(dice: Random) -> bytes:
+    """Return a request in which anything may be damaged."""
+    return requests.broken(Dice.seeded(dice))
 
 
 async def behave(connection: Connection, dice: Random) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.conftest import Attack, Attacked
-from tests.attacks.wire import handshake, post, reply, stateless
+from tests.damage.wire import handshake, post, reply, stateless
 
 _UNKNOWN = {f"{number:x}": 1 for number in range(380_000)}
 """An object of 3.7 MB as JSON, with more values than a body may have."""

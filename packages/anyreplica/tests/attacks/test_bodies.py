@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import http, post, reply
+from tests.damage.wire import http, post, reply
 
 _BODIES = 100
 _BYTES = 4 * 1024 * 1024

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import http, listen, post, stateless
 from tests.calls import request
+from tests.damage.wire import http, listen, post, stateless
 
 CALLS = int(os.environ.get("ENDURANCE_CALLS", "20000"))
 CONNECTIONS = 8

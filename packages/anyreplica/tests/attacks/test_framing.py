@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from conftest import until
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import handshake, reply, stateless
+from tests.damage.wire import handshake, reply, stateless
 from tests.http.connections import Connections, app
 
 _HEAD = b"POST %b HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

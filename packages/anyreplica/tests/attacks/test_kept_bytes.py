@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from conftest import until
-from tests.attacks import wire
 from tests.attacks.conftest import Attack, Attacked
 from tests.calls import BOTH, get
+from tests.damage import wire
 from tests.replicas import RedisServer
 from tests.sessions.client import ADA, EVERYTHING, AskedClient, said, start
 from tests.sessions.resuming import resumed, sent

@@ -5,7 +5,7 @@ import pytest
 from conftest import until
 from tests.attacks.conftest import Attack
 from tests.attacks.test_arguments import answers
-from tests.attacks.wire import echo, handshake, notification, post, stateless
+from tests.damage.wire import echo, handshake, notification, post, stateless
 
 _LONG = "x" * 4_000_000
 

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import until
 from tests.attacks.conftest import Attack
-from tests.attacks.wire import handshake
+from tests.damage.wire import handshake
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost:a\r\n\r\n"
 _FLOOD = REQUEST * (256 * 1024 // len(REQUEST))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.attacks import wire
 from tests.attacks.conftest import Attack, Attacked
 from tests.calls import BOTH
+from tests.damage import wire
 from tests.replicas import RedisServer
 from tests.sessions.client import ADA, EVERYTHING, VERSION
 

@@ -10,8 +10,8 @@ import pytest
 
 from anyreplica.auth.key import KeyEntry, hash_of
 from conftest import until
-from tests.attacks import wire
 from tests.attacks.conftest import Attack, Attacked
+from tests.damage import wire
 
 
 def listen(replica: Attacked, stack: contextlib.ExitStack, number: int, **headers: str) -> list[bytes]:

@@ -10,8 +10,8 @@ import pytest
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
 from tests.attacks.test_pipelines import REQUEST
-from tests.attacks.wire import echo
 from tests.calls import legacy
+from tests.damage.wire import echo
 
 _PIPELINE = REQUEST * 5000
 _LARGE = echo("x" * 3_000_000)

@@ -1,11 +1,8 @@
 """The study of questions to the client."""
 
-import signal
-
 import pytest
 
 from tests.benchmarks.measuring import measured, medians
-from tests.benchmarks.stopping import leaves_nothing
 
 pytestmark = [pytest.mark.alone, pytest.mark.needs("redis")]
 
@@ -18,8 +15,3 @@ def test_it_runs() -> None:
         figures = medians(table, row.name)
         assert 0 < figures["p50"] <= figures["p99"] < 1_000
         assert 0 < figures["cpu"] < 100_000
-
-
-def test_a_stopped_run_leaves_nothing() -> None:
-    """A signal ends Redis and the servers, too."""
-    leaves_nothing(signal.SIGTERM, "benchmarks.asking")

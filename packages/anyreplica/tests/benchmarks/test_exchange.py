@@ -1,17 +1,16 @@
 """The study of the exchange, with real servers."""
 
+import contextlib
 import signal
-from dataclasses import replace
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from benchmarks.command import main
-from benchmarks.exchange import course
-from benchmarks.exchange.__main__ import SCRIPT
-from benchmarks.process import Process
-from benchmarks.scenarios import ECHO, SCENARIOS, Scenario, choose
+from benchmarks.scenarios import SCENARIOS, Scenario, choose
+from conftest import ROOT, until
 from tests.benchmarks.measuring import measured, medians
-from tests.benchmarks.stopping import leaves_nothing
 
 pytestmark = pytest.mark.alone
 
@@ -42,25 +41,6 @@ def test_it_runs_for_the_whole_process() -> None:
     assert [row.figures["target"].median for row in table.rows if "target" in row.figures] == [1, 100, 100, 2]
 
 
-def test_a_wrong_reply_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    """If a reply is wrong, the exit code is 3, and the report has the difference instead of a figure."""
-    other = {"result": {"content": [{"text": "goodbye"}]}}
-    chosen = [replace(ECHO, expected=other)], set[str]()
-    script = replace(SCRIPT, options=lambda parser: parser.set_defaults(only=chosen))
-    assert main(script, ["--quick", "--seconds", "0.1"]) == 3
-    out = capsys.readouterr().out
-    assert "wrong reply: reply.result.content[0].text is 'hello', not 'goodbye'\n" in out
-    assert "✓" not in out
-
-
-def test_a_missing_log_line_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not log each request has no figures."""
-    monkeypatch.setattr(Process, "requests_logged", lambda _: 0)
-    monkeypatch.setattr(course, "_LOG_PATIENCE", 0.1)
-    assert main(SCRIPT, ["--quick", "--seconds", "0.1", "--only", "echo"]) == 3
-    assert "requests are in the access log" in capsys.readouterr().out
-
-
 def test_choosing() -> None:
     """`--only` takes names and patterns; a name that matches nothing gets a list of the right ones."""
     scenarios, whole = choose("memory,list*, echo")
@@ -71,6 +51,22 @@ def test_choosing() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_no_server(number: signal.Signals) -> None:
-    """A signal during a measurement ends the servers, too."""
-    leaves_nothing(number, "benchmarks.exchange", "--only", "echo", "--seconds", "30")
+def test_a_stopped_run_leaves_nothing(number: signal.Signals) -> None:
+    """A signal during a measurement ends the servers, too. All studies use `benchmarks.interruption`."""
+    command = [sys.executable, "-m", "benchmarks.exchange", "--only", "echo", "--seconds", "30"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True) as process:
+        try:
+            until(lambda: len(_children(process.pid)) == 2, "the study has started two servers")
+            servers = _children(process.pid)
+            process.send_signal(number)
+            assert process.wait(30) == 128 + number
+        finally:
+            process.kill()
+    assert not [server for server in servers if Path(f"/proc/{server}").exists()]
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []

@@ -1,8 +1,7 @@
 """Tests of the load of a benchmark, against servers that send prepared answers."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 import orjson
@@ -12,6 +11,7 @@ from benchmarks.load import Load, LoadError
 from benchmarks.reply import Reply, UnreadableReply, parse
 from benchmarks.sample import Sample
 from benchmarks.scenarios import ECHO
+from tests.loadtest.fake import Fake, fake
 
 SCENARIO = replace(ECHO, expected={"id": 1})
 RIGHT = b'{"id":1}'
@@ -21,43 +21,17 @@ def _http(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\ndate: now\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-@asynccontextmanager
-async def _answering(*answers: bytes) -> AsyncIterator[int]:
-    """Serve each connection these answers in turn, and then the last answer again and again."""
+def _answering(*answers: bytes) -> AbstractAsyncContextManager[Fake]:
+    """Return a server that sends these answers in turn, and then the last answer again and again."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        remaining = list(answers)
-        while await reader.readuntil(SCENARIO.request[-20:]):
-            writer.write(remaining.pop(0) if len(remaining) > 1 else remaining[0])
-            if not remaining[0]:
-                writer.close()
-                return
+    async def answer(_: Fake, number: int, __: object) -> bytes:
+        return answers[min(number, len(answers)) - 1]
 
-    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await serve(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    open_ones: list[asyncio.StreamWriter] = []
-
-    async def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        open_ones.append(writer)
-        await guarded(reader, writer)
-
-    server = await asyncio.start_server(noted, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for writer in open_ones:  # The connections must end before their loop.
-            writer.transport.abort()
-        for _ in range(3):
-            await asyncio.sleep(0)
+    return fake(answer)
 
 
 async def _sample(*answers: bytes, checked: int = 1, connections: int = 1) -> Sample:
-    async with _answering(*answers) as port, Load(port, SCENARIO, connections) as load:
+    async with _answering(*answers) as server, Load(server.port, SCENARIO, connections) as load:
         await load.run_replies(checked, within=5)
         return await load.measure(0.2, lambda: 0.5)
 
@@ -102,7 +76,8 @@ def test_no_reply_is_no_figure() -> None:
     """A server that hangs has no figure."""
 
     async def hang() -> None:
-        async with _answering(b"HTTP/1.1 200 OK\r\n") as port, Load(port, SCENARIO, 1, patience=0.2) as load:
+        unfinished = b"HTTP/1.1 200 OK\r\n"
+        async with _answering(unfinished) as server, Load(server.port, SCENARIO, 1, patience=0.2) as load:
             await load.measure(0.1, lambda: 0)
 
     with pytest.raises(LoadError, match="no reply within"):

@@ -1,14 +1,8 @@
 """The study of sessions and stateless replicas."""
 
-import signal
-import sys
-from pathlib import Path
-
 import pytest
 
-from conftest import run
 from tests.benchmarks.measuring import measured, medians
-from tests.benchmarks.stopping import leaves_nothing
 
 pytestmark = pytest.mark.alone
 
@@ -31,15 +25,3 @@ def test_it_runs() -> None:
     assert affinity["success"] > 1.5 * sessions["success"]
     assert affinity["update_sessions"] > 0
     assert stateless["update_sessions"] == stateless["kill_sessions"] == 0
-
-
-@pytest.mark.needs("haproxy")
-def test_a_stopped_run_leaves_nothing() -> None:
-    """A signal ends three replicas and the proxy, too."""
-    leaves_nothing(signal.SIGTERM, "benchmarks.modes", "--only", "stateless", processes=4)
-
-
-def test_without_haproxy(tmp_path: Path) -> None:
-    """Without HAProxy the exit code is 2, and the message says what to install."""
-    done = run(sys.executable, "-m", "benchmarks.modes", "--quick", PATH=str(tmp_path))
-    assert (done.returncode, done.stderr) == (2, "modes: haproxy is not installed: apt-get install haproxy\n")

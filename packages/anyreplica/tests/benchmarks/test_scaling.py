@@ -1,13 +1,11 @@
 """The study of 1, 2, 3 … replicas."""
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from benchmarks.scaling.quota import Group, NoQuota, groups, places
 from tests.benchmarks.measuring import measured, medians
-from tests.benchmarks.stopping import leaves_nothing
 
 pytestmark = pytest.mark.alone
 
@@ -40,13 +38,6 @@ def test_it_runs() -> None:
     assert medians(table, "1")["efficiency"] == 100
     rates = [medians(table, size)["rate"] for size in ("1", "2")]
     assert medians(table, "2")["efficiency"] == pytest.approx(100 * rates[1] / rates[0] / 2, rel=1e-3)
-    assert not _left()
-
-
-@pytest.mark.usefixtures("_quota")
-def test_a_stopped_run_leaves_nothing() -> None:
-    """A signal ends the replicas and removes the groups."""
-    leaves_nothing(signal.SIGTERM, "benchmarks.scaling", "--replicas", "2")
     assert not _left()
 
 

@@ -1,15 +1,8 @@
 """The study of transports."""
 
-import asyncio
-
 import pytest
-from fastmcp import FastMCP
-from mcp import Client
 
-from anyreplica.mcp._sdk import low_level
-from benchmarks.load import LoadError
-from benchmarks.transports.__main__ import TRANSPORTS, _limited
-from benchmarks.transports.places import Place
+from benchmarks.transports.__main__ import TRANSPORTS
 from tests.benchmarks.measuring import measured, medians
 
 
@@ -28,16 +21,3 @@ def test_it_runs() -> None:
         assert 10 < figures.get("cpu", 100) < 1_000_000
         assert 30 < figures.get("rss_n", 100) < 1_000
     assert table.spread("stdio-fresh", "rss_n").median > 1.3 * table.spread("stdio-kept", "rss_n").median
-
-
-def test_a_wrong_reply() -> None:
-    """A wrong reply becomes the failure of the transport."""
-    server = FastMCP("wrong")
-
-    @server.tool
-    async def echo(message: str) -> str:
-        return f"not {message}"
-
-    place = Place(lambda: Client(low_level(server), mode="legacy"), lambda: ())
-    with pytest.raises(LoadError, match="wrong reply: "):
-        asyncio.run(_limited(place, 1, 1))

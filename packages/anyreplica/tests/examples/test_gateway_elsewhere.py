@@ -23,17 +23,8 @@ def test_an_invalid_path_is_refused(gateway: Gateway, path: str) -> None:
     assert gateway.upstream.asked == []
 
 
-NO_APIS = [
-    "",
-    "/v1",
-    "v1/a",
-    "http://",
-    "BASE@ELSEWHERE/",
-    "BASE.ELSEWHERE/",
-    "BASE:80@ELSEWHERE/",
-    "BASEx/a",
-    "BASE?a",
-]
+NO_APIS = ["", "/v1", "v1/a", "http://", "BASE@ELSEWHERE/", "BASE.ELSEWHERE/", "BASE:80@ELSEWHERE/", "BASEx/a"]
+NO_APIS += ["BASE?a"]
 NO_APIS += [
     "http://ELSEWHERE/",
     "http://ELSEWHERE#BASE/",

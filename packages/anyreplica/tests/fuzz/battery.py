@@ -1,12 +1,11 @@
 """Send inputs to a replica one after the other, and collect the results."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.fuzz.connection import Asked, Connection, NoReply, Reply
 from tests.fuzz.inputs import Pieces, feed
 from tests.fuzz.replica import Replica
-from tests.fuzz.wire import Asked, Connection, NoReply, Reply
 
 BATCH = 500
 """Number of inputs between two checks of the replica."""
@@ -44,12 +43,8 @@ class Report:
     inputs: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     """Number of replies for each status."""
-    silent: int = 0
-    """Number of inputs without a reply, because they contain no whole request."""
     found: dict[str, Found] = field(default_factory=dict)
     """Faults by their kind."""
-    slowest: float = 0.0
-    """Maximum duration of a valid call after a batch, in seconds."""
     memory: list[float] = field(default_factory=list)
     """Memory after each batch, in MB."""
     files: tuple[int, int] = (0, 0)
@@ -58,22 +53,6 @@ class Report:
     """The replica's exit code."""
     audit: str = ""
     """The fault of the audit log; empty if the log is intact."""
-
-    @property
-    def failures(self) -> list[str]:
-        """All faults, one or more lines each."""
-        lines = [f"{each.what} ({each.times} times)" for each in self.found.values()]
-        if self.growth_mb > GROWTH_MB:
-            lines.append(f"Memory grew by {self.growth_mb:.1f} MB in the second half; the limit is {GROWTH_MB} MB.")
-        if self.files[1] > self.files[0]:
-            lines.append(
-                f"{self.files[1]} files are open at the end; {self.files[0]} files were open at the beginning."
-            )
-        if self.stopped:
-            lines.append(f"The replica ended with exit code {self.stopped}.")
-        if self.audit:
-            lines.append(f"Audit log: {self.audit}")
-        return lines
 
     @property
     def growth_mb(self) -> float:
@@ -91,13 +70,11 @@ class Battery:
 
     Args:
         replica: the replica to test.
-        progress: function that gets the number of inputs so far.
     """
 
-    def __init__(self, replica: Replica, progress: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, replica: Replica) -> None:
         self.report = Report()
         self._replica = replica
-        self._progress = progress
         self._fuzzed, self._witness = Connection(replica.port), Connection(replica.port)
         self._batch: list[bytes] = []
         self._left: list[tuple[Connection, bytes]] = []
@@ -134,7 +111,6 @@ class Battery:
             replies = []
         for reply in replies:
             self._judge(reply, data)
-        self.report.silent += not replies
         self._note_mistakes(data)
 
     def _exchange(self, pieces: Pieces, asked: Asked) -> list[Reply]:
@@ -175,11 +151,10 @@ class Battery:
 
     def _look(self) -> None:
         try:
-            self.report.slowest = max(self.report.slowest, self._replica.call())
+            self._replica.call()
         except Exception as error:  # noqa: BLE001  # any exception means that a valid call failed
             self._note(f"A valid call failed: {type(error).__name__}: {error}", b"".join(self._batch))
         self.report.memory.append(self._replica.memory_mb)
-        self._progress(self.report.inputs)
 
     def _note_mistakes(self, data: bytes) -> None:
         for record in self._replica.mistakes():

@@ -12,10 +12,10 @@ from anyreplica.auth.key import hash_of
 from anyreplica.signing.keypair import public_text
 from anyreplica.signing.sign import signed_headers
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
-from tests.fuzz.bodies import mangled
-from tests.fuzz.dice import Dice
-from tests.fuzz.values import DEPTHS, ODD, written
-from tests.signing.test_malformed import SYNTAX
+from tests.damage.dice import Dice
+from tests.damage.messages import mangled
+from tests.damage.structured import replaced
+from tests.damage.values import DEPTHS, odd, written
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -61,8 +61,7 @@ def shown(dice: Dice, method: str, target: str, body: bytes) -> Headers:
     signed = signed_headers(method, f"http://localhost{target}", body, "robot", _SIGNER)
     if kind == 17:  # one signed header or the signature is changed
         name = dice.one_of(sorted(signed))
-        value, place = signed[name], dice.below(len(signed[name]))
-        signed[name] = value[:place] + dice.draw(SYNTAX) + value[place + dice.below(10) :]
+        signed[name] = replaced(dice, signed[name])
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in signed.items()]
     return [*headers, dice.one_of(headers), *shown(dice, method, target, body)] if dice.once_in(8) else headers
 
@@ -73,9 +72,9 @@ def _part(text: bytes) -> bytes:
 
 def _made_up(dice: Dice) -> bytes:
     """Return a token that nobody issued, or a token with a head that was changed after signing."""
-    head = {"alg": dice.one_of(_ALGORITHMS), dice.one_of(["kid", "crit", "typ"]): dice.draw(ODD)}
-    claims = {dice.one_of(["iss", "aud", "sub", "exp", "nbf", "scope"]): dice.draw(ODD)}
-    texts = [dice.draw(ODD) if dice.once_in(4) else usual for usual in (head, claims)]
+    head = {"alg": dice.one_of(_ALGORITHMS), dice.one_of(["kid", "crit", "typ"]): odd(dice)}
+    claims = {dice.one_of(["iss", "aud", "sub", "exp", "nbf", "scope"]): odd(dice)}
+    texts = [odd(dice) if dice.once_in(4) else usual for usual in (head, claims)]
     parts = [_part(written(text, ascii_only=False).encode("utf-8", "replace")) for text in texts]
     signed = _TOKEN.split(b".")[1:] if dice.once_in(2) else [parts[1], b"c2lnbmF0dXJl"]
     return b".".join([parts[0], *signed][: dice.one_of([3, 3, 3, 2, 1])])[:60_000]

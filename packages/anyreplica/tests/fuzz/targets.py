@@ -41,7 +41,8 @@ from anyreplica.settings.rate import NO_RATE
 from tests.audit.calls import a_call, chained, verify
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import ENVELOPE, VERSION, request
-from tests.signing.calls import Call, signatures
+from tests.damage.structured import VECTORS
+from tests.signing.calls import Call, proper, signatures
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,11 @@ def _signature(data: bytes) -> None:
     call = _SIGNED
     for name, value in zip(_COVERED, data.split(b"\n"), strict=False):
         call = call.but(name, value.decode("latin-1"))
-    _run(_signatures().check(call.scope, call.body))
+    try:
+        _run(_signatures().check(call.scope, call.body))
+    except BadSignature as refused:
+        proper(str(refused))
+        raise
 
 
 def _submission(data: bytes) -> None:
@@ -241,7 +246,7 @@ TARGETS = {
     "submission": Target(_submission, (), [b'{"job":"export_data","params":{"rows":5,"form":"csv"}}']),
     "keys": Target(_keys, (KeyFileError,), ["\n".join(_KEYS).encode(), b"# none\n\n"]),
     "signature": Target(_signature, (BadSignature,), ["\n".join(_VALUES[name] for name in _COVERED).encode()]),
-    "digest": Target(_digest, (BadSignature,), [digest.encode() for digest in _DIGESTS]),
+    "digest": Target(_digest, (BadSignature,), [text.encode("latin-1") for text in (*_DIGESTS, *VECTORS)]),
     "token": Target(_token, (), [b'{"alg":"RS256","kid":"first","typ":"JWT"}', b"e30.e30.e30", b'{"alg":[],"crit":1}']),
     "audit": Target(_audit, (), [b"".join(chained([a_call({"a": 1}), a_call()]))]),
 }

@@ -1,7 +1,8 @@
 """Tests with damaged requests: a real replica refuses or answers each request, and keeps no memory or file for it.
 
-Each run uses the same inputs. `FUZZ_SEED=2 python -m pytest tests/fuzz` uses other inputs, and `python -m tests.fuzz
---inputs 100000 --seed 2` uses many more.
+Each run uses the same inputs. `FUZZ_SEED=2 FUZZ_INPUTS=100000 python -m pytest tests/fuzz/test_requests.py` uses other
+inputs, and many more of them. The folder of the test has the first input of each kind of fault (1.bin, 2.bin …), and
+`nc 127.0.0.1 8000 < 1.bin` sends it again.
 """
 
 import os
@@ -14,7 +15,7 @@ from tests.fuzz.replica import running
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "10000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600 + INPUTS / 50)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import pytest
 
 from conftest import Server, StartServer, run, until
 from tests.calls import HEADERS, request
-from tests.http.test_protocol import post, read
+from tests.damage.wire import declared, echo, handshake
+from tests.http.test_protocol import read
 
 CLOSE = b"\r\nconnection: close\r\n"
 
@@ -39,7 +40,7 @@ def replies_until_closed(server: Server) -> int:
     """
     with connected(server) as connection:
         for number in range(1, 1000):
-            connection.sendall(post(number, b"again"))
+            connection.sendall(echo("again", 1, number))
             if CLOSE in read(connection, 1):
                 assert rest(connection) == b""
                 return number
@@ -66,7 +67,7 @@ def test_a_connection_ends_after_its_maximum_age(start_server: StartServer) -> N
         answer = b""
         while CLOSE not in answer:
             number += 1
-            connection.sendall(post(number, b"again"))
+            connection.sendall(echo("again", 1, number))
             answer = read(connection, 1)
         assert 0.5 < time.monotonic() - began < 10
         assert number > 10
@@ -82,7 +83,7 @@ def test_the_limit_on_requests_holds_for_a_pipeline(start_server: StartServer) -
     """In a pipeline, the response that reaches the limit has `Connection: close`, and no data follows this response."""
     server = start_server(MAX_REQUESTS_PER_CONNECTION="20")
     with connected(server) as connection:
-        connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(50)))
+        connection.sendall(b"".join(echo(f"m{number}", 1, number) for number in range(50)))
         answer = rest(connection)
     answered = re.findall(rb'"id":(\d+),', answer)
     assert answered == [b"%d" % number for number in range(len(answered))]
@@ -95,16 +96,16 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
     """A draining replica answers the next request on each old or new connection and then closes the connection."""
     server = start_server(DRAIN_SECONDS="3")
     with connected(server) as connection, connected(server) as idle:
-        connection.sendall(post(1, b"before"))
+        connection.sendall(echo("before"))
         assert CLOSE not in read(connection, 1)
         server.process.send_signal(signal.SIGTERM)
         until(lambda: httpx.get(f"{server.url}/readyz").status_code == 503, "/readyz answers with 503")
-        connection.sendall(post(2, b"during"))
+        connection.sendall(echo("during", 1, 2))
         answer = rest(connection)
         assert CLOSE in answer
         assert b'"text":"during"' in answer
         with connected(server) as new:
-            new.sendall(post(3, b"new"))
+            new.sendall(echo("new", 1, 3))
             answer = rest(new)
             assert CLOSE in answer
             assert b'"text":"new"' in answer
@@ -127,7 +128,7 @@ def test_a_replica_raises_its_limit_on_open_files(start_server: StartServer) -> 
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(connected(server)) for _ in range(200)]
         for connection in connections:
-            connection.sendall(post(1, b"here"))
+            connection.sendall(echo("here"))
             assert b"here" in read(connection, 1)
 
 
@@ -151,22 +152,19 @@ def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartS
     server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="tests.sample,tests.packs.waiting")
 
     def wait(connection: socket.socket, key: str) -> None:
-        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","arguments":{"key":"%s"}}}'
-        written = body % key.encode()
-        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        connection.sendall(head % len(written) + written)
+        connection.sendall(handshake("tools/call", {"name": "wait", "arguments": {"key": key}}))
 
     with contextlib.ExitStack() as stack:
         first, second, third = (stack.enter_context(connected(server)) for _ in range(3))
         for connection in (second, first, third):  # The connection `second` is idle for the longest time.
-            connection.sendall(post(1, b"here"))
+            connection.sendall(echo("here"))
             read(connection, 1)
             later = time.monotonic() + 0.02
             until(lambda: time.monotonic() > later, "0.02 s have passed")  # noqa: B023
         fourth = stack.enter_context(connected(server))
         assert rest(second) == b""
         for connection in (first, third, fourth):
-            connection.sendall(post(5, b"still"))
+            connection.sendall(echo("still", 1, 5))
             read(connection, 1)
         for number, connection in enumerate((first, third, fourth)):
             wait(connection, f"busy-{number}")
@@ -189,7 +187,7 @@ def test_a_head_that_takes_too_long(start_server: StartServer, said: bytes) -> N
     """A replica answers 408 if a head does not arrive in time, on a new connection and on a used connection."""
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
     with connected(server) as new, connected(server) as used:
-        used.sendall(post(1, b"first"))
+        used.sendall(echo("first"))
         read(used, 1)
         for connection in (new, used):
             connection.sendall(said)
@@ -207,7 +205,7 @@ def test_a_body_that_takes_too_long(start_server: StartServer, sent: int, expect
     The error names only the timeout.
     """
     server = start_server(RECEIVE_TIMEOUT_SECONDS="1")
-    head, body = post(1, b"slow").split(b"\r\n\r\n")
+    head, body = echo("slow").split(b"\r\n\r\n")
     with connected(server) as connection:
         connection.sendall(head + b"\r\n" + expected + b"\r\n" + body[:sent])
         answer = rest(connection).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -225,9 +223,9 @@ def test_a_head_that_is_too_long(start_server: StartServer, step: int) -> None:
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(post(1, b"x" * 5000))
+        connection.sendall(echo("x" * 5000))
         assert b'"text":"xxx' in read(connection, 1)
-        connection.sendall(post(1, b"fine", b"X-Fill: " + b"x" * 1700))
+        connection.sendall(echo("fine", X_Fill="x" * 1700))
         assert b'"text":"fine"' in read(connection, 1)
         head = b"POST /mcp HTTP/1.1\r\nX-Fill: " + b"x" * 10_000
         with contextlib.suppress(BrokenPipeError):
@@ -246,7 +244,7 @@ def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int
     """
     server = start_server(MAX_HEAD_BYTES="2048")
     with connected(server) as connection:
-        connection.sendall(post(1, b"fine") * pipelined + post(2, b"long", b"X-Fill: " + b"x" * 2048))
+        connection.sendall(echo("fine") * pipelined + echo("long", 1, 2, X_Fill="x" * 2048))
         answer = rest(connection)
     assert b"long" not in answer
     assert answer.count(b'"text":"fine"') == pipelined
@@ -257,9 +255,8 @@ def test_a_whole_head_that_is_too_long(start_server: StartServer, pipelined: int
 def test_a_refusal_is_readable_while_the_body_is_still_sent(start_server: StartServer) -> None:
     """A client can read a refusal while it still sends its body. An immediate close would reset the connection."""
     server = start_server(MAX_BODY_BYTES="100000")
-    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     with connected(server) as connection:
-        connection.sendall(head % 20_000_000)
+        connection.sendall(declared(20_000_000))
 
         def send() -> None:
             with contextlib.suppress(OSError):
@@ -277,5 +274,5 @@ def test_a_refusal_is_readable_while_the_body_is_still_sent(start_server: StartS
         connection.close()
         sender.join()
     with connected(server) as connection:
-        connection.sendall(post(1, b"well"))
+        connection.sendall(echo("well"))
         assert b'"text":"well"' in read(connection, 1)

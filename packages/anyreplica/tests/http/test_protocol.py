@@ -12,23 +12,8 @@ import httpx
 import pytest
 
 from conftest import Server, StartServer, until
-from tests.attacks.wire import reply
 from tests.calls import HEADERS, request
-
-CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"%s"}}}'
-
-
-def post(number: int, message: bytes, *headers: bytes, version: bytes = b"1.1") -> bytes:
-    """Return the bytes of a tool call."""
-    body = CALL % (number, message)
-    head = [
-        b"POST /mcp HTTP/" + version,
-        b"Host: localhost",
-        b"Content-Type: application/json",
-        b"Content-Length: %d" % len(body),
-        *headers,
-    ]
-    return b"\r\n".join(head) + b"\r\n\r\n" + body
+from tests.damage.wire import declared, echo, reply
 
 
 def read(connection: socket.socket, count: int) -> bytes:
@@ -44,7 +29,7 @@ def read(connection: socket.socket, count: int) -> bytes:
 def test_pipelined_requests_are_answered_in_order(local_replicas: Server) -> None:
     """A replica answers pipelined requests in their order (RFC 9112, section 9.3.2)."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
-        connection.sendall(b"".join(post(number, b"m%d" % number) for number in range(20)))
+        connection.sendall(b"".join(echo(f"m{number}", 1, number) for number in range(20)))
         answer = read(connection, 20)
     places = [answer.index(b'"id":%d,' % number) for number in range(20)]
     assert places == sorted(places)
@@ -53,9 +38,9 @@ def test_pipelined_requests_are_answered_in_order(local_replicas: Server) -> Non
 def test_a_long_pipeline_is_answered(local_replicas: Server) -> None:
     """A replica answers a pipeline of 701 requests in order and closes the connection after the last reply."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
-        requests = [post(number, b"m%d" % number) for number in range(700)]
+        requests = [echo(f"m{number}", 1, number) for number in range(700)]
         sending = threading.Thread(
-            target=connection.sendall, args=(b"".join([*requests, post(700, b"last", b"Connection: close")]),)
+            target=connection.sendall, args=(b"".join([*requests, echo("last", 1, 700, Connection="close")]),)
         )
         sending.start()
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -68,10 +53,10 @@ def test_replies_of_all_kinds_keep_their_order(local_replicas: Server) -> None:
     get = b"%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: %s\r\n\r\n"
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         asked = [
-            post(1, b"first"),
+            echo("first"),
             get % (b"HEAD", b"/nowhere", b"keep-alive"),
             get % (b"GET", b"/nowhere", b"keep-alive"),
-            post(2, b"second"),
+            echo("second", 1, 2),
             get % (b"GET", b"/version", b"close"),
         ]
         connection.sendall(b"".join(asked))
@@ -94,7 +79,7 @@ def test_many_requests_at_once_are_answered_separately(start_server: StartServer
         ]
         os.kill(server.process.pid, signal.SIGSTOP)  # All requests arrive before the process reads.
         for number, connection in enumerate(connections):
-            connection.sendall(post(number, b"m%d" % number) if number % 10 else b"no HTTP\r\n\r\n")
+            connection.sendall(echo(f"m{number}", 1, number) if number % 10 else b"no HTTP\r\n\r\n")
         os.kill(server.process.pid, signal.SIGCONT)
         for number, connection in enumerate(connections):
             if number % 10:
@@ -107,16 +92,16 @@ def test_a_request_may_come_byte_by_byte(local_replicas: Server) -> None:
     """A replica answers a request whose head and body arrive byte by byte."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in post(1, b"slow"):
+        for byte in echo("slow"):
             connection.sendall(bytes([byte]))
         assert b'"text":"slow"' in read(connection, 1)
 
 
-@pytest.mark.parametrize(("headers", "version"), [([b"Connection: close"], b"1.1"), ([], b"1.0")])
-def test_a_client_can_end_its_connection(local_replicas: Server, headers: list[bytes], version: bytes) -> None:
+@pytest.mark.parametrize("asked", [echo("bye", Connection="close"), echo("bye").replace(b"HTTP/1.1", b"HTTP/1.0")])
+def test_a_client_can_end_its_connection(local_replicas: Server, asked: bytes) -> None:
     """A replica sends `Connection: close` and closes the connection if the client asks for it or uses HTTP/1.0."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
-        connection.sendall(post(1, b"bye", *headers, version=version))
+        connection.sendall(asked)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert b"\r\nconnection: close\r\n" in answer
     assert answer.endswith(b"}")
@@ -137,11 +122,10 @@ def test_a_connection_stays_usable_after_an_unread_body(start_server: StartServe
     """
     server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="x" * 32)
     body = b" " * 100_000
-    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     for first in (1000, 66_000, 90_000, 100_000):
         with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
             for _ in range(3):
-                connection.sendall(head % len(body) + body[:first])
+                connection.sendall(declared(len(body)) + body[:first])
                 assert reply(connection).startswith(b"HTTP/1.1 401 ")
                 connection.sendall(body[first:])
 
@@ -149,14 +133,13 @@ def test_a_connection_stays_usable_after_an_unread_body(start_server: StartServe
 def test_100_continue(local_replicas: Server) -> None:
     """A replica answers `Expect: 100-continue` with 100, or with 413 if the declared body is too large."""
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
-        head, _, body = post(1, b"asked", b"Expect: 100-continue").partition(b"\r\n\r\n")
+        head, _, body = echo("asked", Expect="100-continue").partition(b"\r\n\r\n")
         connection.sendall(head + b"\r\n\r\n")
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)
         assert b'"text":"asked"' in read(connection, 1)
     with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
-        large = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        connection.sendall(large + b"Content-Length: 999999999\r\nExpect: 100-continue\r\n\r\n")
+        connection.sendall(declared(999_999_999, Expect="100-continue"))
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
 
 
@@ -168,7 +151,7 @@ def test_a_large_reply_arrives_whole(local_url: str) -> None:
     assert reply.json()["result"]["content"][0]["text"] == message
 
 
-@pytest.mark.parametrize("said", [b"", b"POST /mcp HT", post(1, b"x")])
+@pytest.mark.parametrize("said", [b"", b"POST /mcp HT", echo("x")])
 def test_an_idle_connection_is_closed(start_server: StartServer, said: bytes) -> None:
     """A replica closes a connection that is silent, has an incomplete head, or is idle after a reply."""
     server = start_server(KEEP_ALIVE_SECONDS="1")

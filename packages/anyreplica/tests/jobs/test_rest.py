@@ -11,16 +11,11 @@ from hypothesis import strategies as st
 
 from conftest import StartServer
 from tests.calls import call, text
+from tests.damage.values import JSON
 from tests.jobs.queue import Jobs, Queue
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
 
 
 @pytest.fixture(scope="module")

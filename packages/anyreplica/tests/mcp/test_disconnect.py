@@ -1,7 +1,6 @@
 """Tests that a call is cancelled when its client disconnects."""
 
 import asyncio
-import json
 import socket
 import struct
 from collections.abc import Iterator
@@ -11,7 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from conftest import Server, StartServer, until
-from tests.calls import ENVELOPE, FULL, call, text
+from tests.calls import FULL, call, text
+from tests.damage import wire
 from tests.replicas import BOTH, PACKS, Family, Fleet, asking, streaming
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
@@ -53,12 +53,7 @@ class Way:
         if self.tool == "resource":
             method, params = "resources/read", {"uri": f"waiting://{key}"}
         asked = asking(self.family, method, params, **meta)
-        body = json.dumps(asked["json"]).encode()
-        headers = {**asked["headers"], "Host": "127.0.0.1", "Content-Length": str(len(body))}
-        if self.stream:
-            headers["Accept"] = BOTH
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body
+        return wire.post(asked["json"], **{**asked["headers"], **({"Accept": BOTH} if self.stream else {})})
 
 
 WAYS = [
@@ -212,15 +207,7 @@ def test_listeners_that_disconnect_leave_nothing(server: Server) -> None:
     So 1,500 clients can subscribe one after the other, although the limit is 1024 subscriptions at the same time.
     """
 
-    def body() -> bytes:
-        asked = asking("stateless", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-        assert asked["json"]["params"]["_meta"] == ENVELOPE
-        return json.dumps(asked["json"]).encode()
-
-    content = body()
-    headers = {**asking("stateless", "subscriptions/listen")["headers"], "Accept": BOTH, "Host": "127.0.0.1"}
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    whole = f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    whole = wire.listen({"notifications": {"toolsListChanged": True}})
     before = load(server)
     for _ in range(1500):
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:

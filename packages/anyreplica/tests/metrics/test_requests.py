@@ -1,6 +1,5 @@
 """Tests of the metrics of requests."""
 
-import json
 import socket
 from collections import Counter
 from typing import Any
@@ -12,6 +11,7 @@ from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN
 from anyreplica.metrics.requests import RequestMetrics
 from conftest import StartServer, until
 from tests.calls import HEADERS, get, legacy, modern, post, request
+from tests.damage.wire import handshake
 from tests.metrics.page import Scrape
 
 TOTAL = "mcp_requests_total"
@@ -87,10 +87,8 @@ def test_refused_requests_are_counted(start_server: StartServer) -> None:
 def test_a_client_that_disconnects_has_its_own_outcome(start_server: StartServer) -> None:
     """A call whose client disconnects counts as "gone", neither as a success nor as an error."""
     server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.waiting")
-    body = json.dumps(request("tools/call", {"name": "wait", "arguments": {"key": "k"}})).encode()
-    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        connection.sendall((head + "".join(f"{k}: {v}\r\n" for k, v in HEADERS.items()) + "\r\n").encode() + body)
+        connection.sendall(handshake("tools/call", {"name": "wait", "arguments": {"key": "k"}}))
         until(lambda: Scrape(server.url).value("mcp_requests_in_flight") == 1, "the call is in flight")
     until(lambda: Scrape(server.url).value(TOTAL, outcome="gone") == 1, "the call is counted as gone")
     assert Scrape(server.url).value("mcp_requests_in_flight") == 0

@@ -48,11 +48,3 @@ def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -
     assert server.process.wait(10) == 0
     assert "SIGTERM received: draining for 2 s, then stopping" in server.output
     assert server.output.splitlines()[-1].endswith("anyreplica.process.lifecycle - INFO - Stopped")
-
-
-def test_a_second_signal_ends_the_drain(start_server: StartServer) -> None:
-    """A second signal ends the drain at once."""
-    server = start_server(DRAIN_SECONDS="600")
-    server.process.terminate()
-    until(lambda: status(server) == 503, "/readyz answers with 503")
-    assert server.stop(seconds=10) == 0

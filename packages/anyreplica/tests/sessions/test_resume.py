@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.attacks import wire
 from tests.calls import BOTH, get
+from tests.damage import wire
 from tests.replicas import Fleet, RedisServer, running
 from tests.sessions.client import ADA, start
 from tests.sessions.fleets import own_fleet

@@ -4,8 +4,6 @@ import base64
 import hashlib
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from anyreplica.auth.refusal import BadSignature
 from anyreplica.auth.signatures.received import check_digest
@@ -27,8 +25,9 @@ def of(name: str, body: bytes = BODY) -> str:
         f"{of('sha-256')}, {of('sha-512')}",
         f"unixsum=7, md5=:AAAA:, {of('sha-256')}",
         f"{of('sha-256')};note=1",
-        # the digest of this body in RFC 9421, section 2.4
+        # the digests of this body in RFC 9421, sections 2.4 and B.2
         "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
+        "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
     ],
 )
 def test_one_matching_digest_is_enough(value: str) -> None:
@@ -51,28 +50,11 @@ def test_one_matching_digest_is_enough(value: str) -> None:
         ("", "must contain a sha-256 or a sha-512 digest"),
         ("md5=:XrY7u+Ae7tCTyyK7j1rNww==:", "must contain a sha-256 or a sha-512 digest"),
         ("sha-256=:é:", "Content-Digest is not valid"),
+        ("sha-256=:AAAA", "Content-Digest is not valid"),
+        ("(" * 500, "Content-Digest is not valid"),
     ],
 )
 def test_all_known_digests_must_match(value: str, said: str) -> None:
     """All known digests must match the body."""
     with pytest.raises(BadSignature, match=said):
         check_digest(value, BODY)
-
-
-@given(st.text() | st.text(alphabet='sha-256=:,;()"? AQ', max_size=40), st.binary())
-@example("sha-256=:AAAA", b"")
-@example("(" * 500, b"")
-def test_a_field_of_any_text(value: str, body: bytes) -> None:
-    """A field with random text is refused with `BadSignature` and no other exception."""
-    with pytest.raises(BadSignature):
-        check_digest(value, body)
-
-
-@given(st.binary(), st.binary())
-def test_a_digest_matches_only_its_body(body: bytes, other: bytes) -> None:
-    """A digest of each algorithm matches only its own body."""
-    for name in ("sha-256", "sha-512"):
-        check_digest(of(name, body), body)
-        if other != body:
-            with pytest.raises(BadSignature):
-                check_digest(of(name, body), other)

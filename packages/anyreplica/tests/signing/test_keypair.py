@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from anyreplica.signing.keypair import new_pair, private_key, public_key, public_text
 
@@ -51,19 +49,15 @@ def text_of(raw: bytes) -> str:
     return f"ed25519:{base64.b64encode(raw).decode()}"
 
 
-@given(st.text() | st.binary().filter(lambda raw: len(raw) != 32).map(text_of))
+@pytest.mark.parametrize(
+    "text", ["", "é", "ed25519:", "ed25519:!", *(text_of(b"x" * size) for size in (0, 31, 33, 64))]
+)
 def test_an_invalid_public_key_is_refused(text: str) -> None:
     """An invalid public key is refused with one sentence."""
     with pytest.raises(
         ValueError, match=r"^The public key is not valid; write it as ed25519: and the base64 of its 32 bytes\.$"
     ):
         public_key(text)
-
-
-@given(st.binary(min_size=32, max_size=32))
-def test_any_32_bytes_are_a_public_key(raw: bytes) -> None:
-    """Any 32 bytes are a valid public key, and its text is stable."""
-    assert public_text(public_key(text_of(raw))) == text_of(raw)
 
 
 @pytest.mark.parametrize("change", [("ed25519:", ""), ("ed25519:", "rsa:"), ("ed25519:", "ed25519: "), ("=", "=\n")])

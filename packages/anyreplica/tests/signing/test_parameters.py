@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from anyreplica.auth.signatures.nonces import Nonces
 from anyreplica.auth.signatures.verify import Signatures
@@ -79,18 +77,6 @@ def test_nonces_must_live_as_long_as_signatures() -> None:
         Signatures(key_of, Nonces(None, "test", 64), max_age=60, skew=5)
 
 
-@settings(max_examples=200)
-@given(st.integers(-(10**16), 10**16), st.integers(-(10**16), 10**16))
-def test_times_of_any_size_cause_no_error(created: int, expires: int) -> None:
-    """Times of any size are checked without an unexpected error."""
-    parameters = f'created={created};expires={expires};keyid="ci";nonce="{NONCE}"'
-    call = DIGESTED.signed_over([METHOD, PATH, DIGEST], parameters)
-    if NOW - 60 <= created <= NOW + 5 and NOW - 5 <= expires < 10**15:
-        assert check(call) == "ci"
-    else:
-        refusal(call)
-
-
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
@@ -110,6 +96,8 @@ def test_times_of_any_size_cause_no_error(created: int, expires: int) -> None:
         (f"{PARAMETERS};expires=?1", '"expires" must be a Structured Field Integer'),
         (f"{PARAMETERS};created=999999999999999", "in the future"),
         (f"{PARAMETERS};expires=-999999999999999", "has expired"),
+        (f"{PARAMETERS};created={10**16}", "Malformed structured header"),
+        (f"{PARAMETERS};expires=-{10**16}", "Malformed structured header"),
         (f"{PARAMETERS};version=2", 'Unexpected signature metadata parameter "version"'),
     ],
 )

@@ -1,16 +1,15 @@
 """Tests of the parts that a signature must cover, and of changes to a signed request."""
 
 import base64
-import re
+import itertools
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from anyreplica.auth.signatures.verify import is_signed
 from tests.signing.calls import (
     CALL,
+    CALLS,
     DIGEST,
     DIGESTED,
     KEY,
@@ -20,69 +19,53 @@ from tests.signing.calls import (
     OTHER_KEY,
     PARAMETERS,
     PATH,
-    PATHS,
-    QUERIES,
     WRONG,
     Call,
     check,
     refusal,
 )
 
-CALLS = st.builds(
-    Call, method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]), path=PATHS, query=QUERIES, body=st.binary()
-)
 
-
-@given(CALLS)
+@pytest.mark.parametrize("call", CALLS)
 def test_a_validly_signed_request_is_accepted(call: Call) -> None:
     """A validly signed request with any method, target and body is accepted, and the key's id is returned."""
     assert check(call.signed()) == "ci"
     assert check(call.signed(OTHER_KEY, "nightly")) == "nightly"
 
 
-@given(CALLS, CALLS, st.sampled_from(["method", "path", "query", "body"]))
-def test_any_change_is_refused(call: Call, other: Call, what: str) -> None:
+@pytest.mark.parametrize("what", ["method", "path", "query", "body"])
+def test_any_change_is_refused(what: str) -> None:
     """A change of the method, the path, the query or the body is refused."""
-    changed = replace(call.signed(), **{what: getattr(other, what)})
-    if getattr(call, what) == getattr(other, what):
-        assert check(changed) == "ci"
-    else:
-        refusal(changed)
+    for call, other in itertools.permutations(CALLS, 2):
+        changed = replace(call.signed(), **{what: getattr(other, what)})
+        if getattr(call, what) == getattr(other, what):
+            assert check(changed) == "ci"
+        else:
+            refusal(changed)
 
 
-VALUES = st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
-
-
-@given(VALUES, VALUES)
-def test_a_change_of_a_header_that_is_covered_is_refused(value: str, other: str) -> None:
+def test_a_change_of_a_header_that_is_covered_is_refused() -> None:
     """A change of a covered header is refused; a change of another header is not noticed."""
-    call = DIGESTED.plus(x_tenant=value)
-    covering = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', value)])
+    call = DIGESTED.plus(x_tenant="blue")
+    covering = call.signed_over([METHOD, PATH, DIGEST, ('"x-tenant"', "blue")])
     assert check(covering) == "ci"
-    if other != value:
+    for other in ("red", "Blue", "blue,", "blue blue", "blu"):
         assert refusal(covering.but("x-tenant", other)) == WRONG
     assert refusal(covering.but("x-tenant", None)) == 'Covered header field "x-tenant" not found in the message.'
-    assert check(call.signed_over([METHOD, PATH, DIGEST]).but("x-tenant", other)) == "ci"
+    assert check(call.signed_over([METHOD, PATH, DIGEST]).but("x-tenant", "red")) == "ci"
 
 
-@given(st.data())
-def test_a_change_of_the_signatures_own_headers_is_refused(data: st.DataObject) -> None:
+@pytest.mark.parametrize("name", ["signature-input", "signature", "content-digest"])
+def test_a_change_of_the_signatures_own_headers_is_refused(name: str) -> None:
     """A change of any character in the signature's own headers is refused, except in the label."""
     call = CALL.signed()
-    name = data.draw(st.sampled_from(["signature-input", "signature", "content-digest"]))
     value = dict(call.headers)[name]
     first = value.index("=") + 1 if name != "content-digest" else 0
-    place = data.draw(st.integers(first, len(value) - 1))
-    character = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda c: c != value[place]))
-    changed = value[:place] + character + value[place + 1 :]
-    if name == "signature":  # the last Base64 symbol has unused bits (RFC 4648, section 3.5)
-        assume(_without_padding_bits(changed) != _without_padding_bits(value))
-    refusal(call.but(name, changed))
-
-
-def _without_padding_bits(signature: str) -> str | bytes:
-    encoded = re.fullmatch(r"sig=:([A-Za-z0-9+/]{86}==):", signature)
-    return base64.b64decode(encoded[1]) if encoded else signature
+    last_symbol = len(value) - 4  # the last Base64 symbol of a signature has unused bits (RFC 4648, section 3.5)
+    for place in range(first, len(value)):
+        for character in {"A", "0", "~", '"', ";", ")"} - {value[place]}:
+            if name != "signature" or place != last_symbol:
+                refusal(call.but(name, value[:place] + character + value[place + 1 :]))
 
 
 EXTRA = f'{PARAMETERS};expires={NOW + 30};tag="mcp";alg="ed25519"'

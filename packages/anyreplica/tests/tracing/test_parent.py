@@ -8,12 +8,9 @@ from opentelemetry.context import Context
 from opentelemetry.trace import get_current_span
 
 from anyreplica.tracing.parent import links_to, of_headers, of_meta
+from tests.damage.values import JSON
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-)
 
 
 def named(context: Context | None) -> str:

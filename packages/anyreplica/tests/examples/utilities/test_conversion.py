@@ -19,24 +19,8 @@ from tests.calls import call, text
 
 ODD = ["", "<<", "=", "~", "null", "yes", "No", "on", "true", "1", "0644", "0o14", "0x1f", "1e3", "1.", ".5", "-.inf"]
 ODD += ["22:30", "1_000", "2026-01-31", "2026-01-31T13:30:00Z", "13:30:00", "---", "- a", "a: b", "#", "&a", "*a", "!a"]
-ODD += [
-    "\x00",
-    "\x7f",
-    "\x85",
-    "\u2028",
-    "\ufeff",
-    "\r\n",
-    "\t",
-    " a ",
-    '"',
-    "'",
-    "\\",
-    "😀",
-    "a.b",
-    "é",
-    "x" * 200,
-    ",",
-]
+ODD += ["\x00", "\x7f", "\x85", "\u2028", "\ufeff", "\r\n", "\t", " a ", '"', "'", "\\", "😀", "a.b", "é", "x" * 200]
+ODD += [","]
 TEXTS = st.text(max_size=8) | st.sampled_from(ODD)
 SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 
@@ -255,49 +239,10 @@ def test_data_that_a_format_can_not_represent(target: Any, document: str, why: s
     assert why in str(error.value)
 
 
-PIECES = [
-    *ODD,
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    ": ",
-    "\n",
-    "  ",
-    "- ",
-    "=",
-    " = ",
-    "<<: ",
-    "&a ",
-    "*a",
-    "!!",
-    "? ",
-    "|",
-    ">",
-    "%",
-    "@",
-]
-PIECES += [
-    "a",
-    "1",
-    "-",
-    "inf",
-    "nan",
-    "e",
-    "_",
-    "'''",
-    '"""',
-    "[[",
-    "]]",
-    "\\u",
-    "\\ud800",
-    "0b",
-    "T",
-    "Z",
-    "+01:00",
-    "\ud800",
-]
+PIECES = [*ODD, "[", "]", "{", "}", ":", ": ", "\n", "  ", "- ", "=", " = ", "<<: ", "&a ", "*a", "!!", "? ", "|"]
+PIECES += [">", "%", "@"]
+PIECES += ["a", "1", "-", "inf", "nan", "e", "_", "'''", '"""', "[[", "]]", "\\u", "\\ud800", "0b", "T", "Z"]
+PIECES += ["+01:00", "\ud800"]
 FORMATS = st.sampled_from(["json", "yaml", "toml", "csv"])
 
 

@@ -141,26 +141,8 @@ def test_values_that_python_writes_are_valid(number: uuid.UUID, moment: datetime
         assert [each for each in kinds if validate_format(word, each).valid] == [kind]
 
 
-PIECES = [
-    "2026-01-31T13:30:00",
-    "Z",
-    "+01:00",
-    ":",
-    "::",
-    ".",
-    "1",
-    "ff",
-    "-",
-    "http://",
-    "a",
-    "@",
-    "[",
-    "]",
-    "%",
-    "/",
-    "\0",
-    "é",
-]
+PIECES = ["2026-01-31T13:30:00", "Z", "+01:00", ":", "::", ".", "1", "ff", "-", "http://", "a", "@", "[", "]", "%"]
+PIECES += ["/", "\0", "é"]
 
 
 @settings(max_examples=500, deadline=None)

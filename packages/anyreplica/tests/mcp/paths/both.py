@@ -20,8 +20,9 @@ from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.paths import CallPaths
 from anyreplica.process import task_exits
 from anyreplica.settings import Settings
+from tests.damage.wire import Request
+from tests.mcp.paths.answers import Answer, canonical, drive, events
 from tests.mcp.paths.looks import Counting, Looks
-from tests.mcp.paths.wire import Answer, Sent, canonical, drive, events
 
 
 class Side:
@@ -135,7 +136,7 @@ class Side:
     def _known(self) -> list[dict[Any, Any]]:
         return [self.paths.lists._known, self.paths.fast.envelopes._known, self.exchange.intake.admission.known]
 
-    async def answer(self, sent: Sent) -> Answer:
+    async def answer(self, sent: Request) -> Answer:
         """Answer one request in a new context, as for a connection of uvicorn."""
         self.runs.clear()
         for each in self.middleware:
@@ -195,17 +196,17 @@ class Pair:
         self.runner.run(self._close())
         self.runner.close()
 
-    def fast_answer(self, sent: Sent) -> tuple[Answer, int]:
+    def fast_answer(self, sent: Request) -> tuple[Answer, int]:
         """Return the first server's answer and the number of times that its FastMCP path took part."""
         before = self.fast.full_answers
         answer = self.runner.run(self.fast.answer(sent))
         return answer, self.fast.full_answers - before
 
-    def full_answer(self, sent: Sent) -> Answer:
+    def full_answer(self, sent: Request) -> Answer:
         """Return the answer of the server that uses only the FastMCP path."""
         return self.runner.run(self.full.answer(sent))
 
-    def check(self, sent: Sent) -> Answer:
+    def check(self, sent: Request) -> Answer:
         """Check that all servers give the same answer to a request.
 
         The first server answers with all caches, with empty caches, and with only this request cached. A request that

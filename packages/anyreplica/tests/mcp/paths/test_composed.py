@@ -14,12 +14,12 @@ from fastmcp.utilities.versions import VersionSpec
 from hypothesis import HealthCheck, given, note, settings
 
 from tests.calls import ENVELOPE, VERSION, request
+from tests.damage.wire import Request
 from tests.mcp.paths import composed_middleware, composed_tools
 from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, sent
 from tests.mcp.paths.both import Pair
 from tests.mcp.paths.composed import OneServer, servers
 from tests.mcp.paths.composed_changes import Change, apply, changes
-from tests.mcp.paths.wire import Sent
 
 pytestmark = [pytest.mark.slow, *WARNINGS]
 
@@ -41,7 +41,7 @@ def without_log() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def asked(name: str, arguments: dict[str, Any], version: str, meta: dict[str, Any] | None = None) -> Sent:
+def asked(name: str, arguments: dict[str, Any], version: str, meta: dict[str, Any] | None = None) -> Request:
     """Return the call of a tool."""
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     given = {**(ENVELOPE if version == VERSION else {}), **(meta or {})}

@@ -5,10 +5,10 @@ import os
 import pytest
 from hypothesis import given, note, settings
 
+from tests.damage.wire import Request
 from tests.mcp.paths.asked import WARNINGS
 from tests.mcp.paths.both import Pair
 from tests.mcp.paths.generated import calls, requests
-from tests.mcp.paths.wire import Sent
 
 pytestmark = [pytest.mark.slow, *WARNINGS]
 
@@ -19,15 +19,15 @@ EXAMPLES = int(os.environ.get("PATHS_EXAMPLES", "500"))
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(asked=requests())
-def test_any_request_gets_one_answer(pair: Pair, asked: Sent) -> None:
+def test_any_request_gets_one_answer(pair: Pair, asked: Request) -> None:
     """Both paths give the same answer to any valid, invalid or odd request."""
-    note(f"{asked.method} {asked.headers} {asked.body!r}")
+    note(f"{asked.method!r} {asked.headers} {asked.body!r}")
     assert pair.check(asked).status < 500
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(asked=calls())
-def test_any_arguments_get_one_answer(pair: Pair, asked: Sent) -> None:
+def test_any_arguments_get_one_answer(pair: Pair, asked: Request) -> None:
     """Both paths give the same answer to a call with any arguments."""
     note(f"{asked.headers} {asked.body!r}")
     assert pair.check(asked).status in (200, 400)
@@ -35,7 +35,7 @@ def test_any_arguments_get_one_answer(pair: Pair, asked: Sent) -> None:
 
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(asked=calls())
-def test_any_arguments_get_one_answer_within_middleware(pair_within: Pair, asked: Sent) -> None:
+def test_any_arguments_get_one_answer_within_middleware(pair_within: Pair, asked: Request) -> None:
     """Both paths give the same answer to a call with any arguments when the fast path runs registered middleware."""
     note(f"{asked.headers} {asked.body!r}")
     assert pair_within.check(asked).status in (200, 400)

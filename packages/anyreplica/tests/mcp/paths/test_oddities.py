@@ -7,29 +7,17 @@ import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tests.calls import ENVELOPE, VERSION, request
+from tests.damage.fields import FORMS, in_form
+from tests.damage.messages import META, PARAMS
+from tests.damage.wire import Request
 from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, sent
 from tests.mcp.paths.both import Pair
-from tests.mcp.paths.forms import FORMS, in_form
-from tests.mcp.paths.generated import META, OTHER_PARAMS
-from tests.mcp.paths.wire import Sent
 
 pytestmark = [pytest.mark.slow, *WARNINGS]
 
 
-_NAMES = [
-    "text",
-    "",
-    " text",
-    "text ",
-    "TEXT",
-    "ä",
-    "text\x00",
-    "=?base64?dGV4dA==?=",
-    "=?base64?",
-    "=?",
-    "no such",
-    "1",
-]
+_NAMES = ["text", "", " text", "text ", "TEXT", "ä", "text\x00", "=?base64?dGV4dA==?=", "=?base64?", "=?", "no such"]
+_NAMES += ["1"]
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
@@ -45,36 +33,12 @@ def test_each_form_of_a_header_gets_one_answer(pair: Pair, method: str, version:
                 headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
                 for key, value in routing.items():
                     headers += [(key.encode(), each) for each in in_form(value, form if key == odd else "right")]
-                pair.check(Sent(body, tuple(headers)))
+                pair.check(Request(body, tuple(headers)))
 
 
-_ODD: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    1.5,
-    -0.0,
-    10**30,
-    "",
-    "x",
-    "1.0",
-    "2.0",
-    [],
-    ["a"],
-    {},
-    {"a": None},
-    {"version": "1.0"},
-]
-_ODD += [
-    {"version": "2.0"},
-    {"version": 2},
-    {"name": "n", "version": "1"},
-    {"roots": {"listChanged": 1}},
-    "debug",
-    VERSION,
-]
+_ODD: list[Any] = [None, True, False, 0, 1, 1.5, -0.0, 10**30, "", "x", "1.0", "2.0", [], ["a"], {}, {"a": None}]
+_ODD += [{"version": "1.0"}, {"version": "2.0"}, {"version": 2}, {"name": "n", "version": "1"}, "debug", VERSION]
+_ODD += [{"roots": {"listChanged": 1}}]
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE_PROTOCOL_VERSIONS[0], HANDSHAKE, VERSION])
@@ -85,7 +49,7 @@ def test_each_oddity_of_a_call_gets_one_answer(pair: Pair, name: str, version: s
     for odd in _ODD:
         for key in META:
             pair.check(sent(request("tools/call", {"name": name, "_meta": {**envelope, key: odd}}), version))
-        for key in sorted({*OTHER_PARAMS, "arguments", "_meta"} - {"name"}):
+        for key in sorted({*PARAMS, "arguments", "_meta"} - {"name"}):
             pair.check(sent(request("tools/call", {"name": name, "_meta": envelope, key: odd}), version))
 
 

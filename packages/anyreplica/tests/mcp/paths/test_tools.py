@@ -7,7 +7,9 @@ import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tests.calls import ENVELOPE, VERSION, request
-from tests.mcp.paths.asked import HANDSHAKE, VERSIONS, WARNINGS, called, sent
+from tests.damage.messages import VERSIONS
+from tests.damage.wire import Request
+from tests.mcp.paths.asked import HANDSHAKE, WARNINGS, called, sent
 from tests.mcp.paths.both import Pair
 from tests.mcp.paths.looks import WISHES
 from tests.mcp.paths.tools import (
@@ -22,7 +24,6 @@ from tests.mcp.paths.tools import (
     VALID,
     WITHOUT_RESULT,
 )
-from tests.mcp.paths.wire import Sent
 from tests.packs.results import failing
 
 pytestmark = WARNINGS
@@ -73,7 +74,7 @@ def test_depth_gets_one_answer(pair: Pair, tool: str, depth: int) -> None:
     usual = called(tool)
     for value in (b"[" * depth + b"]" * depth, b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2)):
         deep = usual.body.replace(b'"arguments": {}', b'"arguments": {"value": ' + value + b"}")
-        assert pair.check(Sent(deep, usual.headers)).status in (200, 400)
+        assert pair.check(Request(deep, usual.headers)).status in (200, 400)
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/json, text/event-stream"])

@@ -1,4 +1,4 @@
-"""A request in the form that arrives on the connection, and everything that a client can see of the reply."""
+"""Everything that a client can see of the reply to a request."""
 
 import asyncio
 import json
@@ -11,15 +11,7 @@ from starlette.types import Message, Scope
 
 from anyreplica.http.access_log import FAILED
 from anyreplica.mcp.endpoint import McpEndpoint
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A request in the form that arrives on the connection."""
-
-    body: bytes
-    headers: tuple[tuple[bytes, bytes], ...]
-    method: str = "POST"
+from tests.damage.wire import Request
 
 
 @dataclass(frozen=True)
@@ -42,18 +34,18 @@ class Answer:
         return found
 
 
-async def drive(exchange: McpEndpoint, sent: Sent) -> tuple[list[Message], bool]:
+async def drive(exchange: McpEndpoint, sent: Request) -> tuple[list[Message], bool]:
     scope: Scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
-        "method": sent.method,
+        "method": sent.method.decode("latin-1"),
         "scheme": "http",
         "path": "/mcp",
         "raw_path": b"/mcp",
         "root_path": "",
         "query_string": b"",
-        "headers": list(sent.headers),
+        "headers": [(name.lower(), value) for name, value in sent.headers],
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8000),
         "state": {},
