@@ -13,7 +13,6 @@ from tests import guard
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not guard.is_supported(), reason="this system has no /proc"),
 ]
 

@@ -29,7 +29,7 @@ def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> N
         assert {file for file in logs if file.endswith(".log")} == {server.log.name}
     assert one.stop() == 0
     other.process.kill()
-    assert other.process.wait(10) == -signal.SIGKILL
+    assert other.process.wait(60) == -signal.SIGKILL
     assert other.stop() == -signal.SIGKILL
     assert not Path(f"/proc/{other.process.pid}").exists()
 

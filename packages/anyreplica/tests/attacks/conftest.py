@@ -62,7 +62,7 @@ class Attacked:
 
     def connect(self) -> socket.socket:
         """Return a new connection to the replica."""
-        return socket.create_connection(("127.0.0.1", self.server.port), 30)
+        return socket.create_connection(("127.0.0.1", self.server.port), 60)
 
     @contextlib.contextmanager
     def beside_good_client(self, longest: float = 1.0) -> Iterator[Good]:

@@ -34,13 +34,13 @@ def main() -> None:
             connection = None
         begun = time.perf_counter()
         try:
-            connection, kept = connection or http.client.HTTPConnection(host, port, timeout=30), connection is not None
+            connection, kept = connection or http.client.HTTPConnection(host, port, timeout=60), connection is not None
             try:
                 _call(connection, number)
             except (http.client.RemoteDisconnected, ConnectionError):
                 if not kept:
                     raise
-                connection = http.client.HTTPConnection(host, port, timeout=30)
+                connection = http.client.HTTPConnection(host, port, timeout=60)
                 _call(connection, number)
         except (OSError, http.client.HTTPException, AssertionError) as error:
             failures.append(f"{type(error).__name__}: {error}"[:300])

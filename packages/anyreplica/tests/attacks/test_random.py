@@ -78,7 +78,7 @@ def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
             f"At most {report.open} open connections, {report.share:.0%} of a core; {report.rounds}; {report.statuses}"
         )
     assert replica.server.process.poll() is None, replica.server.output[-3000:]
-    until(lambda: replica.connections == 0, "the replica has no open connection", 15)
+    until(lambda: replica.connections == 0, "the replica has no open connection")
     until(lambda: sockets(replica) <= files, "the replica has no more sockets than before", 2 * PING_SECONDS + 5)
     print(f"Memory: {before:.0f} MB before, {replica.rss:.0f} MB after all connections had ended.")
     # The replica returns free memory to the system every half a minute.

@@ -144,14 +144,14 @@ def test_a_rotation_loses_no_request(tmp_path: Path, file: Path) -> None:
         for caller in callers:
             caller.start()
         replace(file, line("a", A) + line("b", B))
-        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas have reloaded their keys", 5)
+        until(lambda: replicas.output.count("API keys reloaded") == 3, "all replicas have reloaded their keys")
         good = B
         before = calls
         until(lambda: calls > before + 100, "the callers have made 100 calls with the new key")
         replace(file, line("b", B))
         gone = time.monotonic()
         for _ in range(30):  # a new connection may reach any replica
-            until(lambda: status(replicas.url, A) == 401, "a replica refuses the old key", 5)
+            until(lambda: status(replicas.url, A) == 401, "a replica refuses the old key")
         told = time.monotonic() - gone
         before = calls
         until(lambda: calls > before + 100, "the callers have made 100 more calls")

@@ -39,7 +39,6 @@ def test_figures_of_another_python_do_not_count(file: Path) -> None:
 
 @pytest.mark.needs("valgrind")
 @pytest.mark.system
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("file")
 def test_a_call_that_costs_more_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     """One run records the figures. If the record has a smaller one, the next run fails and names the scenario."""

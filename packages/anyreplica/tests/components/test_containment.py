@@ -174,7 +174,7 @@ def test_a_blocked_event_loop_ends_only_its_replica(start_server: StartServer) -
         except httpx.HTTPError:  # The connection belonged to the replica that has ended.
             return False
 
-    until(served, "the other replica answers", 5)
+    until(served, "the other replica answers")
 
 
 def test_a_tool_that_holds_the_interpreter_ends_its_replica(start_server: StartServer) -> None:

@@ -17,7 +17,7 @@ from tests.calls import get
 from tests.conformance.test_conformance import HERE, NODE
 from tests.replicas import KEYS, RedisServer, RoundRobin
 
-pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
 CLIENTS = {
     "Python": [sys.executable, "-m", "tests.conformance.clients.python_client"],

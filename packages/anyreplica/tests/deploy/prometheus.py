@@ -61,7 +61,7 @@ class Prometheus:
 
     def __init__(self, folder: Path, replicas: list[Server], token: str, autoscaler: int | None = None) -> None:
         address = f"127.0.0.1:{free_port()}"
-        self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=10)
+        self._client = httpx.Client(base_url=f"http://{address}", verify=False, timeout=60)
         (folder / "metrics_token").write_text(f"{token}\n")  # with a line break, as openssl writes the file
         shipped = configuration()
         shipped["global"] = dict.fromkeys(shipped["global"], "500ms")
@@ -118,7 +118,7 @@ class Prometheus:
         """Stop Prometheus."""
         self._client.close()
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -294,7 +294,7 @@ def _raw(url: str, request: bytes) -> bytes:
 def _status(url: str, method: str, path: str) -> int:
     """Send a path as it is: HTTP clients would make it shorter."""
     host, port = url.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         connection.endheaders()

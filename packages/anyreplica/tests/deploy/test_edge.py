@@ -78,7 +78,7 @@ class Edge:
     def stop(self) -> None:
         """Stop the proxy."""
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def ready(self) -> set[int]:
         """Return the ports of the replicas that answer through the proxy."""
@@ -140,7 +140,7 @@ def test_a_replica_that_drains_costs_no_request(edge: Edge, tmp_path: Path) -> N
     load = edge.load(file, "--rate", "200", "--duration", "8s", "--concurrent", "20", "--expect-replicas", "3")
     until(lambda: "200 POST /mcp" in edge.replicas[0].output, "the first replica has answered a call")
     edge.replicas[0].process.terminate()
-    assert edge.replicas[0].process.wait(15) == 0
+    assert edge.replicas[0].process.wait(60) == 0
     output = load.communicate(timeout=60)[0]
     run = figures(file)
     assert (run["requests"], run["failures"]) == (1600, []), output
@@ -163,7 +163,7 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
     """The proxy forwards events while a call runs."""
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
     with (
-        httpx.Client(base_url=edge.url, timeout=20) as client,
+        httpx.Client(base_url=edge.url, timeout=60) as client,
         client.stream("POST", "/mcp", json=request("tools/call", params), headers=STREAMED) as answer,
     ):
         lines = answer.iter_lines()
@@ -209,7 +209,7 @@ def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:
         replica.process.kill()
 
     def told() -> bool:
-        reply = httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS, timeout=30)
+        reply = httpx.post(f"{edge.url}/mcp", json=request("tools/list"), headers=HEADERS, timeout=60)
         return (
             reply.status_code == 503
             and reply.headers.get("Retry-After") == "1"

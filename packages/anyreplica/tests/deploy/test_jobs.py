@@ -159,7 +159,7 @@ class Shipped:
     def stop(self) -> None:
         """Stop the process as Docker does; Redis then completes its file."""
         self.process.terminate()
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=60)
 
 
 StartRedis = Callable[[str], Shipped]
@@ -225,7 +225,7 @@ def test_redis_keeps_jobs_and_refuses_writes_when_full(start_redis: StartRedis) 
 def test_redis_does_not_start_without_a_password(start_redis: StartRedis, secret: str) -> None:
     """Redis does not start without a plain password, and says why."""
     redis = start_redis(secret)
-    _, said = redis.process.communicate(timeout=10)
+    _, said = redis.process.communicate(timeout=60)
     assert redis.process.returncode == 1
     assert "Secret jobs_url: it needs a password of letters and digits, like redis://:PASSWORD@redis:6379/0" in said
     with pytest.raises(exceptions.ConnectionError):

@@ -13,8 +13,6 @@ import pytest
 from conftest import ROOT, Server, environment, run
 from tests.docs.blocks import Block, blocks
 
-pytestmark = [pytest.mark.timeout(120)]
-
 _BLOCKS = blocks("bash")
 _RUN = [block for block in _BLOCKS if not block.shown_by]
 _ELSEWHERE = [block for block in _BLOCKS if block.shown_by]

@@ -14,7 +14,7 @@ from tests.fastmcp_server.clients import FAMILIES, REPLICAS, AnyClient, converse
 from tests.fastmcp_server.served.catalogue import ICON
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -122,7 +122,7 @@ def test_a_client_with_a_cache_lists_once(brought: Fleet) -> None:
         auth: httpx2.Auth | None = None,
         **options: Any,
     ) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(event_hooks={"request": [note]}, timeout=30)
+        return httpx2.AsyncClient(event_hooks={"request": [note]}, timeout=60)
 
     async def listed() -> None:
         transport = StreamableHttpTransport(f"{brought.url}/mcp", httpx_client_factory=http)

@@ -6,7 +6,7 @@ import pytest
 from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, prompted, read, said
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 families = pytest.mark.parametrize("family", FAMILIES)
 
 

@@ -18,7 +18,7 @@ from mcp_types import (
 from tests.fastmcp_server.clients import FAMILIES, client
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 families = pytest.mark.parametrize("family", FAMILIES)
 
 TEA = "stock://told/tea"

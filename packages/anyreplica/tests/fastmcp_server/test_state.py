@@ -10,7 +10,7 @@ from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, to
 from tests.fastmcp_server.conftest import replicas
 from tests.replicas import Family, Fleet
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 families = pytest.mark.parametrize("family", FAMILIES)
 servers = pytest.mark.parametrize("server", ["", "kept_"], ids=["of the server", "of a mounted server"])
 

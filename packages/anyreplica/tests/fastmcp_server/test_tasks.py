@@ -14,7 +14,7 @@ from mcp import MCPError
 from tests.fastmcp_server.clients import REPLICAS, AnyClient, converse, said
 from tests.replicas import Fleet
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 
 
 def test_a_tool_runs_as_a_task(brought: Fleet) -> None:

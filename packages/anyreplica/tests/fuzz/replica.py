@@ -67,7 +67,7 @@ class Replica:
                 self._usual |= set(_TELLTALE.findall(told.content))
 
     def _client(self) -> httpx.Client:
-        return httpx.Client(base_url=self._server.url, verify=False, timeout=20)
+        return httpx.Client(base_url=self._server.url, verify=False, timeout=60)
 
     def call(self) -> None:
         """Call a tool in both protocol families, each on a new connection.

@@ -75,7 +75,7 @@ def test_subscriptions_do_not_count(start_server: StartServer) -> None:
     }
     listen = request("subscriptions/listen", params, 9)
     with (
-        httpx.Client(base_url=server.url, timeout=10) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
         client.stream("POST", "/mcp", json=listen, headers=headers) as stream,
     ):
         assert stream.status_code == 200

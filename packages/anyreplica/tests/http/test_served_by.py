@@ -33,7 +33,7 @@ def test_every_response_names_its_replica(local_url: str, method: str, path: str
 )
 def test_the_answer_to_invalid_http_names_its_replica(local_replicas: Server, said: bytes) -> None:
     """The answer to invalid HTTP or a TLS handshake names its replica, although no request reaches the app."""
-    with socket.create_connection(("127.0.0.1", local_replicas.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", local_replicas.port), 60) as connection:
         connection.sendall(said)
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\nx-served-by: ")

@@ -7,7 +7,7 @@ import pytest
 from conftest import until
 from tests.jobs.queue import Jobs, Queue, lines, wait_for_begin
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs("redis")
 
 FAILED = "The job failed; the server's log has the reason."
 """The error of a job whose exception is not meant for clients."""

@@ -11,7 +11,7 @@ from fastmcp_tasks.client import call_tool_task
 from tests.calls import ENVELOPE, call, legacy, modern, post, request, text
 from tests.jobs.queue import Jobs, Queue
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs("redis")
 
 PLAIN = {"submit_job", "job_status", "job_result", "cancel_job"}
 DECLARED = {

@@ -10,8 +10,6 @@ from tests.calls import call, legacy, text
 from tests.jobs.queue import PACK, Jobs, lines
 from tests.starts import start
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def test_one_replica_runs_jobs_by_itself(start_server: StartServer, tmp_path: Path) -> None:
     """A single replica without Redis runs, retries, lists and cancels jobs, and supports idempotency keys."""

@@ -9,7 +9,7 @@ from tests.calls import get
 from tests.jobs.queue import Jobs, Queue
 from tests.metrics.page import Scrape
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 
 DEPTH, AGE, RUNNING = "mcp_job_queue_depth", "mcp_job_queue_age_seconds", "mcp_jobs_running"
 

@@ -15,7 +15,7 @@ from tests.damage.values import JSON
 from tests.jobs.queue import Jobs, Queue
 from tests.replicas import RedisServer
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs("redis")
 
 
 @pytest.fixture(scope="module")

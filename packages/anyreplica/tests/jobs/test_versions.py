@@ -6,7 +6,7 @@ from redis import Redis
 from conftest import until
 from tests.jobs.queue import Queue
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs("redis")
 
 NEXT = "tests.packs.working_next"
 STREAM = "template-mcp:jobs:stream"

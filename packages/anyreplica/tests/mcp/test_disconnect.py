@@ -90,7 +90,7 @@ def fate(server: Server, key: str) -> str:
 
 def disconnect(port: int, way: Way, key: str, server: Server) -> None:
     """Call a tool, wait until it runs, and close the connection. The replica must then cancel the call."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(way.request(key))
         if way.stream:
             assert b"text/event-stream" in connection.recv(65536)
@@ -108,7 +108,7 @@ def test_the_call_is_cancelled(server: Server, way: Way) -> None:
 def test_the_call_is_cancelled_behind_a_proxy(fleet: Fleet, way: Way) -> None:
     """A replica cancels a call when the proxy between client and replica closes its connection."""
     key = f"balancer {way}"
-    with socket.create_connection(("127.0.0.1", int(fleet.url.rpartition(":")[2])), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", int(fleet.url.rpartition(":")[2])), timeout=60) as connection:
         connection.sendall(way.request(key))
 
         def fates() -> set[str]:
@@ -130,10 +130,10 @@ def test_the_call_is_cancelled_in_sdk_mode(start_server: StartServer) -> None:
     server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE="false")
     for family in get_args(Family):
         way = Way("report_and_wait", family, stream=True, full=True)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             connection.sendall(way.request(family))
             until(lambda key=family: fate_in_stream(server, key) == "waiting", f"{way}: the tool waits")  # type: ignore[misc]
-        until(lambda key=family: fate_in_stream(server, key) == "cancelled", f"{way}: the tool is cancelled", 10)  # type: ignore[misc]
+        until(lambda key=family: fate_in_stream(server, key) == "cancelled", f"{way}: the tool is cancelled")  # type: ignore[misc]
 
 
 def fate_in_stream(server: Server, key: str) -> str:
@@ -194,7 +194,7 @@ def test_a_client_that_disconnects_before_its_call_begins(server: Server) -> Non
     for number in range(50):
         whole = Way("wait").request(f"-early-{number}")
         for cut in (1, 40, len(whole) - 10, len(whole)):
-            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
                 connection.sendall(whole[:cut])
     until(lambda: load(server)["waiting"] == 0, "no call waits")
     until(lambda: load(server)["tasks"] <= before["tasks"], "the replica has no more tasks than before")
@@ -210,7 +210,7 @@ def test_listeners_that_disconnect_leave_nothing(server: Server) -> None:
     whole = wire.listen({"notifications": {"toolsListChanged": True}})
     before = load(server)
     for _ in range(1500):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             connection.sendall(whole)
             assert b"text/event-stream" in connection.recv(65536)
     until(lambda: load(server)["tasks"] <= before["tasks"], "the replica has no more tasks than before")

@@ -10,7 +10,7 @@ from conftest import Server, free_port, until
 from tests.calls import BOTH, ENVELOPE, HEADERS, VERSION, call, request
 from tests.replicas import Family
 
-pytestmark = [pytest.mark.needs("haproxy")]
+pytestmark = pytest.mark.needs("haproxy")
 
 _CUT_MILLISECONDS = 1500
 _CONFIG = """
@@ -68,7 +68,7 @@ def test_a_quiet_call_outlives_the_time_limit_of_a_proxy(replica: Server, proxy:
     """The call becomes an event stream with comments, and ends with its result long after the proxy's time limit."""
     comments, events = 0, []
     with (
-        httpx.Client(verify=False, timeout=30) as client,
+        httpx.Client(verify=False, timeout=60) as client,
         client.stream("POST", f"{proxy}/mcp", **_sent(family, family, BOTH)) as reply,  # type: ignore[arg-type]
     ):
         assert reply.headers["content-type"].startswith("text/event-stream")
@@ -85,6 +85,6 @@ def test_a_quiet_call_outlives_the_time_limit_of_a_proxy(replica: Server, proxy:
 @pytest.mark.parametrize("family", ["handshake", "stateless"])
 def test_a_client_that_accepts_only_json_gets_no_stream(replica: Server, proxy: str, family: Family) -> None:
     """The proxy answers such a client with HTTP 504. The call without the proxy still gets its JSON reply."""
-    with httpx.Client(verify=False, timeout=30) as client:
+    with httpx.Client(verify=False, timeout=60) as client:
         cut = client.post(f"{proxy}/mcp", **_sent(family, "-cut", "application/json"))  # type: ignore[arg-type]
     assert cut.status_code == 504

@@ -115,9 +115,9 @@ def test_a_message_reaches_another_connection(tmp_path: Path) -> None:
     async def talk(one: Any, other: Any) -> None:
         async with one.pubsub() as channel:
             await channel.subscribe("news")
-            assert (await channel.get_message(timeout=5))["type"] == "subscribe"
+            assert (await channel.get_message(timeout=60))["type"] == "subscribe"
             assert await other.publish("news", "hello") == 1
-            assert (await channel.get_message(timeout=5))["data"] == b"hello"
+            assert (await channel.get_message(timeout=60))["data"] == b"hello"
 
     run(tmp_path, talk)
 
@@ -155,7 +155,7 @@ def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
     async def leave(one: Any, _: Any) -> None:
         async with client_of(tmp_path) as gone, gone.pubsub() as channel:
             await channel.subscribe("news")
-            await channel.get_message(timeout=5)
+            await channel.get_message(timeout=60)
             await gone.client_setname("gone")
             assert await one.publish("news", "hello") == 1
             assert "gone" in [client["name"] for client in await one.client_list()]

@@ -50,7 +50,7 @@ def test_a_socket_in_use_is_not_replaced(start_server: StartServer, path: Path) 
     start_server(ready=False, MCP_UDS=str(path))
     until(lambda: alive(0, str(path)), "the replica serves")
     second = start_server(ready=False, MCP_UDS=str(path))
-    assert second.process.wait(30) == 3
+    assert second.process.wait(60) == 3
     assert second.output == f"MCP_UDS={path}: another server listens on this socket; choose another path.\n"
     transport = httpx.HTTPTransport(uds=str(path))
     with httpx.Client(transport=transport, base_url="http://localhost") as client:

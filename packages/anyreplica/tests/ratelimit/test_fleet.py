@@ -22,7 +22,7 @@ from conftest import ROOT, Server, environment, until
 from tests.calls import legacy
 from tests.replicas import RedisServer, running
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 
 KEY = "k" * 40
 _SECONDS = 10.0

@@ -45,6 +45,6 @@ def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -
     until(lambda: status(server) == 503, "/readyz answers with 503")
     assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
     assert httpx.get(f"{server.url}/healthz").status_code == 200
-    assert server.process.wait(10) == 0
+    assert server.process.wait(60) == 0
     assert "SIGTERM received: draining for 2 s, then stopping" in server.output
     assert server.output.splitlines()[-1].endswith("anyreplica.process.lifecycle - INFO - Stopped")

@@ -38,7 +38,7 @@ def begin(server: Server, key: str) -> AskedClient:
 
 def opened(stack: contextlib.ExitStack, server: Server, client: AskedClient) -> httpx.Response:
     """Open the event stream of a session until the stack ends."""
-    http = stack.enter_context(httpx.Client(timeout=30))
+    http = stack.enter_context(httpx.Client(timeout=60))
     return stack.enter_context(http.stream("GET", f"{server.url}/mcp", headers={**client.headed(), "Accept": BOTH}))
 
 
@@ -47,7 +47,7 @@ def listening(stack: contextlib.ExitStack, server: Server, key: str) -> httpx.Re
     method = "subscriptions/listen"
     sent = {"Accept": BOTH, "Authorization": f"Bearer {key}", "MCP-Protocol-Version": STATELESS, "Mcp-Method": method}
     body = request(method, {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE})
-    http = stack.enter_context(httpx.Client(timeout=30))
+    http = stack.enter_context(httpx.Client(timeout=60))
     return stack.enter_context(http.stream("POST", f"{server.url}/mcp", json=body, headers=sent))
 
 
@@ -68,7 +68,7 @@ def checked(reply: httpx.Response, status: int, text: str) -> None:
 def recall(server: Server, client: AskedClient) -> httpx.Response:
     """Call a tool in a session."""
     asked = request("tools/call", {"name": "recall", "arguments": {}})
-    return httpx.post(f"{server.url}/mcp", json=asked, headers=client.headed(), timeout=30)
+    return httpx.post(f"{server.url}/mcp", json=asked, headers=client.headed(), timeout=60)
 
 
 def test_an_open_stream_is_a_call_that_runs(start_server: StartServer, keys: dict[str, str]) -> None:
@@ -95,7 +95,7 @@ def test_requests_without_a_body_have_a_rate(start_server: StartServer, keys: di
     server = start_server(**keys)
     server.wait_ready()
     unknown = {"Authorization": "Bearer slow", "Mcp-Session-Id": "unknown", "Accept": BOTH}
-    with httpx.Client(timeout=30) as http:
+    with httpx.Client(timeout=60) as http:
         replies = [http.delete(f"{server.url}/mcp", headers=unknown) for _ in range(20)]
         assert [reply.status_code for reply in replies] == [404] * 5 + [429] * 15
         checked(replies[-1], 429, "Too many calls: the rate limit is 5/m")

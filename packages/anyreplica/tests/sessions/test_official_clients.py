@@ -41,7 +41,7 @@ async def connected(url: str, served: set[str], messages: list[Any]) -> AsyncIte
     async def hear(message: Any) -> None:
         messages.append(message)
 
-    async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=30) as http:
+    async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=60) as http:
         client = Client(
             streamable_http_client(f"{url}/mcp", http_client=http),
             mode="legacy",
@@ -95,7 +95,7 @@ def test_many_clients_are_asked_at_once(full_fleet: Fleet) -> None:
         async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             return ElicitResult(action="accept", content={"value": f"user {number}"})
 
-        async with httpx2.AsyncClient(timeout=30) as http:
+        async with httpx2.AsyncClient(timeout=60) as http:
             transport = streamable_http_client(f"{full_fleet.url}/mcp", http_client=http)
             async with Client(transport, mode="legacy", cache=None, elicitation_callback=answer) as client:
                 return said(await client.call_tool("greet"))

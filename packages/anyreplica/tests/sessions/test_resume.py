@@ -164,7 +164,7 @@ def test_a_drain_closes_the_connection_of_a_stream(tmp_path: Path) -> None:
         client, draining = start(fleet.url), fleet.replicas[0]
         headers = {name.replace("-", "_"): value for name, value in {**client.headed(), "Accept": BOTH}.items()}
         greet = wire.handshake("tools/call", {"name": "greet", "arguments": {}}, 7, **headers)
-        with socket.create_connection(("127.0.0.1", draining.port), 30) as connection:
+        with socket.create_connection(("127.0.0.1", draining.port), 60) as connection:
             connection.sendall(greet)
             with connection.makefile("rb") as lines:
                 assert any(b"What is your name?" in line for line in lines)

@@ -16,7 +16,7 @@ from tests.sessions.client import AskedClient, said, start
 from tests.sessions.resuming import resumed, sent
 from tests.sessions.test_ask import answers
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 
 SECONDS = 2.5
 """Time by which the proxy delays each answer. Quick commands wait for at most one second."""

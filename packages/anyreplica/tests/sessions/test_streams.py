@@ -24,7 +24,7 @@ def stream(client: AskedClient, url: str) -> Iterator[httpx.Response]:
     """Open the event stream of a session."""
     headers = {**client.headed(), "Accept": BOTH}
     with (
-        httpx.Client(verify=False, timeout=30) as http,
+        httpx.Client(verify=False, timeout=60) as http,
         http.stream("GET", f"{url}/mcp", headers=headers) as reply,
     ):
         yield reply
@@ -130,7 +130,7 @@ def test_streams_are_limited(full_fleet: Fleet) -> None:
 def test_subscriptions_are_limited(full_fleet: Fleet) -> None:
     """A session has at most 1,000 subscriptions. An error says what to do."""
     client = start(full_fleet.url)
-    with httpx.Client(verify=False, timeout=30) as http:
+    with httpx.Client(verify=False, timeout=60) as http:
         for number in range(1001):
             body = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": f"a://{number}"}}
             reply = http.post(f"{full_fleet.urls[0]}/mcp", json=body, headers=client.headed()).json()

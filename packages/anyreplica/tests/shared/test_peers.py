@@ -49,12 +49,12 @@ def test_replicas_find_each_other_in_redis(start_server: StartServer, redis_serv
     assert offered(one) == EVERYTHING
     other = start_server(REPLICA_NAME="other", **settings)
     assert offered(other) == {"subscriptions"}
-    until(lambda: offered(one) == {"subscriptions"}, "the first replica no longer offers jobs", 15)
+    until(lambda: offered(one) == {"subscriptions"}, "the first replica no longer offers jobs")
     assert one.output.count("There are 2 replicas now; this replica no longer offers jobs (they need JOBS_URL") == 1
     reply = httpx.post(f"{one.url}/jobs", json={"job": "generate_report"})
     assert (reply.status_code, "JOBS_URL" in reply.json()["message"]) == (503, True)
     other.stop()
-    until(lambda: offered(one) == EVERYTHING, "the first replica offers everything again", 15)
+    until(lambda: offered(one) == EVERYTHING, "the first replica offers everything again")
     assert "mcp_replicas_seen 1.0" in httpx.get(f"{one.url}/metrics").text
 
 
@@ -79,11 +79,11 @@ def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartS
         server.wait_ready()
         assert offered(server) == EVERYTHING
         hosts.write_text(f"{own}127.0.0.2 tasks.mcp\n127.0.0.3 tasks.mcp\n")
-        until(lambda: not offered(server), "the replica offers neither jobs nor subscriptions", 15)
+        until(lambda: not offered(server), "the replica offers neither jobs nor subscriptions")
         assert "There are 3 replicas now; this replica no longer offers jobs" in server.output
         assert "subscriptions (they need REDIS_URL)" in server.output
         hosts.write_text(own)
-        until(lambda: offered(server) == EVERYTHING, "the replica offers everything again", 15)
+        until(lambda: offered(server) == EVERYTHING, "the replica offers everything again")
     finally:
         server.stop()
 

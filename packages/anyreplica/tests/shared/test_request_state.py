@@ -210,7 +210,7 @@ def test_a_state_expires(start_server: StartServer) -> None:
     server = start_server(MCP_COMPONENTS=PACKS, REQUEST_STATE_SECONDS="1")
     asked = ask(server.url)
     assert accepted(asked.answer(server.url))
-    until(lambda: not accepted(asked.answer(server.url)), "the state has expired", 5)
+    until(lambda: not accepted(asked.answer(server.url)), "the state has expired")
     assert accepted(ask(server.url).answer(server.url))
 
 
@@ -256,7 +256,7 @@ def test_the_redis_key_of_a_used_state_expires(start_server: StartServer, redis_
     assert accepted(ask(server.url).answer(server.url))
     (key,) = remembered()
     assert redis_server.ask("ttl", key) in ("2", "3")
-    until(lambda: not remembered(), "Redis has no key of the used state", 10)
+    until(lambda: not remembered(), "Redis has no key of the used state")
 
 
 def test_without_redis_a_state_is_valid_until_it_expires(fleet: Fleet) -> None:

@@ -48,7 +48,7 @@ class Asking:
 
     async def _forward(self, scope: Scope, body: bytes, send: Send) -> None:
         url = self._forward_to + scope["raw_path"].decode()
-        async with httpx.AsyncClient(verify=False, timeout=30) as client:
+        async with httpx.AsyncClient(verify=False, timeout=60) as client:
             reply = await client.request(scope["method"], url, headers=scope["headers"], content=body)
         kept = ("content-type", "x-served-by")
         headers = [(name.encode(), reply.headers[name].encode()) for name in kept if name in reply.headers]

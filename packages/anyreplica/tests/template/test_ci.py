@@ -85,9 +85,9 @@ def test_install_asks_only_for_missing_programs(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(shutil.which(name) or name)
     command = ["bash", str(CI / "install")]
     only = {"PATH": str(tmp_path)}
-    subprocess.run([*command, "bash", "env"], env=only, check=True, timeout=30)
+    subprocess.run([*command, "bash", "env"], env=only, check=True, timeout=60)
     assert not log.exists()
-    subprocess.run([*command, "bash", "gcc", "chromium"], env=only, check=True, timeout=30)
+    subprocess.run([*command, "bash", "gcc", "chromium"], env=only, check=True, timeout=60)
     assert [line.split("recommends ")[-1] for line in log.read_text().splitlines()] == [
         "-qq update",
         "gcc libc6-dev chromium fonts-dejavu-core",
@@ -105,7 +105,7 @@ def test_install_builds_programs_of_go(tmp_path: Path) -> None:
     for name in ("bash", "env", "dirname", "id", "tr", "mktemp", "rm"):
         (tmp_path / name).symlink_to(shutil.which(name) or name)
     command = ["bash", str(CI / "install"), "helm", "kube-score", "actionlint"]
-    subprocess.run(command, env={"PATH": str(tmp_path)}, check=True, timeout=30)
+    subprocess.run(command, env={"PATH": str(tmp_path)}, check=True, timeout=60)
     first, second, *_ = [line for line in log.read_text().splitlines() if line.startswith("install github")]
     assert re.fullmatch(r"install github\.com/zegl/kube-score/cmd/kube-score@v[\d.]+", first)
     assert re.fullmatch(r"install github\.com/rhysd/actionlint/cmd/actionlint@v[\d.]+", second)
@@ -142,7 +142,7 @@ def test_api_server_builds_kubernetes_from_its_modules(tmp_path: Path) -> None:
     program(tmp_path / "bin" / "go", FAKE_GO.replace("SOURCES", str(tmp_path)).replace("LOG", str(log)))
     path = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     (tmp_path / "to").mkdir()
-    subprocess.run([CI / "api-server", tmp_path / "to"], env=path, check=True, timeout=30)
+    subprocess.run([CI / "api-server", tmp_path / "to"], env=path, check=True, timeout=60)
     lines = (tmp_path / "log.mod").read_text().splitlines()
     assert lines[0] == "module programs"
     (version,) = re.findall(r"^require k8s\.io/kubernetes v1\.([\d.]+)$", lines[-1])

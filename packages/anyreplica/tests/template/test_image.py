@@ -17,7 +17,7 @@ from conftest import PACKAGE, ROOT, free_port, until
 from tests.calls import call, text
 from tests.template.test_scripts import script
 
-pytestmark = [pytest.mark.system, pytest.mark.needs("docker"), pytest.mark.timeout(600), pytest.mark.alone]
+pytestmark = [pytest.mark.system, pytest.mark.needs("docker"), pytest.mark.alone]
 
 
 def docker(*arguments: str, check: bool = True) -> str:

@@ -82,7 +82,7 @@ def test_up_runs_replicas_until_ctrl_c(tmp_path: Path) -> None:
             return True
         return False
 
-    until(gone, "all processes of the group have ended", 5)
+    until(gone, "all processes of the group have ended")
     assert "Traceback" not in log.read_text()
 
 

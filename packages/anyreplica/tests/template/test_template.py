@@ -11,7 +11,7 @@ import pytest
 
 from conftest import ROOT, environment
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.system
 
 _MOST_FILES = 70
 _TOOLS_AFTER = ["__init__.py", "shout.py", "whisper.py"]

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from tests.template.test_makefile import HERE, made_by_make, make
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600), made_by_make]
+pytestmark = [pytest.mark.system, made_by_make]
 
 _COMMANDS = ("run", "check", "worker", "load", "keys", "audit")
 

@@ -17,7 +17,7 @@ class Browser:
 
     def __init__(self, user: str = "ada") -> None:
         self.user = user
-        self.http = httpx.Client(verify=False, timeout=30)
+        self.http = httpx.Client(verify=False, timeout=60)
         self.visited: list[httpx.Response] = []
         """The replies, in their order."""
 

@@ -19,7 +19,7 @@ GOOD = "127.0.0.2"
 
 def from_address(address: str = GOOD) -> httpx.Client:
     """Return a client with an address of its own."""
-    return httpx.Client(transport=httpx.HTTPTransport(local_address=address), timeout=20)
+    return httpx.Client(transport=httpx.HTTPTransport(local_address=address), timeout=60)
 
 
 @contextmanager

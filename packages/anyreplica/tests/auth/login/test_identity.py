@@ -18,8 +18,6 @@ from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import OAuthClient, post
 from tests.calls import get, legacy, modern
 
-pytestmark = pytest.mark.timeout(180)
-
 KEY = "a-key-with-more-than-32-characters-for-a-program"
 RATE = 30
 

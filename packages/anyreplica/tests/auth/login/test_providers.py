@@ -18,7 +18,7 @@ from tests.auth.login.test_official_clients import Login
 from tests.calls import HEADERS, legacy, request
 from tests.mcp.any_replica.callbacks import said
 
-pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis")]
 
 TOKENS = {"oauth": "jwt", "oauth-introspection": "opaque", "remote-idp": "jwt", "verifier-idp": "jwt"}
 """The format of the identity provider's tokens for each kind of provider (`AUTH` of server.py)."""

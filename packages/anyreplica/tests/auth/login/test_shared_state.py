@@ -19,7 +19,7 @@ from tests.auth.login.test_flow import may_call
 from tests.calls import HEADERS, request
 from tests.replicas import KEYS, RedisServer
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs("redis")
 
 OLD, NEW = KEYS, "a-new-key-that-takes-the-place-of-the-old-one"
 _JWT = re.compile(r"eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")

@@ -12,7 +12,7 @@ from tests.components.cache.test_cache import PACK, given, ran
 from tests.metrics.page import Scrape
 from tests.replicas import KEYS, RedisServer
 
-pytestmark = [pytest.mark.needs("redis")]
+pytestmark = pytest.mark.needs("redis")
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ class PostgresServer:
         """Stop the server and all connections at once."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
-            self.process.wait(30)
+            self.process.wait(60)
             self.process = None
 
     def remove(self) -> None:

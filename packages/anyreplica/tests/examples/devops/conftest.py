@@ -44,7 +44,7 @@ class Engine:
     def stop(self) -> None:
         """Stop the engine."""
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Devops:

@@ -41,7 +41,7 @@ def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
         reports.append(progress)
 
     async def converse() -> None:
-        async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=30) as http:
+        async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=60) as http:
             transport = streamable_http_client(f"{fleet.url}/mcp", http_client=http)
             client = Client(
                 transport,
@@ -93,7 +93,7 @@ def test_fastmcps_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
         auth: httpx2.Auth | None = None,
         **options: Any,
     ) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(headers=headers, auth=auth, event_hooks={"response": [note]}, timeout=30)
+        return httpx2.AsyncClient(headers=headers, auth=auth, event_hooks={"response": [note]}, timeout=60)
 
     async def converse() -> None:
         transport = StreamableHttpTransport(f"{fleet.url}/mcp", httpx_client_factory=http)

@@ -133,7 +133,7 @@ def test_a_returning_listener_does_not_delay_a_shutdown(start_server: StartServe
     def listen() -> None:
         asked = asking("stateless", "subscriptions/listen", {"notifications": ALL_LISTS})
         headers = {**asked["headers"], "Accept": BOTH}
-        with httpx.Client(verify=False, timeout=30) as client:
+        with httpx.Client(verify=False, timeout=60) as client:
             while True:
                 try:
                     with client.stream("POST", f"{server.url}/mcp", json=asked["json"], headers=headers) as reply:
