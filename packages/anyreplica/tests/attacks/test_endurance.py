@@ -187,7 +187,7 @@ async def exhausted(port: int) -> AsyncIterator[None]:
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(120 + CALLS / 100)
+@pytest.mark.timeout(600 + CALLS / 100)
 def test_failing_calls_leave_nothing(attack: Attack) -> None:
     """The memory hardly grows after the first 5 percent of the failing calls, and other clients are still served."""
     replica = attack(

@@ -53,7 +53,7 @@ def sockets(replica: Attacked) -> int:
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(SECONDS + 180)
+@pytest.mark.timeout(SECONDS + 600)
 def test_a_replica_outlives_an_attacker(attack: Attack) -> None:
     """A replica serves other clients during a random attack and recovers from it.
 
