@@ -28,20 +28,11 @@ BOTH = "application/json, text/event-stream"
 Family = Literal["handshake", "stateless"]
 
 
-class RoundRobin:
-    """An HTTP proxy that sends each request to the next of its backends, on a new connection.
+class Proxy:
+    """A proxy on an event loop in a thread of its own. A subclass sets its attributes before it calls `__init__`."""
 
-    The proxy passes bodies and responses on as they arrive. When one side closes its connection, the proxy closes the
-    connection to the other side. A test may change `ports`, the ports of the backends, while the proxy runs.
-    """
-
-    def __init__(self, ports: list[int]) -> None:
+    def __init__(self) -> None:
         self.port = 0
-        self.ports = ports
-        self.unanswered = 0
-        """Number of requests that were passed on and have no response yet."""
-        self._turns = itertools.count()
-        self._passes = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
@@ -51,28 +42,13 @@ class RoundRobin:
         self._thread.start()
         assert self._started.wait(10)
 
-    @property
-    def url(self) -> str:
-        """The URL of the proxy."""
-        return f"http://127.0.0.1:{self.port}"
-
     def close(self) -> None:
         """Stop the proxy and close all its connections."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._loop.close()
 
-    @contextlib.contextmanager
-    def pausing(self) -> Iterator[None]:
-        """Pass on no new requests inside the `with` block. They wait."""
-        self._loop.call_soon_threadsafe(self._passes.clear)
-        try:
-            yield
-        finally:
-            self._loop.call_soon_threadsafe(self._passes.set)
-
     async def _serve(self) -> None:
-        self._passes.set()
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
@@ -91,6 +67,40 @@ class RoundRobin:
         task = self._loop.create_task(self._pass(client, to_client))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
+
+    async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+
+class RoundRobin(Proxy):
+    """An HTTP proxy that sends each request to the next of its backends, on a new connection.
+
+    The proxy passes bodies and responses on as they arrive. When one side closes its connection, the proxy closes the
+    connection to the other side. A test may change `ports`, the ports of the backends, while the proxy runs.
+    """
+
+    def __init__(self, ports: list[int]) -> None:
+        self.ports = ports
+        self.unanswered = 0
+        """Number of requests that were passed on and have no response yet."""
+        self._turns = itertools.count()
+        self._passes = asyncio.Event()
+        self._passes.set()
+        super().__init__()
+
+    @property
+    def url(self) -> str:
+        """The URL of the proxy."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @contextlib.contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Pass on no new requests inside the `with` block. They wait."""
+        self._loop.call_soon_threadsafe(self._passes.clear)
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._passes.set)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         self.unanswered += 1

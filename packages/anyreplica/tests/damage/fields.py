@@ -81,6 +81,7 @@ AMBIGUOUS: list[Headers] = [
     ((_LENGTH, b"5"), (_CODING, b"chunked")),
     ((_CODING, b"chunked"), (_LENGTH, b"5")),
     ((_LENGTH, b"5"), (_LENGTH, b"6")),
+    ((_LENGTH, b"5"), (_LENGTH, b"5")),
     ((_LENGTH, b"5, 6"),),
     ((_LENGTH, b"+5"),),
     ((_LENGTH, b"0x5"),),
@@ -92,6 +93,7 @@ AMBIGUOUS: list[Headers] = [
     ((_CODING + b":\x0bchunked\r\nX", b"y"),),
     ((_CODING, b"chunked"), (_CODING, b"x")),
     ((b" " + _CODING, b"chunked"),),
+    ((_CODING + b" ", b"chunked"),),
     ((b"X", b"y\x00z"),),
     ((b"X", b"y\rContent-Length: 5"),),
 ]

@@ -139,7 +139,7 @@ def _framed(dice: Dice, asked: Request) -> Request:
     length = len(asked.body)
     if not dice.once_in(6):
         return _with_length(asked)
-    how = dice.one_of(["odd", "wrong", "more", "none", "chunked", "both", "coding", "ambiguous"])
+    how = dice.one_of(["odd", "wrong", "more", "none", "chunked", "both", "coding", "ambiguous", "bare"])
     if how == "odd":
         return asked.plus((b"Content-Length", dice.one_of(fields.LENGTHS).replace(b"#", b"%d" % length)))
     if how == "wrong":
@@ -149,6 +149,8 @@ def _framed(dice: Dice, asked: Request) -> Request:
     if how == "more":
         body = asked.body + dice.one_of([asked.body, b"GET /healthz HTTP/1.1\r\n\r\n", b"0\r\n\r\n"])
         return replace(asked.plus((b"Content-Length", b"%d" % length)), body=body)
+    if how == "bare":
+        return asked
     if how == "ambiguous":
         return asked.plus(*dice.one_of(fields.AMBIGUOUS))
     asked = asked.plus((b"Transfer-Encoding", dice.one_of(fields.CODINGS) if how == "coding" else b"chunked"))

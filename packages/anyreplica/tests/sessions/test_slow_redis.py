@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from conftest import until
-from tests.replicas import RedisServer, running
+from tests.replicas import Proxy, RedisServer, running
 from tests.sessions.client import AskedClient, said, start
 from tests.sessions.resuming import resumed, sent
 from tests.sessions.test_ask import answers
@@ -23,7 +22,7 @@ SECONDS = 2.5
 CONVERSATIONS = 12
 
 
-class SlowProxy:
+class SlowProxy(Proxy):
     """A TCP proxy in front of Redis. While `seconds` is not 0, each part of an answer arrives that much later.
 
     The proxy delays the parts independently of each other, as a slow Redis does with commands of several connections.
@@ -31,41 +30,13 @@ class SlowProxy:
 
     def __init__(self, port: int) -> None:
         self.seconds = 0.0
-        self.port = 0
         self._to = port
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(started),))
-        self._thread.start()
-        assert started.wait(10)
+        super().__init__()
 
     @property
     def url(self) -> str:
         """The URL of Redis through the proxy."""
         return f"redis://127.0.0.1:{self.port}/0"
-
-    def close(self) -> None:
-        """Stop the proxy."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
-
-    async def _serve(self, started: threading.Event) -> None:
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        started.set()
-        await self._stop.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _accept(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        task = self._loop.create_task(self._pass(client, to_client))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _pass(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         redis, to_redis = await asyncio.open_connection("127.0.0.1", self._to)
