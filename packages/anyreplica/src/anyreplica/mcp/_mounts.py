@@ -1,6 +1,6 @@
 """The servers behind a FastMCP server (itself, and the servers that are mounted in it), and where its tools come from.
 
-This module uses private names of FastMCP, which `tests/mcp/test_sdk.py` lists.
+This module uses private names of FastMCP, which `tests/test_private_names.py` lists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized

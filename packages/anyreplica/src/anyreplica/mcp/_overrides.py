@@ -1,7 +1,7 @@
 """What a FastMCP server does in its own way: overridden methods, and what its own `http_app` adds.
 
 FastMCP calls these methods in each request. The fast path and the cached lists do not, so they are only for servers
-that answer as FastMCP does. This module uses private names of FastMCP, which `tests/mcp/test_sdk.py` lists.
+that answer as FastMCP does. This module uses private names of FastMCP, which `tests/test_private_names.py` lists.
 """
 
 import inspect

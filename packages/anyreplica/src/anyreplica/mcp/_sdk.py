@@ -1,6 +1,6 @@
 """The private names of FastMCP and the MCP SDK that serving a request needs.
 
-Only modules whose names begin with one underscore use private names. `tests/mcp/test_sdk.py` lists the names. When an
+Only modules whose names begin with one underscore use private names. `tests/test_private_names.py` lists the names. When an
 upgrade moves one of them, the test fails and says which one.
 """
 

@@ -1,4 +1,4 @@
-"""The store of FastMCP's session state. It uses private names of FastMCP, which `tests/mcp/test_sdk.py` lists."""
+"""The store of FastMCP's session state. It uses private names of FastMCP, which `tests/test_private_names.py` lists."""
 
 import weakref
 from typing import Any, cast

@@ -1,6 +1,6 @@
 """The only module of logins that uses private names of FastMCP's auth providers.
 
-`tests/auth/login/test_names.py` lists these names. When an upgrade moves one of them, the test fails and says which
+`tests/test_private_names.py` lists these names. When an upgrade moves one of them, the test fails and says which
 one.
 """
 
