@@ -9,7 +9,7 @@ SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
 
 # All tests of the package, unless ARGS selects some of them. packages/anyreplica/tests/tiers.py describes the tiers.
 WHERE := $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests)
-SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadgroup
+SIDE_BY_SIDE = $(BIN)/python -m pytest $(WHERE) --dist loadfile
 # pytest's exit code 5 means that it found no tests; that is not a failure here.
 NONE = [ $$? = 5 ]
 # Processes of tests that run at the same time. Tests with servers mostly wait, so each core runs several of them.

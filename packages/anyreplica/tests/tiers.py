@@ -12,31 +12,24 @@ Tests that share a fleet run in the same process of pytest-xdist, and so do the 
 once. `--share 10` runs every tenth file, and the commit says which ones.
 """
 
+import functools
 import os
 import re
 import subprocess
 import zlib
-from collections.abc import Collection, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 SYSTEM = {"conformance", "helm", "swarm"}
 """Folders whose tests are in the tier *system*."""
 _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis)\b")
 """Types of fixtures that start servers."""
-_SHARED = (
-    "brought",
-    "login_fleet",
-    "full_fleet",
-    "asking_fleet",
-    "fleet_with_redis",
-    "fleet",
-    "local_replicas",
-    "hostile",
-)
-"""Fixtures of the session that cost much. A test belongs to the first one that it uses."""
+_SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis): ")
+"""Fixtures of the session that several files use and that cost much."""
 _ALLOWED = {"git"}
 _TESTS = Path(__file__).parent
 
@@ -75,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by their folders and fixtures, group them, and choose a share of the files."""
+    """Mark tests by their folders and fixtures, and choose a share of the files."""
     share: int = config.getoption("--share")
     chosen = _commit() % share if share > 1 else 0
     for item in items:
@@ -84,8 +77,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.system)
         elif _has_server(item):
             item.add_marker(pytest.mark.servers)
-        fixtures: Collection[str] = getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group(next((name for name in _SHARED if name in fixtures), file)))
     if share > 1:
         items[:] = [item for item in items if zlib.crc32(item.path.name.encode()) % share == chosen]
 
@@ -95,6 +86,26 @@ def _has_server(item: pytest.Item) -> bool:
     definitions: dict[str, Any] = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009  # pytest's own classes
     returned = (found[-1].func.__annotations__.get("return") for found in definitions.values())
     return any(_SERVERS.search(str(each)) for each in returned)
+
+
+class _Files(LoadScopeScheduling):
+    """A schedule of pytest-xdist: tests of a file, and files with the same fixture of `_SHARED`, run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group_of(nodeid.partition("::")[0])
+
+
+@functools.cache
+def _group_of(file: str) -> str:
+    path = _TESTS.parent / file
+    shared = _SHARED.search(path.read_text()) if path.is_file() else None
+    return shared[1] if shared else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Replace `--dist loadfile`."""
+    return _Files(config, log)
 
 
 def _commit() -> int:

@@ -1,7 +1,7 @@
 """The private names of FastMCP and the MCP SDK that serving a request needs.
 
-Only modules whose names begin with one underscore use private names. `tests/test_private_names.py` lists the names. When an
-upgrade moves one of them, the test fails and says which one.
+Only modules whose names begin with one underscore use private names. `tests/test_private_names.py` lists the names.
+When an upgrade moves one of them, the test fails and says which one.
 """
 
 import re
