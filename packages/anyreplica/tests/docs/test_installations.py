@@ -22,7 +22,6 @@ from tests.docs.installations import installed
 
 TOOLS = {
     "pre-commit": "the runner of .pre-commit-config.yaml, which a contributor installs once",
-    "atheris": "the coverage-guided fuzzer, which has no wheels for each machine of a contributor",
     "nltk": "the example of a dependency of the reader's own tools",
 }
 """Names of the index that are no dependency of the repository, and why a text may install them."""

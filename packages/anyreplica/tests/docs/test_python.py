@@ -9,7 +9,7 @@ import pytest
 from conftest import PACKAGE, ROOT, environment
 from tests.docs.blocks import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 
 def test_python_blocks_have_the_right_types(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from conftest import until
 from examples.gateway import apart
 from tests.examples.upstream import Gateway
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 USERS = {
     "users": [

@@ -33,7 +33,7 @@ def replicas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     given = {"MCP_COMPONENTS": PACKS, "HANDSHAKE_SESSIONS": "full", "TMPDIR": str(folder), **limits, **path}
     server = Server(folder / "log", "--replicas", "3", **given)
     try:
-        until(lambda: server.output.count(" - Ready") == 4, "the replicas and their worker are ready", 60)
+        until(lambda: server.output.count(" - Ready") == 4, "the replicas and their worker are ready", 240)
         yield server
     finally:
         server.stop()
@@ -56,6 +56,7 @@ def submit(server: Server, name: str, **arguments: Any) -> httpx.Response:
 
 def test_the_start_says_which_redis_it_is(replicas: Server, request: pytest.FixtureRequest) -> None:
     """One line names the Redis, the welcome lists the jobs, and there are no warnings."""
+    until(lambda: "Ctrl-C stops" in replicas.output, "the welcome is there")
     output = replicas.output
     (kind,) = [kind for kind in SAID if f"[{kind}]" in request.node.name]
     assert len(re.findall(f"Redis for these replicas: {SAID[kind]}, in memory", output)) == 1
@@ -136,7 +137,7 @@ def started(start: StartServer, tmp_path: Path, kind: str, **settings: str) -> S
     path = {} if kind == "redis-server" else {"PATH": str(tmp_path)}
     given = {"MCP_COMPONENTS": PACKS, "TMPDIR": str(tmp_path / "tmp"), **path, **settings}
     server = start("--replicas", "2", ready=False, **given)
-    until(lambda: server.output.count(" - Ready") == 3, "the replicas and their worker are ready", 60)
+    until(lambda: server.output.count(" - Ready") == 3, "the replicas and their worker are ready", 240)
     return server
 
 

@@ -14,7 +14,7 @@ from tests.replicas import RedisServer, running
 from tests.sessions.client import said, start
 from tests.sessions.test_ask import answers
 
-pytestmark = [pytest.mark.needs("redis"), pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.needs("redis"), pytest.mark.slow]
 
 CALLS = {
     # `_meta` sends the call to the FastMCP path, which opens the session and looks in Redis whether it has ended.

@@ -22,7 +22,7 @@ from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
 
-_READY_SECONDS = 30
+_READY_SECONDS = 180  # on a busy machine
 
 
 class OwnSocket(socket.socket):
@@ -73,7 +73,7 @@ class Replicas(Multiprocess):
         if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
             self.ready()
         else:
-            logger.warning("Not all replicas were ready after %d s; their log says why", _READY_SECONDS)
+            logger.warning("Not all replicas are ready; their log says why")
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             with _later():
                 self.worker.start()

@@ -141,6 +141,7 @@ def test_an_identity_provider_that_does_not_answer_is_named(tmp_path: Path) -> N
     assert error.splitlines()[-1].startswith("LOGIN_ISSUER=http://127.0.0.1:")
 
 
+@pytest.mark.servers
 @pytest.mark.needs("node")
 @pytest.mark.needs("redis")
 def test_users_log_in_with_a_provider_of_the_settings(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.auth.login.flow import OAuthClient
 from tests.auth.login.test_replay import at_once
 from tests.calls import legacy
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis")]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.needs("node"), pytest.mark.needs("redis")]
 
 SECONDS = 3
 """Lifetime of an access token of the identity provider, in seconds."""
