@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 SYSTEM = {"conformance", "helm", "swarm"}
 """Folders whose tests are in the tier *system*."""
@@ -88,7 +88,7 @@ def _has_server(item: pytest.Item) -> bool:
     return any(_SERVERS.search(str(each)) for each in returned)
 
 
-class _Files(LoadScopeScheduling):
+class _Files(LoadScopeScheduling):  # type: ignore[misc]
     """A schedule of pytest-xdist: tests of a file, and files with the same fixture of `_SHARED`, run in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
