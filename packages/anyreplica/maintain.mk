@@ -16,6 +16,7 @@ NONE = [ $$? = 5 ]
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 QUICK := (not servers and not system and not slow) or smoke
 BUSY_SHARE ?= 1
+BUSY_TESTS ?= not system
 
 # With ARGS=tests/test_words.py, only this file of the server's tests runs, and no test of anyreplica.
 test::
@@ -30,7 +31,7 @@ test-system: $(READY) ## run the other tests of anyreplica: builds, several mach
 	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || $(NONE)
 
 test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: every tenth file)
-	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "not system" --share $(BUSY_SHARE) $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)

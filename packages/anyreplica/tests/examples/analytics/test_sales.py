@@ -17,7 +17,7 @@ from tests.calls import call, legacy, text
 from tests.examples.analytics.conftest import Analytics
 from tests.examples.analytics.postgres import PostgresServer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 CUSTOMERS = {number: (name, region) for number, name, region in _generated.customers()}
 SALES = list(_generated.sales())
