@@ -214,7 +214,7 @@ def test_a_hanging_redis_of_jobs_takes_no_places_of_other_calls(jobs_queue: Queu
     finally:
         jobs_queue.redis.go_on()
     print(f"The Redis of jobs is stopped: {dict(load.statuses)}")
-    assert load.statuses["plain 200"] >= 80
+    assert load.statuses["plain 200"] >= 10
     assert set(load.statuses) == {"job 503", "plain 200"}, load.statuses
     until(lambda: jobs.post("text_of", {"length": 1}).status_code == 202, "the replica accepts jobs again")
 

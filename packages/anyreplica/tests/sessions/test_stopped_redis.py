@@ -53,7 +53,7 @@ def test_session_calls_leave_the_places_of_plain_calls(tmp_path: Path, stack: Ex
     finally:
         redis.go_on()
     print(f"HANDSHAKE_SESSIONS={sessions}, Redis stopped: {dict(load.statuses)}")
-    assert load.statuses["plain 200"] >= 100
+    assert load.statuses["plain 200"] >= 10
     assert not load.statuses.keys() - {"session 200", "session 503", "plain 200"}, load.statuses
     # Calls that ask nothing go on without Redis.
     assert load.statuses["session 200"] > 9 * load.statuses["session 503"], load.statuses
