@@ -22,7 +22,7 @@ BUSY_TESTS ?= not system
 test::
 	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n $(CORES) -m "$(QUICK)" $(ARGS) || $(NONE))
 
-test-all: $(READY) ## run the tests of anyreplica that need this machine only (15 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
+test-all: $(READY) ## run the tests of anyreplica that need this machine only (20 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
 	@$(if $(WHERE),$(BIN)/python -m pytest)
 	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "not system" $(ARGS) || $(NONE)
 
