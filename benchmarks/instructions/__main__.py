@@ -1,4 +1,4 @@
-"""The number of instructions that a call costs, counted by Valgrind. One run is as good as many.
+"""The number of instructions that a call needs, counted by Valgrind. One run is enough.
 
 python -m benchmarks.instructions --check
 """
@@ -54,6 +54,7 @@ class Counting(Program):
         """
         if self._process.wait():
             raise ProcessError(self.end)
+        # The first file is the one of the block that does not count.
         files = [self._file.with_name(f"{self._file.name}.{number}") for number in range(2, 2 + _BLOCKS)]
         return [int(totals[1]) / _CALLS for file in files if (totals := _TOTALS.search(file.read_text()))]
 
@@ -124,7 +125,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 SCRIPT = Script(
     name="instructions",
     description="Count the instructions that a call costs the server, with Valgrind's callgrind. The count is nearly "
-    "the same on every machine, also on a busy one: two runs differ by less than 0.3 percent. With --check, the "
+    "the same on every machine, also on a busy one: two runs differ by less than 1 percent. With --check, the "
     f"command fails if a figure is more than {record.MOST_GROWTH:.0%} larger than the newest one in "
     f"benchmarks/instructions/{record.FILE.name}. If the growth has a reason, accept the new figures with --record.",
     rounds=(1, 1),

@@ -8,8 +8,8 @@
 
 A test in process that starts a process fails.
 
-Tests that share a fleet run in the same process of pytest-xdist, and so do the other tests of a file: each fleet starts
-once. `--share 10` runs every tenth file, and the commit says which ones.
+With `--dist loadfile`, pytest-xdist runs all tests of a file in one worker. It also runs all files that use the same
+fleet in one worker, so each fleet starts once. `--share 10` runs every tenth file. The commit decides which ones.
 """
 
 import functools
@@ -29,7 +29,7 @@ SYSTEM = {"conformance", "helm", "swarm"}
 _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis)\b")
 """Types of fixtures that start servers."""
 _SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis): ")
-"""Fixtures of the session that several files use and that cost much."""
+"""Session fixtures that start slowly and that several files use."""
 _ALLOWED = {"git"}
 _TESTS = Path(__file__).parent
 
@@ -89,7 +89,7 @@ def _has_server(item: pytest.Item) -> bool:
 
 
 class _Files(LoadScopeScheduling):  # type: ignore[misc]
-    """A schedule of pytest-xdist: tests of a file, and files with the same fixture of `_SHARED`, run in one process."""
+    """A schedule of pytest-xdist: the tests of a file, and files with the same fixture of `_SHARED`, share a worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group_of(nodeid.partition("::")[0])
@@ -103,9 +103,9 @@ def _group_of(file: str) -> str:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Replace `--dist loadfile`."""
-    return _Files(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Replace the schedule of `--dist loadfile`."""
+    return _Files(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def _commit() -> int:

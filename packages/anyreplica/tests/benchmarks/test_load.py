@@ -22,7 +22,7 @@ def _http(body: bytes, status: str = "200 OK") -> bytes:
 
 
 def _answering(*answers: bytes) -> AbstractAsyncContextManager[Fake]:
-    """Return a server that sends these answers in turn, and then the last answer again and again."""
+    """Return a server that sends these answers one after the other, and then repeats the last one."""
 
     async def answer(_: Fake, number: int, __: object) -> bytes:
         return answers[min(number, len(answers)) - 1]

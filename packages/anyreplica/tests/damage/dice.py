@@ -28,7 +28,7 @@ class Dice:
     def drawn(cls, draw: st.DrawFn) -> "Dice":
         """Return the choices of Hypothesis in a composite strategy.
 
-        A strategy that is created for each draw would take three times as long.
+        All draws use the same two strategies. A new strategy for each draw would take three times as long.
         """
         return cls(lambda: draw(_NUMBERS), lambda: draw(_BYTES))
 

@@ -120,7 +120,7 @@ def refusal(call: Call, checking: Signatures | None = None) -> str:
 
 
 def proper(said: str) -> str:
-    """Return an error message. Fail if it is too long, not printable ASCII, or no sentence."""
+    """Return an error message. Fail if it is too long, not printable ASCII, or not a sentence."""
     is_sentence = said.isascii() and said.isprintable() and said.endswith((".", "?"))
     assert is_sentence, ascii(said)
     assert len(said) < 5000

@@ -16,7 +16,7 @@ _LARGE = 256 * 1024
 raises its own limit up to 32 MB, and the replica keeps the memory of large bodies and replies."""
 
 TRIM_SECONDS = 30.0
-"""Time between two returns of unused memory to the system, in seconds."""
+"""Time between two calls of `malloc_trim`, in seconds."""
 
 
 def settle() -> None:
