@@ -101,8 +101,10 @@ locks: $(READY) ## update the locks after an edit of pyproject.toml and keep all
 	done
 	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
 	@if [ -f $(CHASSIS)/requirements-dev.lock ]; then \
-	  $(COMPILE) $(CHASSIS)/pyproject.toml --group $(CHASSIS)/pyproject.toml:dev -c requirements-dev.lock \
+	  $(COMPILE) $(CHASSIS)/pyproject.toml --all-extras --group $(CHASSIS)/pyproject.toml:dev -c requirements-dev.lock \
 	    --overrides $(CHASSIS)/overrides.txt -o $(CHASSIS)/requirements-dev.lock; \
+	  $(COMPILE) --no-deps $(CHASSIS)/upstream/requirements.in -c $(CHASSIS)/requirements-dev.lock \
+	    -o $(CHASSIS)/upstream/requirements.lock; \
 	fi
 
 # One lock serves every Python version and platform of the project. It has versions and hashes, but no index URLs.

@@ -238,6 +238,7 @@ def _explain(stack: str, name: str, service: Service, known: set[str]) -> None:
 
 def _print_url(stack: str, after: dict[str, Service]) -> None:
     host = urlsplit(docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).hostname or "localhost"
+    host = f"[{host}]" if ":" in host else host
     front = after.get("edge") or after["mcp"]
     if not front.published:
         print(f"'{stack}' serves; it publishes no port.")

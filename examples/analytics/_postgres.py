@@ -83,11 +83,17 @@ class Postgres:
     Args:
         url: URL with user and password.
         size: Maximum number of connections.
+        limit_seconds: Time limit for a statement in the database, in seconds.
+        spare_seconds: Time for which a call waits after `limit_seconds` have passed, in seconds.
     """
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(
+        self, url: str, size: int, *, limit_seconds: float = _SECONDS, spare_seconds: float = _SPARE_SECONDS
+    ) -> None:
         self._url = url
         self._size = size
+        self._limit_seconds = limit_seconds
+        self._spare_seconds = spare_seconds
         self._opening = asyncio.Lock()
         self._pool: Any = None
 
@@ -98,7 +104,7 @@ class Postgres:
             ToolError: The database does not answer in time or can't be reached.
         """
         try:
-            async with asyncio.timeout(_SECONDS + _SPARE_SECONDS):
+            async with asyncio.timeout(self._limit_seconds + self._spare_seconds):
                 pool = await self._opened()
                 connection = await pool.acquire()
                 try:
@@ -106,9 +112,10 @@ class Postgres:
                 finally:
                     # After a cancelled call, `release` waits until the database has confirmed the end of the
                     # statement. The time limit is for a database that never confirms.
-                    await pool.release(connection, timeout=_SPARE_SECONDS)
+                    await pool.release(connection, timeout=self._spare_seconds)
         except (TimeoutError, asyncpg.QueryCanceledError):
-            raise ToolError(f"The database did not answer within {_SECONDS:g} s; ask for a shorter period.") from None
+            late = f"The database did not answer within {self._limit_seconds:g} s; ask for a shorter period."
+            raise ToolError(late) from None
         except (OSError, asyncpg.InterfaceError, *_unreachable()) as error:
             logger.warning("Can't reach the database (DATABASE_URL): %s: %s", type(error).__name__, error)
             raise ToolError("The database can't be reached; retry later.") from None
@@ -118,7 +125,7 @@ class Postgres:
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
-                async with asyncio.timeout(_SPARE_SECONDS):
+                async with asyncio.timeout(self._spare_seconds):
                     await pool.close()
             except TimeoutError:
                 pool.terminate()
@@ -130,12 +137,12 @@ class Postgres:
                     self._url,
                     min_size=0,
                     max_size=self._size,
-                    timeout=_SECONDS,
+                    timeout=self._limit_seconds,
                     max_inactive_connection_lifetime=_IDLE_SECONDS,
                     server_settings={
                         "application_name": "examples.analytics",
                         "default_transaction_read_only": "on",
-                        "statement_timeout": f"{_SECONDS * 1000:.0f}",
+                        "statement_timeout": f"{self._limit_seconds * 1000:.0f}",
                         "DateStyle": "ISO",  # The statements cut year and month out of a date's text.
                     },
                 )

@@ -21,9 +21,14 @@ _STEPS = 10_000
 
 
 class Generated:
-    """The database with the generated sales."""
+    """The database with the generated sales.
 
-    def __init__(self) -> None:
+    Args:
+        limit_seconds: Time limit for a statement, with its wait for other statements, in seconds.
+    """
+
+    def __init__(self, *, limit_seconds: float = _SECONDS) -> None:
+        self._limit_seconds = limit_seconds
         self._one_by_one = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -31,7 +36,7 @@ class Generated:
         """Return the rows of a statement; `$1`, `$2`, … in the statement stand for the values.
 
         Raises:
-            ToolError: The statement, with its wait for other statements, took longer than 5 s.
+            ToolError: The statement, with its wait for other statements, took longer than `limit_seconds`.
         """
         # A thread, because SQLite blocks.
         return await asyncio.to_thread(self._rows, statement, values)
@@ -44,13 +49,13 @@ class Generated:
                 self._connection = None
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        end = time.monotonic() + _SECONDS
+        end = time.monotonic() + self._limit_seconds
         bound = {
             str(number): value.isoformat() if isinstance(value, date) else value
             for number, value in enumerate(values, 1)
         }
-        if not self._one_by_one.acquire(timeout=_SECONDS):
-            raise _too_long()
+        if not self._one_by_one.acquire(timeout=self._limit_seconds):
+            raise _too_long(self._limit_seconds)
         try:
             if self._connection is None:
                 self._connection = _made()
@@ -59,7 +64,7 @@ class Generated:
             return self._connection.execute(statement, bound).fetchall()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-                raise _too_long() from None
+                raise _too_long(self._limit_seconds) from None
             raise
         finally:
             self._one_by_one.release()
@@ -76,5 +81,5 @@ def _made() -> sqlite3.Connection:
     return connection
 
 
-def _too_long() -> ToolError:
-    return ToolError(f"The database did not answer within {_SECONDS:g} s; ask for a shorter period.")
+def _too_long(seconds: float) -> ToolError:
+    return ToolError(f"The database did not answer within {seconds:g} s; ask for a shorter period.")

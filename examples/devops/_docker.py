@@ -100,13 +100,15 @@ class Docker:
 
     Args:
         host: `unix:///path/of/socket` or `tcp://host:port`, like Docker's `DOCKER_HOST`.
+        limit_seconds: Time limit for a request with its reply, in seconds.
 
     Raises:
         StartupError: The host has another form.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, *, limit_seconds: float = _SECONDS) -> None:
         socket, url = _place(host)
+        self._limit_seconds = limit_seconds
         self._client = httpx2.AsyncClient(
             base_url=f"{url}{_VERSION}",
             # An explicit transport ignores the proxy settings in the environment.
@@ -114,7 +116,7 @@ class Docker:
             # No compression: the size limit counts the received bytes.
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             follow_redirects=False,
-            timeout=None,  # `_SECONDS` limits the whole call.
+            timeout=None,  # `limit_seconds` limits the whole call.
         )
 
     async def services(self, name: str = "") -> list[Service]:
@@ -142,10 +144,10 @@ class Docker:
 
     async def _get(self, path: str, shape: TypeAdapter[T], **query: str) -> T:
         try:
-            async with asyncio.timeout(_SECONDS), self._client.stream("GET", path, params=query) as response:
+            async with asyncio.timeout(self._limit_seconds), self._client.stream("GET", path, params=query) as response:
                 status, body = response.status_code, await _read(response)
         except TimeoutError:
-            raise ToolError(f"Docker did not answer within {_SECONDS:g} s; retry later.") from None
+            raise ToolError(f"Docker did not answer within {self._limit_seconds:g} s; retry later.") from None
         except httpx2.HTTPError as error:
             logger.warning("Can't reach Docker (DOCKER_HOST): %s: %s", type(error).__name__, error)
             raise ToolError("Docker can't be reached, or its reply was incomplete; retry later.") from None

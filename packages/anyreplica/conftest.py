@@ -242,11 +242,11 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 
 class Server:
-    """A process that runs `python -m tests.sample`. It is ready inside a `with` block, and ends with it.
+    """A process that runs `python -m server`. It is ready inside a `with` block, and ends with it.
 
     Args:
         within: a command that gets the server's command line as further arguments and runs it.
-        command: arguments of Python that replace `-m tests.sample`.
+        command: arguments of Python that replace `-m server`.
     """
 
     process: subprocess.Popen[bytes] | Forked
@@ -259,7 +259,7 @@ class Server:
         self.log = log
         environ = environment(**settings)
         with log.open("w") as stream:
-            line = (*(command or ("-m", "tests.sample")), *arguments)
+            line = (*(command or ("-m", "server")), *arguments)
             if not within and _preloaded().fits(line, environ):
                 self.process = _preloaded().start(line, environ, stream)
             else:
@@ -316,6 +316,12 @@ StartServer = Callable[..., Server]
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of tests with the marker `anyio`."""
+    return "asyncio"
+
+
+@pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[StartServer]:
     """Return a function that starts a server and waits until it is ready.
 
@@ -353,5 +359,5 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One replica that serves the sample's components and the hostile components."""
     settings = {"CALL_TIMEOUT_SECONDS": "1", "TOOL_THREADS": "2"}
     log = tmp_path_factory.mktemp("hostile") / "log"
-    with Server(log, MCP_COMPONENTS="tests.sample,tests.packs.hostile", **settings) as server:
+    with Server(log, MCP_COMPONENTS="server,tests.packs.hostile", **settings) as server:
         yield server

@@ -3,8 +3,8 @@
 DIST ?= dist
 SBOM ?= build/sbom.cdx.json
 SUITE := $(CHASSIS)/tests/conformance/node_modules/.ready
-.PHONY: docs docs-serve reference test-all test-system test-busy test-swarm \
-  test-attacks bench bench-exchange bench-instructions \
+.PHONY: docs docs-serve reference test-all test-system test-world test-busy test-swarm \
+  test-fastmcp test-versions test-attacks bench bench-exchange bench-instructions \
   bench-generators bench-jobs conformance wheel sbom
 
 # All tests of the package, unless ARGS selects some of them. packages/anyreplica/tests/tiers.py describes the tiers.
@@ -22,19 +22,29 @@ BUSY_TESTS ?= not system
 test::
 	@$(if $(filter tests/%,$(ARGS)),,$(SIDE_BY_SIDE) -n $(CORES) -m "$(QUICK)" $(ARGS) || $(NONE))
 
-test-all: $(READY) ## run the tests of anyreplica that need this machine only (20 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
+test-all: $(READY) ## run the tests of anyreplica that need this machine only (15 minutes; REQUIRE=redis: fail instead of skip if Redis is missing)
 	@$(if $(WHERE),$(BIN)/python -m pytest)
-	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "not system" $(ARGS) || $(NONE)
+	@$(SIDE_BY_SIDE) -n $$((3 * $(CORES))) -m "not system" $(ARGS) || $(NONE)
 
 test-system: $(READY) ## run the other tests of anyreplica: builds, several machines, measurements (30 minutes)
-	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "system and not alone" $(ARGS) || $(NONE)
+	@$(SIDE_BY_SIDE) -n $$((2 * $(CORES))) -m "system and not alone and not world" $(ARGS) || $(NONE)
 	@$(BIN)/python -m pytest $(WHERE) -m alone $(ARGS) || $(NONE)
+
+test-world: $(READY) ## run public servers and agent frameworks that others wrote (6 minutes; the first time 12, for downloads)
+	@$(BIN)/python -m pytest $(if $(filter $(CHASSIS)/%,$(ARGS)),,$(CHASSIS)/tests/world) --dist load -n $(CORES) $(ARGS) || $(NONE)
 
 test-busy: $(READY) ## run the tests of test-all beside four busy loops (BUSY_SHARE=10: every tenth file)
 	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m tests.busy $(SIDE_BY_SIDE) -n $(CORES) -m "$(BUSY_TESTS)" --share $(BUSY_SHARE) $(ARGS) || $(NONE)
 
 test-swarm: $(READY) ## run the tests of the stack in the current Docker Swarm (skipped without a Swarm)
 	@$(BIN)/python -m pytest $(CHASSIS)/tests/swarm $(ARGS)
+
+test-fastmcp: $(READY) ## run FastMCP's own tests against anyreplica (5 minutes; fails if a test differs that differences.toml does not have)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp $(ARGS)
+	@PYTHONPATH=$(CHASSIS) $(BIN)/python -m upstream fastmcp --sessions full --share 4 $(ARGS)
+
+test-versions: $(READY) ## run a part of the tests with the oldest and the newest versions of all dependencies (3 minutes)
+	@UV=$(CURDIR)/$(BIN)/uv PYTHON=$(CURDIR)/$(BIN)/python PROCESSES=$(CORES) ARGS="$(ARGS)" $(CHASSIS)/tests/versions.sh
 
 test-attacks: $(READY) ## run the long attack tests: 5 minutes of random input, 200,000 failing calls (15 minutes)
 	@ATTACK_SECONDS=300 ENDURANCE_CALLS=200000 $(BIN)/python -m pytest $(CHASSIS)/tests/attacks -rP $(ARGS)

@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference and the generated files of the Helm chart: `python -m reference`.
+"""Write the generated pages of docs and the generated files of the Helm chart: `python -m reference`.
 
 With `--check`, it only checks that they are up to date.
 """
@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reference import chart, command_line, python_api, settings_table
+from upstream import differences
 
-FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+DOCS = Path(__file__).parents[3] / "docs"
+FOLDER = DOCS / "reference"
 PAGES: dict[Path, Callable[[], str]] = {
     FOLDER / "settings.md": settings_table.page,
     FOLDER / "command-line.md": command_line.page,
     FOLDER / "python-api.md": python_api.page,
+    DOCS / "explanation" / "differences.md": differences.page,
     **chart.FILES,
 }
 

@@ -10,6 +10,7 @@ from anyreplica.settings.access import AccessSettings
 from anyreplica.settings.downstream import DownstreamSettings
 from anyreplica.settings.jobs import JobSettings
 from anyreplica.settings.login import LoginSettings
+from anyreplica.settings.paths import PathSettings
 from anyreplica.settings.rate import RateSettings
 from anyreplica.settings.replica import ReplicaSettings
 from anyreplica.settings.sessions import SessionSettings
@@ -22,6 +23,9 @@ _INTRODUCTION = """\
 Every setting is an environment variable. If the variable is not set, the server reads a file with the variable's name
 (upper or lower case) in the secrets folder. That folder is `/run/secrets`, where Docker mounts secrets; `SECRETS_DIR`
 names another one.
+
+FastMCP's own `FASTMCP_HOST`, `FASTMCP_PORT`, `FASTMCP_STREAMABLE_HTTP_PATH` and `FASTMCP_LOG_LEVEL` are the defaults
+of `MCP_HOST`, `MCP_PORT`, `MCP_PATH` and `LOG_LEVEL`.
 
 An empty variable counts as not set. An invalid value stops the start with exit code 3 and one line that names the
 variable. `make check` checks all settings without serving. `make` sets `MCP_PORT` from its own variable `PORT`.
@@ -36,6 +40,7 @@ reference`. -->
 
 GROUPS: dict[str, type[SettingsGroup]] = {
     "Replica": ReplicaSettings,
+    "Paths": PathSettings,
     "Requests to clients": SessionSettings,
     "Authentication": AccessSettings,
     "Login of users": LoginSettings,

@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 
 from anyreplica.process.replica import uvicorn_options
+from server.server import create_app
 from tests.damage.wire import handshake, stateless
-from tests.sample.server import create_app
 
-_OURS = ("anyreplica", "tests.sample")
+_OURS = ("anyreplica", "server")
 _PROTOCOLS = {"handshake": handshake, "stateless": stateless}
 
 

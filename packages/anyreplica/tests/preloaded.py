@@ -1,6 +1,6 @@
 """Fork servers from a process that has already imported their modules, so that they start faster.
 
-Imports take nine tenths of the time that `python -m tests.sample` needs to start, and the tests start it hundreds of
+Imports take nine tenths of the time that `python -m server` needs to start, and the tests start it hundreds of
 times. A forked server is a process with its own session, environment and log. Forked servers share only the imported
 modules and the values that Python read when it started.
 """
@@ -35,15 +35,26 @@ _LAZY = (
     "anyreplica.cli.main",
     "anyreplica.cli.run",
     "anyreplica.cli.worker",
-    "tests.sample.server",
+    "server.server",
 )
 """Modules that servers import, some of them only when they need them."""
 
 _PACKAGES = {"anyreplica", "server", "tests"}
 """Packages whose modules are run in a forked process."""
-_SUPERVISORS = {"--replicas", "--reload"}
-"""Options of a supervisor. It starts other processes, which import its main module again, so it is never forked."""
-
+_READ_AT_START = {
+    "AUTH",
+    "CLOSING_SECONDS",
+    "CURRENCY",
+    "DOCUMENTS",
+    "IDP",
+    "JWKS",
+    "LOOKUPS",
+    "RUNS",
+    "TOKEN_SECONDS",
+    "UPSTREAM",
+    "UPSTREAM_URL",
+}
+"""Environment variables of the tests' own servers. A server reads them when it starts, as it reads its settings."""
 _MAX_MESSAGE_BYTES = 1 << 18
 """Maximum size of a message in bytes. A message contains a command line and an environment."""
 
@@ -73,7 +84,7 @@ class Forked:
             awaited = select.poll()
             awaited.register(self._end, select.POLLIN)
             if not awaited.poll(None if timeout is None else timeout * 1000):
-                raise subprocess.TimeoutExpired("python -m tests.sample", timeout or 0)
+                raise subprocess.TimeoutExpired("python -m server", timeout or 0)
             self.returncode = int(os.read(self._end, 16))
             os.close(self._end)
         return self.returncode
@@ -103,7 +114,7 @@ class Preloaded:
     """
 
     def __init__(self, environment: Mapping[str, str], settings: set[str]) -> None:
-        self._settings = settings
+        self._settings = settings | _READ_AT_START
         self._common = self._others(environment)
         self._lock = threading.Lock()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -127,14 +138,14 @@ class Preloaded:
         """Return whether a forked server behaves exactly like a server in a new Python process.
 
         Args:
-            command: the arguments of Python, such as `-m tests.sample worker`.
+            command: the arguments of Python, such as `-m server worker`.
             environment: the environment of the server.
         """
         option, module, *rest = command
         return (
             option == "-m"
             and module.partition(".")[0] in _PACKAGES
-            and not _SUPERVISORS.intersection(rest)
+            and "--reload" not in rest  # its processes import the main module again
             and self._others(environment) == self._common
         )
 

@@ -20,7 +20,7 @@ from conftest import Server, free_port, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 
 KEYS = "the-key-that-all-of-these-replicas-share"
-COMPONENTS = "tests.sample,tests.conformance.pack"
+COMPONENTS = "server,tests.conformance.pack"
 PACKS = f"{COMPONENTS},tests.packs.state,tests.packs.waiting"
 BOTH = "application/json, text/event-stream"
 """The Accept header of a client that accepts event streams."""

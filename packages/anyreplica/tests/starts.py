@@ -15,7 +15,7 @@ import pytest
 from anyreplica import main
 from conftest import ROOT, environment
 
-SAMPLE = "tests.sample.server:create_app"
+SAMPLE = "server.server:create_app"
 
 
 def start(

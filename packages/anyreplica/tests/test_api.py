@@ -16,7 +16,8 @@ import pytest
 
 import anyreplica
 import anyreplica.testing
-from conftest import PACKAGE, SOURCE, run
+from conftest import SOURCE
+from tests.type_check import accepted_by_mypy
 
 _SDK_CLASSES = {"PromptsListChanged", "ResourceUpdated", "ResourcesListChanged", "ToolsListChanged"}
 """Classes of the MCP SDK. The example of `publish` shows how to use them."""
@@ -28,26 +29,29 @@ _NAMES = [
 ]
 
 
+def _example(module: ModuleType, name: str) -> str:
+    """Return the example in the docstring of a public name."""
+    example = (inspect.getdoc(getattr(module, name)) or "").partition("Example:\n")[2]
+    return textwrap.dedent(re.split(r"\n(?=\S)", example.strip("\n"))[0]) + "\n"
+
+
 @pytest.mark.parametrize(("module", "name"), _NAMES, ids=[name for _, name in _NAMES])
-def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str, tmp_path: Path) -> None:
+def test_each_name_has_a_docstring_with_an_example(module: ModuleType, name: str) -> None:
     """The docstring of each public name has a complete first line and an example in valid Python."""
     text = inspect.getdoc(getattr(module, name)) or ""
     assert text.partition("\n")[0].rstrip().endswith((".", ":")), "the first line must be a complete sentence"
-    _, found, example = text.partition("Example:\n")
-    assert found, "the docstring has no example"
-    (tmp_path / "example.py").write_text(textwrap.dedent(re.split(r"\n(?=\S)", example.strip("\n"))[0]) + "\n")
-    ast.parse((tmp_path / "example.py").read_text())
+    assert "Example:\n" in text, "the docstring has no example"
+    ast.parse(_example(module, name))
 
 
+@pytest.mark.slow
 @pytest.mark.servers
 def test_examples_have_the_right_types(tmp_path: Path) -> None:
     """mypy accepts the examples in the docstrings of all public names."""
     for module, name in _NAMES:
-        text = inspect.getdoc(getattr(module, name)) or ""
-        example = re.split(r"\n(?=\S)", text.partition("Example:\n")[2].strip("\n"))[0]
-        (tmp_path / f"example_{name.lower()}.py").write_text(textwrap.dedent(example) + "\n")
-    checked = run(sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(tmp_path))
-    assert checked.returncode == 0, checked.stdout
+        (tmp_path / f"example_{name.lower()}.py").write_text(_example(module, name))
+    accepted, said = accepted_by_mypy(tmp_path)
+    assert accepted, said
 
 
 def test_each_exported_name_exists() -> None:

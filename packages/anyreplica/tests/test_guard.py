@@ -13,6 +13,7 @@ from tests import guard
 
 pytestmark = [
     pytest.mark.servers,
+    pytest.mark.slow,
     pytest.mark.skipif(not guard.is_supported(), reason="this system has no /proc"),
 ]
 
@@ -20,7 +21,7 @@ _TEST = """
 from conftest import Server
 
 def test_that_waits(local_replicas, start_server, redis_server, tmp_path):
-    Server(tmp_path / "without-an-end.log", "--replicas", "2").wait_ready()
+    Server(tmp_path / "without-an-end.log", "--replicas", "2", within=["env"]).wait_ready()
     {then}
 """
 
@@ -63,12 +64,15 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: int) -> None:
     """After Ctrl-C or SIGKILL, no server, worker or Redis of the run is left, and none of what no fixture ends."""
     started = tmp_path / "started"
     with _run(tmp_path, f"open({str(started)!r}, 'w').close(); import time; time.sleep(600)") as run:
-        until(started.exists, "the test has started its servers", 240)
-        assert sum("--replicas" in command for command in _left(tmp_path).values()) == 2
-        if number == signal.SIGKILL:
-            run.kill()
-        else:
-            os.killpg(run.pid, number)  # as a terminal does
+        try:
+            until(started.exists, "the test has started its servers", 240)
+            forked = [command for command in _left(tmp_path).values() if "forkserver" in command]
+            assert len(forked) >= 7  # five replicas, and for each supervisor the process that they are forked from
+        finally:
+            if number == signal.SIGKILL:
+                run.kill()
+            else:
+                os.killpg(run.pid, number)  # as a terminal does
         run.communicate()
     until(lambda: not _left(tmp_path), "nothing is left", 120)
 
@@ -81,5 +85,5 @@ def test_a_process_that_is_left_fails_the_run(tmp_path: Path) -> None:
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
     assert "1 passed" in printed
     assert "Tests left these processes behind, and the guard ended them:" in printed
-    assert "-m tests.sample --replicas 2" in printed
+    assert "-m server --replicas 2" in printed
     assert not _left(tmp_path)

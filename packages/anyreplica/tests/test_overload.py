@@ -33,7 +33,7 @@ def test_three_times_the_capacity(start_server: StartServer, tmp_path: Path, con
 
     The calls that it serves stay fast, and after the overload all calls succeed.
     """
-    settings = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed", "LOG_LEVEL": "WARNING"}
+    settings = {"MCP_COMPONENTS": "server,tests.packs.timed", "LOG_LEVEL": "WARNING"}
     server = start_server(MAX_IN_FLIGHT=str(IN_FLIGHT), **settings)
     file = tmp_path / "run.json"
     how = ("--connections", connections)

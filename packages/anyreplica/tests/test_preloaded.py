@@ -1,6 +1,5 @@
 """Tests that forked servers behave like servers in new Python processes."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,35 +10,31 @@ import pytest
 
 from conftest import Server, StartServer, until
 from tests.preloaded import Forked
+from tests.processes import open_files
 
 
 @pytest.mark.smoke
 def test_a_forked_server_is_a_process_of_its_own(start_server: StartServer) -> None:
-    """A forked server has its own session, environment, log and exit code, and no open log of another server."""
+    """A forked server has its own session, environment, log and exit code, and no open log of another server.
+
+    While it runs, `wait` raises `subprocess.TimeoutExpired`, as `subprocess.Popen.wait` does.
+    """
     one, other = start_server(MCP_NAME="one"), start_server(MCP_NAME="other")
     for server, name in ((one, "one"), (other, "other")):
         assert isinstance(server.process, Forked)
         assert os.getsid(server.process.pid) == server.process.pid
         assert httpx.get(f"{server.url}/version").json()["name"] == name
         assert f"{name} 0." in server.output
-        logs = set()
-        for file in Path(f"/proc/{server.process.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # The connection of this descriptor has just ended.
-                logs.add(file.readlink().name)
-        assert {file for file in logs if file.endswith(".log")} == {server.log.name}
+        logs = {file for file in open_files(server.process.pid) if file.endswith(".log")}
+        assert logs == {str(server.log.resolve())}
+        assert server.process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(0.05)
     assert one.stop() == 0
     other.process.kill()
     assert other.process.wait(60) == -signal.SIGKILL
     assert other.stop() == -signal.SIGKILL
     assert not Path(f"/proc/{other.process.pid}").exists()
-
-
-def test_a_wait_for_a_running_server_times_out(start_server: StartServer) -> None:
-    """`wait` raises `subprocess.TimeoutExpired` while the server runs, as `subprocess.Popen.wait` does."""
-    server = start_server()
-    assert server.process.poll() is None
-    with pytest.raises(subprocess.TimeoutExpired):
-        server.process.wait(0.05)
 
 
 def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: StartServer) -> None:
@@ -53,7 +48,7 @@ def test_a_forked_server_that_cannot_start_prints_the_reason(start_server: Start
 @pytest.mark.parametrize(
     ("arguments", "settings"),
     [
-        (["--replicas", "1"], {}),
+        (["--reload"], {}),
         ([], {"PYTHONPATH": "somewhere"}),
         ([], {"FASTMCP_LOG_LEVEL": "DEBUG"}),
     ],

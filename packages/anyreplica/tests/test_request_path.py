@@ -31,5 +31,5 @@ def test_a_call_passes_few_modules(protocol: str) -> None:
         timeout=60,
     ).stdout.split()
     print(*found, sep="\n")
-    assert {"anyreplica.http.uvicorn.protocol", "anyreplica.mcp.fast_path", "tests.sample.tools.echo"} <= set(found)
+    assert {"anyreplica.http.uvicorn.protocol", "anyreplica.mcp.fast_path", "server.tools.echo"} <= set(found)
     assert len(found) <= _MAX_MODULES

@@ -4,12 +4,16 @@
 - *Servers*: a test starts replicas, a Redis, a browser or other programs on this machine. It has the marker `servers`,
   or a fixture that returns a server. A few of these tests also have the marker `smoke`: `make test` runs them.
 - *System*: a test builds something (an image, an environment, a site), needs several machines, repeats in many variants
-  what another test shows, or measures. It has the marker `system` or `alone`, or it is in a folder of `SYSTEM`.
+  what another test shows, or measures. It has the marker `system` or `alone`, or it is in a folder of `SYSTEM`. Those
+  in the folder `world` install what others wrote, and also have the marker `world`.
 
 A test in process that starts a process fails.
 
 With `--dist loadfile`, pytest-xdist runs all tests of a file in one worker. It also runs all files that use the same
-fleet in one worker, so each fleet starts once. `--share 10` runs every tenth file. The commit decides which ones.
+fleet in one worker, so each fleet starts once. The slowest files start first.
+
+`--share 10` runs only every tenth file. `--slow-share 4` runs all files, but it runs tests with the marker `slow` only
+in every fourth file. The commit decides which files these are.
 """
 
 import functools
@@ -17,19 +21,32 @@ import os
 import re
 import subprocess
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-SYSTEM = {"conformance", "helm", "swarm"}
+SYSTEM = {"conformance", "helm", "swarm", "world"}
 """Folders whose tests are in the tier *system*."""
 _SERVERS = re.compile(r"\b(\w*Server|\w*Fleet|Queue|Collector|StartRedis)\b")
 """Types of fixtures that start servers."""
 _SHARED = re.compile(r"\b(brought|login_fleet|full_fleet|asking_fleet|fleet_with_redis): ")
 """Session fixtures that start slowly and that several files use."""
+_LONGEST = (
+    "sessions/test_ask.py",
+    "sessions/test_slow_redis.py",
+    "process/test_local_redis.py",
+    "template/test_scripts.py",
+    "mcp/paths/test_tools.py",
+    "mcp/paths/test_oddities.py",
+    "docs/test_shell.py",
+    "deploy/test_edge.py",
+    "jobs/test_faults.py",
+    "test_guard.py",
+)
+"""The slowest files. They start first: otherwise one worker would still run one of them when the others are done."""
 _ALLOWED = {"git"}
 _TESTS = Path(__file__).parent
 
@@ -37,7 +54,8 @@ _MARKERS = (
     "servers: the test starts servers or other programs on this machine; `make test` does not run it",
     "smoke: a test with servers that `make test` runs, too",
     "system: the test builds something, needs several machines, or takes long; only `.ci/full` runs it",
-    "slow: a test in process that `make test` does not run, because it takes long or is one of many variants",
+    "world: the test installs packages that others wrote; only `make test-world` runs it",
+    "slow: the test takes long or is one of many variants; `make test` skips these tests, `.ci/run` runs a part",
     "alone: the test measures time or needs the whole machine; no other test runs at the same time",
     "long: the test takes minutes in a Swarm; CI does not run it",
 )
@@ -62,23 +80,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--share`."""
+    """Add `--share` and `--slow-share`."""
     parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th file only")
+    parser.addoption("--slow-share", type=int, default=1, metavar="N", help="run slow tests of every N-th file only")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their folders and fixtures, and choose a share of the files."""
-    share: int = config.getoption("--share")
-    chosen = _commit() % share if share > 1 else 0
     for item in items:
         file = str(item.path.relative_to(_TESTS)) if _TESTS in item.path.parents else str(item.path)
+        if file.startswith("world/"):
+            item.add_marker(pytest.mark.world)
         if file.split("/")[0] in SYSTEM or item.get_closest_marker("alone"):
             item.add_marker(pytest.mark.system)
         elif _has_server(item):
             item.add_marker(pytest.mark.servers)
-    if share > 1:
-        items[:] = [item for item in items if zlib.crc32(item.path.name.encode()) % share == chosen]
+    every, every_slow = _in_share(config.getoption("--share")), _in_share(config.getoption("--slow-share"))
+    kept = [item for item in items if every(item) and (not item.get_closest_marker("slow") or every_slow(item))]
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+    items[:] = kept
+    items.sort(key=lambda item: not any(item.path.match(file) for file in _LONGEST))
+    config.option.loadscopereorder = False  # pytest-xdist would start the files with most tests first
+
+
+def _in_share(share: int) -> Callable[[pytest.Item], bool]:
+    """Return a function that returns whether the file of a test is one of every `share` files."""
+    chosen = _commit() % share if share > 1 else 0
+    return lambda item: zlib.crc32(item.path.name.encode()) % share == chosen
 
 
 def _has_server(item: pytest.Item) -> bool:

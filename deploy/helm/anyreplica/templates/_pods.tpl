@@ -106,7 +106,8 @@ spec:
             - name: OTEL_RESOURCE_ATTRIBUTES
               value: k8s.pod.name=$(POD_NAME),k8s.namespace.name=$(POD_NAMESPACE)
             {{- end }}
-            {{- range $variable, $value := include "anyreplica.settings" . | fromYaml }}
+            {{- $paths := include "anyreplica.settings" . | fromYaml }}
+            {{- range $variable, $value := $paths }}
             - name: {{ $variable }}
               value: {{ $value | quote }}
             {{- end }}
@@ -121,14 +122,14 @@ spec:
           # an answer can take seconds.
           startupProbe:
             httpGet:
-              path: /readyz
+              path: {{ $paths.READINESS_PATH | default "/readyz" }}
               port: http
             periodSeconds: 2
             timeoutSeconds: 5
             failureThreshold: 30
           readinessProbe:
             httpGet:
-              path: /readyz
+              path: {{ $paths.READINESS_PATH | default "/readyz" }}
               port: http
             periodSeconds: 5
             timeoutSeconds: 5
@@ -136,7 +137,7 @@ spec:
           # Only whether the process is alive. The failure of a dependency would restart all replicas at the same time.
           livenessProbe:
             httpGet:
-              path: /healthz
+              path: {{ $paths.LIVENESS_PATH | default "/healthz" }}
               port: http
             periodSeconds: 10
             timeoutSeconds: 10

@@ -79,6 +79,8 @@ def __getattr__(name: str) -> Any:
         return import_module("anyreplica.downstream")
     for module, names in _NAMES.items():
         if name in names:
+            if module == "app":
+                import_module("anyreplica.process.versions").check_versions()
             value = globals()[name] = getattr(import_module(f"anyreplica.{module}"), name)
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Any, TypeVar
 
 from fastmcp import FastMCP
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -29,19 +31,25 @@ from anyreplica.components.marks import MARK
 from anyreplica.downstream.metrics import DownstreamMetrics
 from anyreplica.http.access_log import AccessLog, Write, access_lines
 from anyreplica.http.cors import cors
+from anyreplica.http.headers import path_of
 from anyreplica.http.intake import Intake
+from anyreplica.http.paths import mcp_paths, quiet_paths
 from anyreplica.http.responses import WHOLE, StandardOnly
 from anyreplica.http.uvicorn.connections import KEY, Connections, allow_files
 from anyreplica.jobs.metrics import QueueMetrics
 from anyreplica.jobs.service import JobService
-from anyreplica.mcp import _mounts, _sdk
+from anyreplica.mcp import _mounts, _sdk, _shared_dependencies
 from anyreplica.mcp._forwarding import forward_only
 from anyreplica.mcp._overrides import added_by_http_app
+from anyreplica.mcp._sdk_server import as_fastmcp
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.alone import AloneOnly
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.components import cannot_ask, offer_jobs, serve_components
 from anyreplica.mcp.endpoint import McpEndpoint
+from anyreplica.mcp.lenient import endpoint_class
+from anyreplica.mcp.own_work import own_work
+from anyreplica.mcp.sdk_components import log_notes
 from anyreplica.mcp.sdk_endpoint import SdkEndpoint
 from anyreplica.mcp.server_tasks import offer_tasks, task_tools
 from anyreplica.mcp.sharing import Sharing
@@ -55,10 +63,11 @@ from anyreplica.process import logs
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.process.mounted import running
 from anyreplica.process.replica import end_regardless, process_lifespan, replica_name
-from anyreplica.process.start import StartReport, refusing
+from anyreplica.process.start import StartReport, print_reason, refusing
 from anyreplica.ratelimit.limiter import rate_limiter
-from anyreplica.routes.custom import custom_routes
+from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
 from anyreplica.routes.deep import DeepHealth, needed
 from anyreplica.routes.health import health_routes
 from anyreplica.routes.home import home_route
@@ -100,7 +109,7 @@ def app_factory(function: F) -> F:
             with refusing():
                 return function()
         except StartupError as error:
-            print(error, file=sys.stderr)  # noqa: T201
+            print_reason(error)
             sys.exit(EXIT_REFUSED)
 
     setattr(create, MARK, "app_factory")
@@ -108,7 +117,7 @@ def app_factory(function: F) -> F:
 
 
 def create_app(
-    mcp: FastMCP,
+    mcp: FastMCP | MCPServer[Any] | Server[Any],
     settings: Settings | None = None,
     *,
     middleware: Sequence[Middleware] = (),
@@ -117,7 +126,8 @@ def create_app(
     """Create the app of a replica. Call it only once per process, because it configures logging for the whole process.
 
     Args:
-        mcp: The server. The components of the packages in `MCP_COMPONENTS` are added to it.
+        mcp: The server. The components of the packages in `MCP_COMPONENTS` are added to it. It may also be a server of
+            the MCP SDK (`MCPServer` or the low-level `Server`), to which nothing can be added.
         settings: The settings. None: read them from the environment and from secrets.
         middleware: Your own middleware, outermost first. A request passes the access log, CORS, the audit middleware
             and authentication before it reaches your middleware.
@@ -141,9 +151,11 @@ def create_app(
     settings = settings or Settings.load()
     buffer = logs.configure(settings, replica_name(settings))
     allow_files(settings.max_connections)
-    added, added_routes = added_by_http_app(mcp)
+    mcp = as_fastmcp(mcp)
+    added, added_routes = added_by_http_app(mcp, settings.mcp_path)
     components, adoption = serve_components(mcp, settings)
     _sdk.serve_over_http(mcp)
+    _shared_dependencies.set_scope()
     _mounts.search_without_tasks()
     forward_only(mcp, settings)
     check_login(mcp.auth, settings, settings.mcp_replicas)
@@ -189,11 +201,37 @@ class App:
         self._replica: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or handle the lifespan of the ASGI server."""
-        if self._replica is None:  # the first call is always the lifespan call
+        """Answer a request, or handle the lifespan of the ASGI server.
+
+        Raises:
+            RuntimeError: A request came before the lifespan.
+        """
+        if self._replica is not None:
+            await self._replica(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            scope.setdefault("state", {})  # Starlette needs it, and some ASGI servers do not offer it
             await StartReport(self._begin)(scope, receive, send)
         else:
-            await self._replica(scope, receive, send)
+            raise RuntimeError(
+                "anyreplica: this app has not started. An app that mounts it must run its lifespan, for example "
+                'Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan).'
+            )
+
+    def lifespan(self, _: object = None) -> AbstractAsyncContextManager[None]:
+        """Return the lifespan of this app, for an app that mounts it.
+
+        Example:
+
+            from fastmcp import FastMCP
+            from starlette.applications import Starlette
+            from starlette.routing import Mount
+
+            from anyreplica import create_app
+
+            replica = create_app(FastMCP("my-server"))
+            outer = Starlette(routes=[Mount("/api", replica)], lifespan=replica.lifespan)
+        """
+        return running(self)
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         lifecycle = Lifecycle(self.settings.drain_seconds, end_regardless)
@@ -217,8 +255,7 @@ class App:
     @asynccontextmanager
     async def _opened_with_server(self) -> AsyncIterator[None]:
         """Enter the lifespans of the components and of the server, whose tasks extension runs tasks in it."""
-        server = _sdk.low_level(self.mcp)
-        async with self.opened(), server.lifespan(server):
+        async with self.opened(), _shared_dependencies.lifespan(self.mcp):
             yield
 
     @asynccontextmanager
@@ -243,8 +280,7 @@ class App:
         settings, mcp, components, buffer = self.settings, self.mcp, self.components, self.buffer
         replica = replica_name(settings)
         share = Sharing(settings, mcp, replica)
-        if share.subscriptions is not None:
-            lifecycle.at_stop.append(share.subscriptions.close)
+        lifecycle.at_stop.append(share.close_streams)
         connections = Connections(settings)
         lifecycle.at_drain.append(connections.drain)
         service = JobService(components.jobs, settings, replica, lifecycle.cut)
@@ -256,11 +292,12 @@ class App:
         intake = Intake(settings, limiter, ClientIdentities(settings.trusted_proxies).of)
         service.outside = intake.in_flight.outside
         sessions = self._sessions(share, intake, lifecycle)
+        log_notes(mcp, settings)
         AloneOnly(settings, mcp, service, share, sessions)
         endpoint: McpEndpoint | SdkEndpoint
         if settings.stateless_http and settings.json_response != "false":
             shared_state = None if share.redis is None else SharedState(share.redis, settings.mcp_name)
-            endpoint = McpEndpoint(self.adoption, settings, intake, sessions, shared_state)
+            endpoint = endpoint_class(settings)(self.adoption, settings, intake, sessions, shared_state)
         else:
             endpoint = SdkEndpoint(mcp, settings, self.catalogue, intake)
             lifecycle.at_stop.append(endpoint.stop)
@@ -276,7 +313,7 @@ class App:
         queue = QueueMetrics(service)
         asked = [] if sessions is None else sessions.collectors
         collectors = requests, lag, state, CacheMetrics(components.cache), DownstreamMetrics(), queue, *asked
-        metrics = metrics_route(collectors, queue.look, settings.metrics_token)
+        metrics = metrics_route(collectors, queue.look, settings.metrics_token, settings.metrics_path)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -286,12 +323,13 @@ class App:
                 for each in (share.running(), authentication.running(), downstream.closing(), self.opened()):
                     await enter(each)
                 await enter(endpoint.opened())
-                with untraced():
-                    await self.catalogue.read(mcp)
+                with untraced(), own_work():
+                    listed = await self.catalogue.read(mcp)
                 logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica, self.catalogue.counts)
-                if settings.stateless_http:  # otherwise each request of the warm-up would open a session
-                    with untraced():
-                        await warm_up(endpoint)
+                # With STATELESS_HTTP=false, each request of the warm-up would open a session.
+                if listed and settings.stateless_http:
+                    with untraced(), own_work():
+                        await warm_up(endpoint, settings.mcp_path, mcp)
                 await enter(around)
                 for part in (traced, limiter, audit, service, sessions, lag):
                     if part is not None:
@@ -299,17 +337,27 @@ class App:
                 yield {KEY: connections}
 
         min_bytes = settings.compress_min_bytes
-        own = [
+        custom = _mounts.custom_routes(mcp)
+        refuse_needed_paths((*custom, *self._routes), settings)
+        probes, login_routes = health_routes(lifecycle, settings), authentication.routes()
+        open_ = [
             version_route(settings.mcp_name, replica, lifecycle, paths, guarded=authentication.required),
-            *health_routes(lifecycle),
+            Route("/health", probes[0].endpoint),
+            home_route(settings, replica, None if authentication.required else self.catalogue),
+        ]
+        guarded = [
             DeepHealth([*needed(share.redis, service), *components.checks]).route(),
             *JobRoutes(service, intake).routes(),
-            *authentication.routes(),
             metrics,
         ]
-        home = home_route(settings.mcp_name, replica, None if authentication.required else self.catalogue)
+        routes = arrange([*probes, *login_routes], [*custom, *self._routes], [*guarded, *open_])
+        public = [] if settings.protect_custom_routes else custom
+        # The author's own middleware may answer at other paths, and its requests pass authentication.
+        authentication.is_open = open_requests(
+            routes, [*probes, *login_routes, *public, *open_], unknown=not self._middleware
+        )
         inner = Starlette(
-            routes=[*own, *custom_routes(mcp, own), *self._routes, home],
+            routes=routes,
             lifespan=lifespan,
             middleware=[Middleware(GZipMiddleware, min_bytes, 1)] if min_bytes else [],
         )
@@ -319,11 +367,12 @@ class App:
         if min_bytes:
             whole = isinstance(endpoint, McpEndpoint)
             at_mcp = _compressed(endpoint, min_bytes) if whole else GZipMiddleware(StandardOnly(endpoint), min_bytes, 1)
-        app: ASGIApp = _by_path({"/mcp": at_mcp, "/mcp/": at_mcp}, inner)
+        app: ASGIApp = _by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner)
         write = requests.counting(access_lines(settings, replica, buffer))
         taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
-        app = self._surround(app, taken, authentication, metrics, audit, write)
-        return TracingMiddleware(app) if traced else app
+        replaced = settings.metrics_path in paths_of(custom, self._routes)
+        app = self._surround(app, taken, authentication, None if replaced else metrics, audit, write)
+        return TracingMiddleware(app, settings) if traced else app
 
     def _sessions(self, share: Sharing, intake: Intake, lifecycle: Lifecycle) -> Sessions | None:
         """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
@@ -340,7 +389,7 @@ class App:
         app: ASGIApp,
         taken: TakenCalls | None,
         authentication: Authentication,
-        metrics: Route,
+        metrics: Route | None,
         audit: AuditLog | None,
         write: Write,
     ) -> ASGIApp:
@@ -350,15 +399,16 @@ class App:
             app = cls(app, *args, **kwargs)
         app = authentication.guard(StandardOnly(app) if self._middleware else app)
         if audit is not None:
-            app, write = AuditMiddleware(app, audit), noting(audit, write)
-        if settings.metrics_token:  # /metrics then needs this token, and a caller's key does not open it
+            app, write = AuditMiddleware(app, audit, settings), noting(audit, write)
+        if settings.metrics_token and metrics:  # they then need this token, and a caller's key does not open them
             app = _by_path({metrics.path: metrics.handle}, app)
         if settings.cors_origins:
             app = cors(app, settings.cors_origins)
         replica = replica_name(settings)
+        quiet = quiet_paths(settings)
         if taken is not None:
-            taken.app = AccessLog(taken, replica, write)
-        return AccessLog(app, replica, write)
+            taken.app = AccessLog(taken, replica, write, quiet)
+        return AccessLog(app, replica, write, quiet)
 
 
 def _compressed(app: ASGIApp, min_bytes: int) -> ASGIApp:
@@ -382,7 +432,9 @@ def _by_path(exact: Mapping[str, ASGIApp], others: ASGIApp) -> ASGIApp:
     """
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        app = exact.get(scope["path"], others) if scope["type"] == "http" else others
+        if scope["type"] != "http":
+            return others(scope, receive, send)
+        app = exact.get(scope["path"]) or exact.get(path_of(scope), others)
         return app(scope, receive, send)
 
     return answer

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,8 +28,9 @@ from starlette.types import ASGIApp
 
 from anyreplica.app import App
 from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.temporary_server import listening
 
-__all__ = ["CallFailed", "Client", "fleet", "replica"]
+__all__ = ["CallFailed", "Client", "Served", "fleet", "replica", "serve"]
 
 _HEADERS = {"Accept": "application/json", "MCP-Protocol-Version": "2025-11-25"}
 _SECONDS = 60.0
@@ -73,13 +75,14 @@ class Client:
             assert client.read("template://greeting/de/Ada") == "Hallo, Ada!"
     """
 
-    def __init__(self, http: httpx2.Client, token: str = "") -> None:
+    def __init__(self, http: httpx2.Client, token: str = "", path: str = "/mcp") -> None:
         self.http = http
+        self._path = path
         self._headers = {**_HEADERS, **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def with_token(self, token: str) -> "Client":
         """Return a client of the same server that sends this key or token with each call."""
-        return Client(self.http, token)
+        return Client(self.http, token, self._path)
 
     def call(self, tool: str, /, **arguments: Any) -> Any:
         """Call a tool. Return its structured result, or its text if it has no structured result.
@@ -148,7 +151,7 @@ class Client:
             CallFailed: The server returned an error.
         """
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
-        reply = self.http.post("/mcp", json=message, headers=self._headers)
+        reply = self.http.post(self._path, json=message, headers=self._headers)
         answer = reply.json()
         if "error" in answer:
             error = answer["error"]
@@ -180,30 +183,105 @@ def replica(create_app: Callable[[], ASGIApp], /, **settings: str) -> Iterator[C
             with replica(create_app, CALL_TIMEOUT_SECONDS="1") as client:
                 assert client.call("add", a=1, b=2) == 3
     """
-    root = logging.getLogger()
-    handlers, level = root.handlers, root.level
     with patch.dict(os.environ, settings):
-        try:
-            app = getattr(create_app, "__wrapped__", create_app)()
-        finally:
-            own, root.handlers = root.handlers, handlers  # give pytest its handlers back: a test can check the log
-            root.setLevel(level)
-        if not isinstance(app, App):
-            raise TypeError(f"{create_app} returns {type(app).__name__}; return the app of anyreplica.create_app")
+        app, handlers = _created(create_app)
         lifecycle = Lifecycle(0)
         composed = app.compose(lifecycle, _ready(lifecycle))
         try:
             with TestClient(composed, base_url="http://localhost") as http:
-                yield Client(http)
+                yield Client(http, path=app.settings.mcp_path)
         finally:
-            for handler in own:
+            for handler in handlers:
                 handler.flush()  # so that pytest captures the access log as output of this test
+
+
+def _created(create_app: Callable[[], ASGIApp]) -> tuple[App, list[logging.Handler]]:
+    """Return the app of a factory, and the log handlers that the app has made."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    try:
+        app = getattr(create_app, "__wrapped__", create_app)()
+    finally:
+        own, root.handlers = root.handlers, handlers  # give pytest its handlers back: a test can check the log
+        root.setLevel(level)
+    if not isinstance(app, App):
+        raise TypeError(f"{create_app} returns {type(app).__name__}; return the app of anyreplica.create_app")
+    return app, own
 
 
 @asynccontextmanager
 async def _ready(lifecycle: Lifecycle) -> AsyncIterator[None]:
     with lifecycle.running():
         yield
+
+
+@dataclass(frozen=True)
+class Served:
+    """A replica that `serve` has started.
+
+    Attributes:
+        url: The address of the replica, such as `http://127.0.0.1:43210`. MCP clients need `{url}/mcp`.
+        app: The ASGI app of the replica, for HTTP clients that call an app directly.
+
+    Example:
+
+        from fastmcp.client import Client
+
+        from anyreplica.testing import Served
+
+        async def call_add(server: Served) -> object:
+            async with Client(f"{server.url}/mcp") as client:
+                return (await client.call_tool("add", {"a": 1, "b": 2})).data
+    """
+
+    url: str
+    app: ASGIApp
+
+
+@asynccontextmanager
+async def serve(create_app: Callable[[], ASGIApp], /, **settings: str) -> AsyncIterator[Served]:
+    """Serve an app on a free port, in the event loop of an async test. Any MCP client can call it.
+
+    The tools run in the event loop of the test. So a test and a tool can wait for the same `asyncio.Event`.
+
+    Args:
+        create_app: Your app factory.
+        settings: Environment variables for this replica, such as `CALL_TIMEOUT_SECONDS="1"`.
+
+    Raises:
+        StartupError: The app cannot start.
+        TypeError: The factory returns something that `anyreplica.create_app` did not create.
+
+    Example:
+
+        from fastmcp.client import Client
+
+        from anyreplica.testing import serve
+        from server.server import create_app
+
+        async def test_add() -> None:
+            async with serve(create_app) as server, Client(f"{server.url}/mcp") as client:
+                assert (await client.call_tool("add", {"a": 1, "b": 2})).data == 3
+    """
+    with patch.dict(os.environ, settings):
+        app, handlers = _created(create_app)
+        lifecycle = Lifecycle(0)
+        composed = app.compose(lifecycle, _without_signals(lifecycle))
+        try:
+            async with listening(composed, app.settings, lifecycle) as port:
+                yield Served(f"http://127.0.0.1:{port}", composed)
+        finally:
+            for handler in handlers:
+                handler.flush()
+
+
+@asynccontextmanager
+async def _without_signals(lifecycle: Lifecycle) -> AsyncIterator[None]:
+    lifecycle.state = "ready"
+    try:
+        yield
+    finally:
+        lifecycle.state = "draining"
 
 
 @contextmanager
@@ -238,7 +316,7 @@ def fleet(app: str = "server.server:create_app", /, replicas: int = 3, **setting
         try:
             _wait_for_start(process, log)
             with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-                yield Client(http)
+                yield Client(http, path=environment.get("MCP_PATH", "/mcp"))
         finally:
             process.terminate()
             try:

@@ -12,6 +12,7 @@ from anyreplica.components.job import Job
 from anyreplica.components.lifespan import Lifespan
 from anyreplica.downstream.exchange.entry_file import read
 from anyreplica.http.access_log import AccessLog, access_lines
+from anyreplica.http.paths import quiet_paths
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
@@ -20,6 +21,7 @@ from anyreplica.process.start import StartReport
 from anyreplica.routes.health import health_routes
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
 from anyreplica.shared import publish
 from anyreplica.shared.events import RedisBus
 from anyreplica.shared.redis import connect
@@ -69,20 +71,19 @@ def worker_app(
                 async with worker.running():
                     yield {KEY: connections}
 
-    routes = Starlette(routes=health_routes(lifecycle), lifespan=lifespan)
-    return AccessLog(StartReport(routes), name, access_lines(settings, name, buffer))
+    routes = Starlette(routes=health_routes(lifecycle, settings), lifespan=lifespan)
+    return AccessLog(StartReport(routes), name, access_lines(settings, name, buffer), quiet_paths(settings))
 
 
 def check(jobs: Mapping[str, Job], tasks: Sequence[str], settings: Settings) -> None:
-    """Raise `StartupError` if a worker has nothing to run, or a setting of its queue or token exchange is not valid."""
+    """Raise `StartupError` if a worker has nothing to run, lacks packages, or has a setting that is not valid."""
     if settings.jobs_in_process:
         raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
     if not jobs and not tasks:
         packages = ",".join(settings.mcp_components)
-        raise StartupError(
-            f"MCP_COMPONENTS={packages}: these packages have no jobs, and no tool has task=True; "
-            "a worker needs at least one of them"
-        )
+        where = f"MCP_COMPONENTS={packages}: these packages have" if packages else "The server has"
+        raise StartupError(f"{where} no jobs, and no tool has task=True; a worker needs at least one of them")
+    require_extra("jobs", "the worker")
     connect(settings)  # it only checks the URL
     if settings.downstream_tokens_file is not None:
         read(settings.downstream_tokens_file)  # it only checks the file

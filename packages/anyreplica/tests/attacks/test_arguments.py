@@ -70,7 +70,7 @@ def test_unknown_params_of_a_submission(attack: Attack, arguments: dict[str, Any
 @pytest.mark.alone
 def test_wrong_values_within_one_argument(attack: Attack) -> None:
     """The error names only the first problem of a list with 90,000 wrong values."""
-    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.lists")
+    replica = attack(MCP_COMPONENTS="server,tests.packs.lists")
     with replica.beside_good_client():
         said = answers(replica, call("total", {"numbers": ["x"] * 90_000}))
     for answer in said:

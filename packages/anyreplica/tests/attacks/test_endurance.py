@@ -96,7 +96,7 @@ KINDS = [
     *_tool("raises_for_the_caller", "no such account"),
     *_tool("exits", "exits"),
     *_tool("cancels_itself", "cancels_itself"),
-    *_tool("returns_object", "returns_object"),
+    *_tool("returns_itself", "returns_itself"),
     *_tool("never_ends_by_default", _LATE),
     *_both("unknown resource", "resources/read", {"uri": "template://nothing/#"}, "nothing"),
     *_both("resource that isn't there", "resources/read", {"uri": "template://greeting/xx/#"}, "no greeting"),
@@ -191,7 +191,7 @@ async def exhausted(port: int) -> AsyncIterator[None]:
 def test_failing_calls_leave_nothing(attack: Attack) -> None:
     """The memory hardly grows after the first 5 percent of the failing calls, and other clients are still served."""
     replica = attack(
-        MCP_COMPONENTS="tests.sample,tests.packs.hostile",
+        MCP_COMPONENTS="server,tests.packs.hostile",
         CALL_TIMEOUT_SECONDS="0.05",
         MAX_SUBSCRIPTIONS="1",
         TRUSTED_PROXIES="127.0.0.1/32",

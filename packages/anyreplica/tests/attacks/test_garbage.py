@@ -49,7 +49,7 @@ def test_no_kind_of_call_leaves_cycles(version: str) -> None:
         "-m",
         "tests.attacks.test_garbage",
         version,
-        MCP_COMPONENTS="tests.sample,tests.packs.hostile",
+        MCP_COMPONENTS="server,tests.packs.hostile",
         CALL_TIMEOUT_SECONDS="0.05",
         LOG_LEVEL="ERROR",
     )
@@ -62,7 +62,7 @@ async def _count(version: str) -> dict[str, int]:
     from uvicorn import Config
     from uvicorn.lifespan.on import LifespanOn
 
-    from tests.sample.server import create_app as factory
+    from server.server import create_app as factory
 
     config = Config(factory(), log_config=None, interface="asgi3", proxy_headers=False)
     config.load()

@@ -20,7 +20,7 @@ from tests.sessions.resuming import resumed, sent
 pytestmark = [pytest.mark.alone, pytest.mark.needs("redis")]
 
 TEXT = "x" * 390_000
-PACKS = "tests.sample,tests.packs.asking,tests.packs.heavy"
+PACKS = "server,tests.packs.asking,tests.packs.heavy"
 GROWTH = 130
 """Maximum growth of a replica's memory, in MB: RESUME_BYTES for one caller, and what Python keeps for later."""
 REDIS = 60

@@ -60,7 +60,7 @@ def test_long_names_in_requests(attack: Attack) -> None:
 def test_no_line_of_log_is_long(attack: Attack) -> None:
     """No log line is longer than 8 KB, in either format."""
     for form in ("text", "json"):
-        replica = attack(LOG_LEVEL="DEBUG", LOG_FORMAT=form, MCP_COMPONENTS="tests.sample,tests.packs.hostile")
+        replica = attack(LOG_LEVEL="DEBUG", LOG_FORMAT=form, MCP_COMPONENTS="server,tests.packs.hostile")
         texts = [_LONG[:3_000_000], "\x00" * 600_000, "é€😀" * 200_000, "\n" * 500_000]
         calls = [echo(text, 99) for text in texts]
         calls += [handshake("tools/call", {"name": "raises", "arguments": {"message": text}}) for text in texts]

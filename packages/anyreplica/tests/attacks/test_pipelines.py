@@ -69,7 +69,7 @@ def test_new_clients_find_room(attack: Attack) -> None:
 
     Each busy client waits for a call and has sent another request behind it.
     """
-    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", MAX_CONNECTIONS="10")
+    replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", MAX_CONNECTIONS="10")
     with contextlib.ExitStack() as stack:
         for _ in range(9):
             stack.enter_context(replica.connect()).sendall(_ENDLESS + REQUEST)
@@ -97,7 +97,7 @@ def test_waiting_requests_are_not_parsed(attack: Attack) -> None:
 
     It parses only the waiting requests in the same 2 KB of received data. So waiting requests take little memory.
     """
-    replica = attack(MCP_COMPONENTS="tests.sample,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
+    replica = attack(MCP_COMPONENTS="server,tests.packs.hostile", CALL_TIMEOUT_SECONDS="5")
     with contextlib.ExitStack() as stack:
         before = replica.rss
         connections = [stack.enter_context(replica.connect()) for _ in range(90)]

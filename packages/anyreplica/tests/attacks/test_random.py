@@ -8,7 +8,6 @@ import os
 import secrets
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from anyreplica.http.event_stream import PING_SECONDS
 from conftest import ROOT, until
 from tests.attacks.conftest import Attack, Attacked
 from tests.attacks.counted_connection import Report
+from tests.processes import open_files
 
 SECONDS = float(os.environ.get("ATTACK_SECONDS", "30"))
 SEED = os.environ.get("ATTACK_SEED") or secrets.token_hex(4)
@@ -30,7 +30,7 @@ GROWTH = 75
 (RESUME_BYTES)."""
 _SESSIONS = {
     "HANDSHAKE_SESSIONS": "full",
-    "MCP_COMPONENTS": "tests.sample,tests.packs.asking,tests.packs.heavy",
+    "MCP_COMPONENTS": "server,tests.packs.asking,tests.packs.heavy",
     "TRUSTED_PROXIES": "127.0.0.1,127.0.0.2",
     "RESUME_SECONDS": "5",
     "CLIENT_REQUEST_SECONDS": "10",
@@ -48,8 +48,7 @@ def attacked(replica: Attacked) -> Report:
 
 def sockets(replica: Attacked) -> int:
     """Return the number of open sockets of the replica, in any state."""
-    files = Path(f"/proc/{replica.server.process.pid}/fd").iterdir()
-    return sum(file.is_symlink() and str(file.readlink()).startswith("socket:") for file in files)
+    return sum(file.startswith("socket:") for file in open_files(replica.server.process.pid))
 
 
 @pytest.mark.alone

@@ -69,7 +69,7 @@ def test_a_thousand_streams_and_a_thousand_waiting_calls(attack: Attack, tmp_pat
         replica = attack(
             REDIS_URL=redis.url,
             HANDSHAKE_SESSIONS="full",
-            MCP_COMPONENTS="tests.sample,tests.packs.asking",
+            MCP_COMPONENTS="server,tests.packs.asking",
             MAX_CONNECTIONS=str(3 * MANY),
             MAX_SUBSCRIPTIONS=str(MANY),
             MAX_CLIENT_REQUESTS=str(2 * MANY),

@@ -93,7 +93,7 @@ def test_connections_beyond_the_limit_are_refused(attack: Attack) -> None:
 
     The number of connections that it refused just before does not matter.
     """
-    replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="tests.sample,tests.packs.hostile")
+    replica = attack(MAX_CONNECTIONS="40", MAX_IN_FLIGHT="100", MCP_COMPONENTS="server,tests.packs.hostile")
     call = wire.handshake("tools/call", {"name": "never_ends_by_default", "arguments": {}})
     with contextlib.ExitStack() as stack:
         busy = [stack.enter_context(replica.connect()) for _ in range(40)]

@@ -147,7 +147,7 @@ def test_the_command_in_its_own_process() -> None:
 
     The other tests run the command in their own process, see `tests.starts`.
     """
-    done = run(sys.executable, "-m", "tests.sample", "audit", "verify", "nowhere")
+    done = run(sys.executable, "-m", "server", "audit", "verify", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "nowhere: can't be read: No such file or directory\n"
 

@@ -1,7 +1,6 @@
 """An audit log that cannot be written: entries are dropped and counted, or calls are refused."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,12 +23,7 @@ class FullDisk:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.fill()
-
-    def fill(self) -> None:
-        """Make each write fail from now on."""
-        self.path.unlink(missing_ok=True)
-        self.path.symlink_to("/dev/full")
+        path.symlink_to("/dev/full")
 
     def free(self) -> None:
         """Let writes succeed again."""
@@ -43,21 +37,16 @@ def disk(tmp_path: Path) -> FullDisk:
 
 
 @pytest.fixture
-def dropping(disk: FullDisk) -> Iterator[AuditLog]:
-    """Return a log on the full disk with AUDIT_ON_FAILURE=drop."""
-    log = AuditLog(str(disk.path), "r1", "drop")
+def log(disk: FullDisk, request: pytest.FixtureRequest) -> Iterator[AuditLog]:
+    """Return an audit log on a full disk. The test chooses the value of AUDIT_ON_FAILURE."""
+    log = AuditLog(str(disk.path), "r1", request.param)
     log.start()
     yield log
     log.stop(0)
 
 
-@pytest.fixture
-def refusing(disk: FullDisk) -> Iterator[AuditLog]:
-    """Return a log on the full disk with AUDIT_ON_FAILURE=refuse."""
-    log = AuditLog(str(disk.path), "r1", "refuse")
-    log.start()
-    yield log
-    log.stop(0)
+dropping = pytest.mark.parametrize("log", ["drop"], indirect=True)
+refusing = pytest.mark.parametrize("log", ["refuse"], indirect=True)
 
 
 def failing(log: AuditLog) -> bool:
@@ -68,19 +57,20 @@ def failing(log: AuditLog) -> bool:
 class TestDrop:
     """AUDIT_ON_FAILURE=drop: calls continue."""
 
-    def test_entries_up_to_the_limit_are_kept_and_the_others_counted(self, dropping: AuditLog, disk: FullDisk) -> None:
+    @dropping
+    def test_entries_up_to_the_limit_are_kept_and_the_others_counted(self, log: AuditLog, disk: FullDisk) -> None:
         """The log keeps entries up to its limit and counts the others; it writes both when the disk is free."""
         for number in range(MOST_LINES + 250):
-            dropping.note(a_call(request_id=str(number)))
-        until(lambda: failing(dropping) and not dropping._noted, "the first write fails")
+            log.note(a_call(request_id=str(number)))
+        until(lambda: failing(log) and not log._noted, "the first write fails")
         for _ in range(250):
-            dropping.note(a_call(request_id="late"))
-        assert not dropping.refusing
-        assert dropping._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
+            log.note(a_call(request_id="late"))
+        assert not log.refusing
+        assert log._waiting <= MOST_LINES + 1  # plus one entry that the thread is writing
         disk.free()
         until(lambda: "dropped" in events(lines_in(disk.path)[-2:]), "the file contains the number of lost entries")
-        dropping.note(a_call(request_id="next"))
-        dropping.stop()
+        log.note(a_call(request_id="next"))
+        log.stop()
         lines = lines_in(disk.path)
         assert verify(lines).intact
         kept = len(ids(lines)) - 1
@@ -100,51 +90,44 @@ class TestDrop:
         assert log._waiting == MOST_BYTES // len(big)
         assert log._dropped == 1000 - log._waiting
 
-    def test_a_waiting_entry_has_only_the_digest_of_its_arguments(self, dropping: AuditLog) -> None:
+    @dropping
+    def test_a_waiting_entry_has_only_the_digest_of_its_arguments(self, log: AuditLog) -> None:
         """An entry that waits holds only the digest of its arguments."""
-        until(lambda: failing(dropping), "the first write fails")
+        until(lambda: failing(log), "the first write fails")
         for _ in range(3):
             for _ in range(30):
-                dropping.note(a_call({"x": "x" * 1_000_000}))
-            until(lambda: not dropping._noted, "the thread has read all entries")
-        assert dropping._dropped == 0
-        assert sum(map(len, dropping._ready)) < 90 * 500
+                log.note(a_call({"x": "x" * 1_000_000}))
+            until(lambda: not log._noted, "the thread has read all entries")
+        assert log._dropped == 0
+        assert sum(map(len, log._ready)) < 90 * 500
 
 
 class TestRefuse:
     """AUDIT_ON_FAILURE=refuse: calls are refused, so that no call is served without an entry."""
 
-    def test_calls_are_refused_until_writing_works_again(self, refusing: AuditLog, disk: FullDisk) -> None:
-        """The log refuses calls from the first failure until writing works again.
+    @refusing
+    def test_calls_are_refused_until_writing_works_again(self, log: AuditLog, disk: FullDisk) -> None:
+        """The log refuses calls from the first failure until writing works again, which it tries without another call.
 
         It keeps the entries of calls that are in flight and writes them later. It only counts the refused calls.
         """
-        until(lambda: refusing.refusing, "calls are refused")
+        until(lambda: log.refusing, "calls are refused")
         for number in range(100):
-            refusing.note(a_call(request_id=str(number)))
-            refusing.note(a_call(request_id="refused", status=503))
-        refusing.note(a_call(request_id="cancelled", status=503, failed=True))
+            log.note(a_call(request_id=str(number)))
+            log.note(a_call(request_id="refused", status=503))
+        log.note(a_call(request_id="cancelled", status=503, failed=True))
         disk.free()
-        until(lambda: not refusing.refusing, "calls are served again")
+        until(lambda: not log.refusing, "calls are served again")
         until(lambda: "refused" in events(lines_in(disk.path)), "the file contains the number of refused calls")
-        refusing.note(a_call(request_id="next"))
-        refusing.note(a_call(request_id="busy", status=503))
-        refusing.stop()
+        log.note(a_call(request_id="next"))
+        log.note(a_call(request_id="busy", status=503))
+        log.stop()
         lines = lines_in(disk.path)
         assert verify(lines).intact
         assert ids(lines) == [*map(str, range(100)), "cancelled", "next", "busy"]
         assert events(lines) == ["begun", "refused", "ended"]
         (refused,) = [line for line in lines if b'"event":"refused"' in line]
         assert said(refused)["count"] == 100
-
-    def test_writing_is_retried_without_another_call(self, refusing: AuditLog, disk: FullDisk) -> None:
-        """The log tries to write again without a further call.
-
-        Otherwise it would refuse calls forever.
-        """
-        until(lambda: refusing.refusing, "calls are refused")
-        disk.free()
-        until(lambda: not refusing.refusing, "calls are served again")
 
     def test_calls_are_refused_if_the_thread_is_too_slow(self, disk: FullDisk) -> None:
         """The log refuses calls before its buffer is full if the thread is too slow.
@@ -175,14 +158,13 @@ def test_a_failure_causes_two_warnings(disk: FullDisk, caplog: pytest.LogCapture
     assert ends.startswith(f"Audit log: writes to {disk.path} succeed again after ")
 
 
-def test_lost_entries_are_counted_at_the_end(
-    dropping: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture
-) -> None:
+@dropping
+def test_lost_entries_are_counted_at_the_end(log: AuditLog, disk: FullDisk, caplog: pytest.LogCaptureFixture) -> None:
     """At the end, the log reports the number of lost entries and does not wait until the disk is free."""
     for _ in range(7):
-        dropping.note(a_call())
-    until(lambda: failing(dropping), "the first write fails")
-    dropping.stop(0.1)
+        log.note(a_call())
+    until(lambda: failing(log), "the first write fails")
+    log.stop(0.1)
     assert caplog.records[-1].message == f"Audit log: 7 entries lost, because {disk.path} cannot be written"
 
 
@@ -329,9 +311,3 @@ def test_a_closed_pipe() -> None:
     assert warning == "Audit log: cannot write to stdout (Broken pipe); until a write succeeds, calls are refused"
     assert refusing == "refusing"
     assert lost.endswith(" entries lost, because stdout cannot be written")
-
-
-def test_the_disk_is_really_full(disk: FullDisk) -> None:
-    """Writing to the full disk fails, as the other tests expect."""
-    with pytest.raises(OSError, match=_FULL):
-        os.write(os.open(disk.path, os.O_WRONLY), b"x")

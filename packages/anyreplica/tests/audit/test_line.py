@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import re
 
 import pytest
 from hypothesis import given
@@ -114,15 +113,6 @@ def test_endless_texts_are_cut(character: str) -> None:
 class TestKeyed:
     """Entries that are written with a key."""
 
-    def test_the_digest_of_arguments_depends_on_the_key(self) -> None:
-        """With a key, the digest of arguments depends on the key and stands in `arguments_hmac_sha256`."""
-        line = said(line_of(a_call({"year": 1980}), key=KEY))
-        other = said(line_of(a_call({"year": 1980}), key=KEY[::-1]))
-        assert "arguments_sha256" not in line
-        assert re.fullmatch("[0-9a-f]{64}", line["arguments_hmac_sha256"])
-        assert line["arguments_hmac_sha256"] != other["arguments_hmac_sha256"]
-        assert line["arguments_hmac_sha256"] != hashlib.sha256(b'{"year":1980}').hexdigest()
-
     def test_a_caller_can_not_have_a_line_signed(self) -> None:
         """A caller cannot get a valid hash for a forged entry by sending its bytes as arguments."""
         digests = Digests(KEY)
@@ -134,8 +124,10 @@ class TestKeyed:
 
     def test_the_digest_is_an_hmac_with_a_derived_key(self) -> None:
         """The digest is the HMAC with a key that is derived from AUDIT_KEY, so that others can check it (RFC 2104)."""
-        made = hmac.digest(KEY, b"audit: arguments", "sha256")
-        assert Digests(KEY).arguments(b"{}") == hmac.new(made, b"{}", "sha256").hexdigest()
+        line = said(line_of(a_call({"year": 1980}), key=KEY))
+        derived = hmac.digest(KEY, b"audit: arguments", "sha256")
+        assert line["arguments_hmac_sha256"] == hmac.new(derived, b'{"year":1980}', "sha256").hexdigest()
+        assert "arguments_sha256" not in line
 
     @pytest.mark.parametrize("key", [b"", b"short", b"x" * 31])
     def test_a_short_key_is_refused(self, key: bytes) -> None:

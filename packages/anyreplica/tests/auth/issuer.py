@@ -1,16 +1,16 @@
 """An authorization server for tests: it has keys and signs tokens with them."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from joserfc import jwk
 from joserfc.jws import JWSRegistry
 from joserfc.util import urlsafe_b64encode
+
+from tests.downstream.exchange.served import Reply, served
 
 NAME = "https://login.example.com"
 AUDIENCE = "https://mcp.example.com/mcp"
@@ -61,30 +61,14 @@ class Issuer:
         signature = algorithm.sign(signing_input, self.keys[self.now])
         return (signing_input + b"." + urlsafe_b64encode(signature)).decode()
 
+    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:  # noqa: ARG002
+        """Answer a request for the keys."""
+        self.asked += 1
+        return Reply(503 if self.away else 200, json.dumps(self.public).encode())
+
     @contextmanager
     def serving(self) -> Iterator["Issuer"]:
         """Serve the keys until the context ends."""
-        issuer = self
-
-        class Keys(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                issuer.asked += 1
-                body = json.dumps(issuer.public).encode()
-                self.send_response(503 if issuer.away else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Keys)
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        self.url = f"http://127.0.0.1:{server.server_port}/jwks"
-        try:
+        with served(self) as host:
+            self.url = f"http://{host}/jwks"
             yield self
-        finally:
-            server.shutdown()
-            serving.join()
-            server.server_close()

@@ -100,18 +100,22 @@ def test_fastmcps_cache_of_responses_keeps_keys_apart(tmp_path: Path) -> None:
             assert KEYS[name] not in client.with_token(KEYS[name]).call("token")
 
 
-def listed(client: Client, method: str, token: str, version: str) -> list[str]:
-    """Return the names of the tools, resources or prompts in a list that a caller gets, in one protocol version."""
+def ask(client: Client, token: str, method: str, params: dict[str, Any], version: str = "2026-07-28") -> Any:
+    """Send a request of a client that declares the tasks extension, in one protocol version. Return the response."""
     headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", "MCP-Protocol-Version": version}
-    params: dict[str, Any] = {}
     if version >= "2026":
-        headers["Mcp-Method"] = method
+        headers |= {"Mcp-Method": method, "Mcp-Name": params.get("name", params.get("taskId", ""))}
         prefix = "io.modelcontextprotocol"
-        params = {"_meta": {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": {}}}
+        extensions: dict[str, Any] = {"extensions": {f"{prefix}/tasks": {}}}
+        meta = {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": extensions}
+        params = {**params, "_meta": meta}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    reply = client.http.post("/mcp", json=body, headers=headers).json()
-    (found,) = (value for value in reply["result"].values() if isinstance(value, list))
-    return sorted(each["name"] for each in found)
+    return client.http.post("/mcp", json=body, headers=headers).json()
+
+
+def listed(client: Client, token: str, version: str) -> list[str]:
+    """Return the names of the tools that a caller gets."""
+    return sorted(each["name"] for each in ask(client, token, "tools/list", {}, version)["result"]["tools"])
 
 
 VERSIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
@@ -159,7 +163,7 @@ def test_a_list_with_checks_is_not_cached(form: str, first: str, version: str) -
     expected = {"admin": ["look", "wipe"], "alice-a": ["look"]}
     with served(mcp) as client:
         for token in (first, "admin", "alice-a", "admin"):
-            assert listed(client, "tools/list", token, version) == expected[token]
+            assert listed(client, token, version) == expected[token]
 
 
 class Hiding(FastMCP):
@@ -177,7 +181,7 @@ def test_a_list_of_a_server_with_a_method_of_its_own_is_not_cached() -> None:
     mcp.tool(whoami)
     with served(mcp) as client:
         for token, names in (("admin", ["whoami"]), ("alice-a", []), ("admin", ["whoami"])):
-            assert listed(client, "tools/list", token, "2025-11-25") == names
+            assert listed(client, token, "2025-11-25") == names
 
 
 def searching(name: str = "kid") -> FastMCP:
@@ -244,21 +248,10 @@ def test_a_task_is_for_one_caller_of_one_issuer(other: str) -> None:
 
     with served(mcp) as client:
         params: dict[str, Any] = {"name": "slow", "arguments": {}}
-        task = tasks(client, "alice-a", "tools/call", params)["result"]["taskId"]
-        assert tasks(client, "alice-a", "tasks/get", {"taskId": task})["result"]["taskId"] == task
+        task = ask(client, "alice-a", "tools/call", params)["result"]["taskId"]
+        assert ask(client, "alice-a", "tasks/get", {"taskId": task})["result"]["taskId"] == task
         for method in ("tasks/get", "tasks/cancel"):
-            mine = tasks(client, other, method, {"taskId": task})["error"]
-            absent = tasks(client, other, method, {"taskId": "no-such-task"})["error"]
+            mine = ask(client, other, method, {"taskId": task})["error"]
+            absent = ask(client, other, method, {"taskId": "no-such-task"})["error"]
             assert mine["code"] == absent["code"]
             assert mine["message"].replace(task, "no-such-task") == absent["message"]
-
-
-def tasks(client: Client, token: str, method: str, params: dict[str, Any]) -> Any:
-    """Send a request of a client that declares the tasks extension. Return the response."""
-    prefix = "io.modelcontextprotocol"
-    extensions: dict[str, Any] = {"extensions": {f"{prefix}/tasks": {}}}
-    meta = {f"{prefix}/protocolVersion": "2026-07-28", f"{prefix}/clientCapabilities": extensions}
-    headers = {"Authorization": f"Bearer {token}", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}
-    headers |= {"Accept": "application/json", "Mcp-Name": params.get("name", params.get("taskId", ""))}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    return client.http.post("/mcp", json=body, headers=headers).json()

@@ -59,7 +59,7 @@ def test_the_command_in_its_own_process(tmp_path: Path) -> None:
     The other tests run the command in their own process, see `tests.starts`.
     """
     file = written(tmp_path, '{"id": "a"}')
-    done = run(sys.executable, "-m", "tests.sample", "keys", "check", str(file))
+    done = run(sys.executable, "-m", "server", "keys", "check", str(file))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr == keys("check", str(file)).stderr
 
@@ -156,12 +156,13 @@ def test_the_general_setting_replaces_a_missing_value() -> None:
     assert KeyEntry(id="a", hash=HASH, burst=7.0, concurrent=1).rated(others) == Rate(50, 1, 7, concurrent=1)
 
 
+@pytest.mark.parametrize("arguments", [["check"], []])
 @pytest.mark.parametrize("content", ["", "nonsense", '{"id": "a"}'])
-def test_a_bad_file_stops_the_start(tmp_path: Path, content: str) -> None:
-    """A bad key file stops the start with one line that names the setting and the file."""
+def test_a_bad_file_stops_the_start(tmp_path: Path, content: str, arguments: list[str]) -> None:
+    """A bad key file stops the start with one line that names the setting and the file. `check` finds it, too."""
     file = written(tmp_path, content)
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(file), "MCP_PORT": str(free_port())}
-    done = start(**settings)
+    done = start(*arguments, **settings)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"API_KEYS_FILE: {file}")

@@ -29,7 +29,7 @@ def replicas(folder: Path, signing: str, count: int = 1, **settings: str) -> Ite
     entries.append({"id": "plain", "hash": hash_of(KEY)})
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     known = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys"), "SIGNING": signing}
-    with running(folder, count, **{"MCP_COMPONENTS": "tests.sample", **known, **settings}) as found:
+    with running(folder, count, **{"MCP_COMPONENTS": "server", **known, **settings}) as found:
         yield found
 
 
@@ -59,30 +59,24 @@ def send(url: str, headers: dict[str, str], body: bytes = MESSAGE, path: str = "
         return client.post(url + path, content=body, headers=headers)
 
 
-@pytest.mark.servers
-@pytest.mark.parametrize("mode", ["accepting", "requiring"])
-def test_a_signature_replaces_a_key(mode: str, request: pytest.FixtureRequest) -> None:
+def test_a_signature_replaces_a_key(requiring: Server) -> None:
     """A signature replaces a key, and the tools that the caller sees are those of the signer."""
-    server = request.getfixturevalue(mode)
-    reply = send(server.url, signed(server.url))
+    reply = send(requiring.url, signed(requiring.url))
     assert reply.json()["result"]["structuredContent"] == {"result": "hi"}
-    hidden = send(server.url, signed(server.url, "other"))
+    hidden = send(requiring.url, signed(requiring.url, "other"))
     assert hidden.json()["result"]["content"][0]["text"] == "Unknown tool: 'echo'"
 
 
-@pytest.mark.servers
-@pytest.mark.parametrize("mode", ["accepting", "requiring"])
-def test_a_changed_or_repeated_request_is_refused(mode: str, request: pytest.FixtureRequest) -> None:
-    """A changed or repeated request gets 401 with the reason."""
-    server = request.getfixturevalue(mode)
-    headers = signed(server.url)
-    changed = send(server.url, headers, MESSAGE.replace(b"hi", b"ho"))
+def test_a_changed_or_repeated_request_is_refused(accepting: Server) -> None:
+    """A changed or repeated request gets 401 with the reason, also if the replica accepts unsigned requests."""
+    headers = signed(accepting.url)
+    changed = send(accepting.url, headers, MESSAGE.replace(b"hi", b"ho"))
     assert (changed.status_code, changed.json()["error"]["data"]["error"]) == (401, "invalid_signature")
-    assert send(server.url, headers).status_code == 200
-    again = send(server.url, headers)
+    assert send(accepting.url, headers).status_code == 200
+    again = send(accepting.url, headers)
     assert (again.status_code, again.json()["error"]["data"]["error"]) == (401, "invalid_signature")
     assert "nonce was used before" in again.json()["error"]["message"]
-    elsewhere = send(server.url, signed(server.url), path="/mcp/")
+    elsewhere = send(accepting.url, signed(accepting.url), path="/mcp/")
     assert elsewhere.status_code == 401
 
 

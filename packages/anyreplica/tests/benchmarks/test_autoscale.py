@@ -32,12 +32,6 @@ def test_a_new_replica_serves_after_its_start() -> None:
     assert outcome.overloaded * 1200 == pytest.approx(START_SECONDS, abs=5)
 
 
-def test_the_noise_is_repeatable() -> None:
-    """A seed always gives the same loads, and another seed gives others."""
-    curve = CURVES[1]
-    assert curve.loads(3) == curve.loads(3) != curve.loads(4)
-
-
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
 def test_the_pictures_are_up_to_date(curve: Curve) -> None:
     """The pictures in docs/images show what the code does. `python -m benchmarks.autoscale.pictures` draws them."""

@@ -1,15 +1,8 @@
 """The study of the exchange, with real servers."""
 
-import contextlib
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from benchmarks.scenarios import SCENARIOS, Scenario, choose
-from conftest import ROOT, until
+from benchmarks.scenarios import SCENARIOS, Scenario
 from tests.benchmarks.measuring import measured, medians
 
 pytestmark = pytest.mark.alone
@@ -39,34 +32,3 @@ def test_it_runs_for_the_whole_process() -> None:
     assert 0 < medians(table, "start-up-bare")["figure"] < 60
     assert 20 < medians(table, "memory-ready")["figure"] < medians(table, "memory-after")["figure"] + 5 < 500
     assert [row.figures["target"].median for row in table.rows if "target" in row.figures] == [1, 100, 100, 2]
-
-
-def test_choosing() -> None:
-    """`--only` takes names and patterns; a name that matches nothing gets a list of the right ones."""
-    scenarios, whole = choose("memory,list*, echo")
-    assert ([scenario.name for scenario in scenarios], whole) == (["echo", "list", "list-2026"], {"memory"})
-    assert choose("*") == (list(SCENARIOS), {"start-up", "memory"})
-    with pytest.raises(Exception, match="'nothing' is none of echo, "):
-        choose("echo,nothing")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_nothing(number: signal.Signals) -> None:
-    """A signal during a measurement ends the servers, too. All studies use `benchmarks.interruption`."""
-    command = [sys.executable, "-m", "benchmarks.exchange", "--only", "echo", "--seconds", "30"]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True) as process:
-        try:
-            until(lambda: len(_children(process.pid)) == 2, "the study has started two servers")
-            servers = _children(process.pid)
-            process.send_signal(number)
-            assert process.wait(30) == 128 + number
-        finally:
-            process.kill()
-    assert not [server for server in servers if Path(f"/proc/{server}").exists()]
-
-
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []

@@ -1,28 +1,12 @@
 """The load test compared with wrk."""
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.generators import CASES, _targets
 from benchmarks.rounds import Rounds
-from benchmarks.senders import Job, split
 from tests.benchmarks.measuring import measured, medians
 
 pytestmark = pytest.mark.alone
-
-
-def test_both_generators_send_the_same_bytes() -> None:
-    """wrk gets the headers and the body of the load test's own request."""
-    job = Job("http://127.0.0.1:1/mcp", "slow", seconds=1, core=0, folder=Path())
-    headers, body = split(job.request.payload)
-    assert headers == {
-        "User-Agent": "anyreplica-load-test",
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": "2025-11-25",
-    }
-    assert body.startswith(b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"slow","arguments":{"message"')
 
 
 @pytest.mark.parametrize(("rate", "missed"), [(109, False), (111, True), (89, True)])

@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.__main__ import echo_in
-from benchmarks.peers.build import NotBuilt, run
-from benchmarks.wire import Family
 from conftest import ROOT
 from tests.benchmarks.measuring import measured, medians
 
@@ -38,19 +35,6 @@ def test_it_runs(tmp_path: Path) -> None:
     for figures in (floor, ours, stock):
         assert 5 < figures["cpu"] < 100_000
         assert 10 < figures["memory"] < 500
-
-
-def test_members_of_a_reply() -> None:
-    """The expected result has the content in both protocol families, and in the newer one also a type."""
-    for family, members in zip(Family, ({"content"}, {"content", "resultType"}), strict=True):
-        assert set(echo_in(family).expected["result"]) == members
-
-
-def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build has a time limit."""
-    monkeypatch.setattr("benchmarks.peers.build._PATIENCE", 0.1)
-    with pytest.raises(NotBuilt, match=r"sleep 5 took more than 0\.1 s"):
-        run(("sleep", "5"), ROOT)
 
 
 def test_locks_name_no_registry() -> None:

@@ -4,14 +4,13 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from benchmarks.command import Run
 from benchmarks.load import LoadError
 from benchmarks.machine import this_machine
 from benchmarks.progress import progress
-from benchmarks.rounds import Rounds, add_only
+from benchmarks.rounds import Rounds
 from benchmarks.study import Row
 
 
@@ -54,14 +53,3 @@ def test_skipped() -> None:
     rounds = Rounds([A])
     rounds.skipped["a"] = "not installed"
     assert rounds.rows() == [Row("a", "the a", skipped="not installed")]
-
-
-def test_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--only` takes names in any order; a wrong name gets a list of the right ones."""
-    parser = argparse.ArgumentParser()
-    add_only(parser, [A, B, C])
-    assert parser.parse_args([]).only == [A, B, C]
-    assert parser.parse_args(["--only", "c,a"]).only == [A, C]
-    with pytest.raises(SystemExit, match="2"):
-        parser.parse_args(["--only", "a,d"])
-    assert "'d' is none of a, b, c" in capsys.readouterr().err

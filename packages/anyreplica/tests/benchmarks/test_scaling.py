@@ -60,17 +60,3 @@ def test_small_shares_and_missing_controllers(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").touch()
     Group(tmp_path).limit(0.05)
     assert (tmp_path / "cpu.max").read_text() == "1000 20000"
-
-
-@pytest.mark.parametrize(
-    ("memberships", "found"),
-    [
-        ("9:memory:/there\n1:cpu,cpuacct:/\n", ["cpu"]),
-        ("0::/user.slice/a.scope\n", ["user.slice/a.scope", "user.slice", "."]),
-        ("9:memory:/there\n", []),
-    ],
-)
-def test_where_groups_may_be(memberships: str, found: list[str]) -> None:
-    """The process's own cgroup comes first, then its parents. Cgroup version 1 has a separate tree for the CPU."""
-    mount = Path("/sys/fs/cgroup")
-    assert places(memberships, mount) == [mount / folder for folder in found]

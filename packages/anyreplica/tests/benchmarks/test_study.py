@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.machine import choose_cores
 from benchmarks.study import Spread, read
-from benchmarks.tables import cells, figure, markdown, number
+from benchmarks.tables import cells, figure, number
 from tests.benchmarks.example import STUDY, TABLE
 
 
@@ -40,13 +40,6 @@ def test_targets() -> None:
     assert STUDY.skipped == ["granian: granian is not installed: pip install granian"]
 
 
-def test_figures_by_name() -> None:
-    """A figure that was not measured is a KeyError."""
-    assert STUDY.table("calls").spread("stdio", "p50").median == 19.6
-    with pytest.raises(KeyError):
-        TABLE.spread("granian", "p50")
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0"), (0.00123, "0.0012"), (0.2, "0.200"), (19.64, "19.6"), (100, "100"), (1234.5, "1,234"), (9.999, "10.00")],
@@ -64,14 +57,6 @@ def test_cells() -> None:
     assert rows[2][1] == "skipped: granian is not installed: pip install granian"
     assert rows[3][1] == "✗ wrong reply: HTTP 500 <b>"
     assert figure(Spread(5, 4, 6.5)) == "5 (4–6.50)"
-
-
-def test_markdown() -> None:
-    """A bar in a title does not break the table."""
-    lines = markdown(TABLE).splitlines()
-    assert lines[:2] == ["|  | p50, ms | calls, /s | at most, ms |", "| --- | ---: | ---: | ---: |"]
-    assert lines[3].startswith("| HTTP / TCP | 0.214 |")
-    assert {line.count("|") for line in lines} == {5}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """All studies, one after the other."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import suite
+from benchmarks.process import children_of
 from conftest import ROOT, environment, until
 
 
@@ -33,25 +35,23 @@ def test_a_failing_study_stops_no_other(
     assert [file.name for file in tmp_path.iterdir()] == ["other.json"]
 
 
-@pytest.mark.parametrize("code", [130, 143, -15])
-def test_a_stopped_study_stops_the_suite(
-    codes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int
-) -> None:
-    """If Ctrl-C or SIGTERM has ended a study, the suite ends, too."""
-    codes.update(transports=code)
-    assert suite.main(["--into", str(tmp_path)]) == (code if code > 0 else 143)
-    assert "[3/6]" not in capsys.readouterr().err
-
-
 @pytest.mark.servers
 def test_sigterm_ends_the_study(tmp_path: Path) -> None:
-    """A signal to the suite ends the study that runs."""
+    """A signal to the suite ends the study that runs, and the servers of this study."""
     command = [sys.executable, "-m", "benchmarks.suite", "--quick", "--into", str(tmp_path)]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=quiet, stderr=quiet) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: bool(children.read_text()), "the first study runs")
-        (study,) = children.read_text().split()
+        until(lambda: len(_below(process.pid)) > 1, "the first study has started a server")
+        started = _below(process.pid)
         process.terminate()
         assert process.wait(60) == 143
-    assert not Path(f"/proc/{study}").exists()
+    assert not Path(f"/proc/{started[0]}").exists()
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "the servers have ended")
+
+
+def _below(pid: int) -> list[int]:
+    """Return the children of a process, and their children."""
+    with contextlib.suppress(OSError):
+        children = children_of(pid)
+        return children + [each for child in children for each in _below(child)]
+    return []  # the process has just ended

@@ -37,35 +37,29 @@ def test_a_wrong_setting_stops_every_way_to_start(arguments: list[str]) -> None:
 
     The other tests of refusals run the command in their own process, see `tests.starts`.
     """
-    done = run(sys.executable, "-m", "tests.sample", *arguments, AUTH_ENABLED="true")
+    done = run(sys.executable, "-m", "server", *arguments, AUTH_ENABLED="true")
     assert (done.returncode, done.stdout) == (3, "")
     needed = "AUTH_TOKEN, API_KEYS_FILE or AUTH_JWT_ISSUER: required by AUTH_ENABLED=true"
     assert done.stderr == f"{needed}; set one of them, or mount a secret named auth_token\n"
 
 
-def test_a_broken_tool_stops_the_start_of_one_replica(tmp_path: Path) -> None:
-    """A broken tool stops the start of a single replica, as in a container."""
-    (tmp_path / "pack.py").write_text("\n\nboom()\n")
-    done = start(MCP_COMPONENTS="pack", PYTHONPATH=str(tmp_path))
-    assert done.returncode == 3
-    assert done.stderr == f"{tmp_path}/pack.py:3: NameError: name 'boom' is not defined\n"
-
-
-def test_a_missing_module_of_the_app_is_named_with_its_line(tmp_path: Path) -> None:
-    """If the app imports a missing module, the error names the module and the line of the import.
-
-    If the app itself is missing, the error names the app.
-    """
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "{folder}/broken.py:3: NameError: name 'boom' is not defined"),
+        (["check", "mine:create_app"], "{folder}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
+        (["check", "nowhere.mine:create"], "nowhere.mine:create: ModuleNotFoundError: No module named 'nowhere'"),
+        (["check", "server:create"], "server:create: server/__init__.py has no 'create'"),
+    ],
+)
+def test_code_that_cannot_be_imported_stops_the_start(tmp_path: Path, arguments: list[str], said: str) -> None:
+    """A broken tool, or an app that is missing or imports a missing module, stops the start with its file and line."""
+    (tmp_path / "broken.py").write_text("\n\nboom()\n")
     (tmp_path / "mine.py").write_text("import no_such_module\n")
-    for app, told in (
-        ("mine:create_app", f"{tmp_path}/mine.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("nowhere.mine:create_app", "nowhere.mine:create_app: ModuleNotFoundError: No module named 'nowhere'"),
-        ("tests.sample:create", "tests.sample:create: packages/anyreplica/tests/sample/__init__.py has no 'create'"),
-    ):
-        done = start("check", app, PYTHONPATH=str(tmp_path))
-        assert done.returncode == 3
-        assert told in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+    settings = {} if arguments else {"MCP_COMPONENTS": "broken"}
+    done = start(*arguments, PYTHONPATH=str(tmp_path), **settings)
+    assert done.returncode == 3
+    assert done.stderr == f"{said.format(folder=tmp_path)}\n"
 
 
 def test_reload_of_a_missing_package() -> None:
@@ -73,12 +67,6 @@ def test_reload_of_a_missing_package() -> None:
     done = start("--reload", MCP_COMPONENTS="nope.tools")
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
     assert "No module named 'nope'" in done.stderr
-
-
-def test_sessions_with_several_replicas_cause_a_warning() -> None:
-    """`check` warns about STATELESS_HTTP=false with several replicas."""
-    done = start("check", STATELESS_HTTP="false", MCP_REPLICAS="3", REQUEST_STATE_KEYS="k" * 32)
-    assert "STATELESS_HTTP=false with several replicas" in done.stderr
 
 
 def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
@@ -90,11 +78,21 @@ def test_a_job_with_the_name_of_a_tool_for_jobs(tmp_path: Path) -> None:
     assert done.stderr == "Job 'job_status': anyreplica has a tool with this name; rename the job\n"
 
 
-def test_a_misspelt_variable_is_a_warning() -> None:
-    """A variable that is similar to a setting causes a warning, not an error, because another program may use it."""
-    done = start("check", AUTH_ENABLE="true")
+SEVERAL = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": "k" * 32}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"AUTH_ENABLE": "true"}, r"AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED\?"),
+        ({"STATELESS_HTTP": "false", **SEVERAL}, r"STATELESS_HTTP=false with several replicas.*"),
+    ],
+)
+def test_a_doubtful_setting_is_a_warning(settings: dict[str, str], said: str) -> None:
+    """A probable mistake causes a warning, not an error. Another program may use a variable with a similar name."""
+    done = start("check", **settings)
     assert done.returncode == 0
-    assert done.stderr == "Warning: AUTH_ENABLE is not a setting and has no effect; did you mean AUTH_ENABLED?\n"
+    assert re.fullmatch(f"Warning: {said}\n", done.stderr, re.DOTALL)
 
 
 @pytest.mark.parametrize(

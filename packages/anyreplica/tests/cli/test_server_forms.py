@@ -48,8 +48,25 @@ def wrong():
     return 7
 
 
+def needing(city):
+    return other
+
+
+def serving():
+    other.run()
+
+
 class Thing: ...
 thing = Thing()
+"""
+_LOW = """
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+async def serve():
+    server = Server("low")
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
 """
 _INVALID = """{"source": {"path": "shop.py", "entrypoint": 7}}"""
 
@@ -100,9 +117,14 @@ def test_settings_apply_to_any_server(folder: Path) -> None:
     [
         ("none.py", "none.py: no such file"),
         ("shop.py:none", "shop.py:none: shop.py has no 'none'"),
-        ("shop.py:thing", "shop.py:thing: this is a server_module.Thing; it must be a FastMCP server or a function"),
-        ("shop.py:wrong", "shop.py:wrong: this is a builtins.int; it must be a FastMCP server or a function"),
-        ("empty.py", "empty.py: no FastMCP server has one of the names mcp, server, app; write empty.py:NAME"),
+        ("shop.py:thing", "shop.py:thing: this is a server_module.Thing; it must be a FastMCP server, or an"),
+        ("shop.py:wrong", "shop.py:wrong: this is a builtins.int; it must be a FastMCP server, or an MCPServer"),
+        ("shop.py:needing", "shop.py:needing: missing a required argument: 'city'; name a function without parameters"),
+        ("shop.py:serving", "shop.py:serving: this code runs a server itself; name the server, or a function"),
+        ("low.py:serve", "low.py:serve: this code runs a server itself; name the server, or a function"),
+        ("running.py", "running.py: this code runs a server itself; name the server, or a function"),
+        ("empty.py", "empty.py: no server has one of the names mcp, server, app; write empty.py:NAME"),
+        ("other.py", "other.py: no server has one of the names mcp, server, app (mcp is a server_module.Shop); write "),
         ("broken.py", "broken.py:2: ZeroDivisionError: division by zero"),
         ("unwritten.py", "unwritten.py:1: invalid syntax"),
         ("nowhere:mcp", "nowhere:mcp: ModuleNotFoundError: No module named 'nowhere'"),
@@ -111,8 +133,6 @@ def test_settings_apply_to_any_server(folder: Path) -> None:
         ("text.json", "text.json: not valid JSON: "),
         ("invalid.json", "invalid.json: source.entrypoint: Input should be a valid string"),
         ("sse.json", "sse.json: deployment.transport: sse is not supported"),
-        ("path.json", "path.json: deployment.path: anyreplica serves /mcp, not /other; remove it"),
-        ("sdk.py", "sdk.py:mcp: this is a mcp.MCPServer; it must be a FastMCP server or a function"),
     ],
 )
 def test_a_server_that_cannot_be_served_is_one_line(folder: Path, server: str, told: str) -> None:
@@ -122,15 +142,16 @@ def test_a_server_that_cannot_be_served_is_one_line(folder: Path, server: str, t
         "empty.py": "x = 1\n",
         "broken.py": "\n1 / 0\n",
         "unwritten.py": "a b\n",
-        "sdk.py": "from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('sdk')\n",
+        "low.py": _LOW,
+        "running.py": "from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('m')\nmcp.run()\n",
+        "other.py": "class Shop: ...\nmcp = Shop()\n",
         "list.json": "[]",
         "text.json": "{",
         "invalid.json": _INVALID,
         "sse.json": json.dumps({"source": source, "deployment": {"transport": "sse"}}),
-        "path.json": json.dumps({"source": source, "deployment": {"path": "/other"}}),
     }.items():
         (folder / name).write_text(text)
-    done = check(folder, server if server != "sdk.py" else "sdk.py:mcp")
+    done = check(folder, server)
     assert (done.returncode, done.stdout) == (3, "")
     (line,) = done.stderr.splitlines()
     assert told in line

@@ -45,7 +45,7 @@ def refusal(*packages: str) -> str:
 
 def test_the_shipped_examples() -> None:
     """Discovery finds the components of the sample."""
-    assert set(keys("tests.sample")) >= {
+    assert set(keys("server")) >= {
         "prompt:summarize@",
         "resource:template://about@",
         "template:template://greeting/{language}/{name}@",
@@ -89,11 +89,29 @@ def test_a_package_without_component_folders_is_searched_completely(pack: Path) 
     assert keys("pack.one") == ["tool:one@"]
 
 
-def test_only_public_functions_of_the_module_itself(pack: Path) -> None:
-    """Private functions, imported functions and second names are not components."""
-    write(pack / "a.py", TOOL.format(name="shared") + "\nalias = shared\n\n" + TOOL.format(name="_private"))
-    write(pack / "b.py", "from pack.a import shared\n\ndef plain() -> None: ...\n")
-    assert keys("pack") == ["tool:shared@"]
+SHARED = TOOL.format(name="shared") + "\nalias = shared\n\n" + TOOL.format(name="_private")
+IMPORTS = "from pack.a import shared\n\ndef plain() -> None: ...\n"
+MADE = "from fastmcp.resources import TextResource\n\nmotd = TextResource(uri='x://motd', name='motd', text='hi')\n"
+VERSION = "from fastmcp.tools import tool\n\n@tool(version='{0}')\ndef f() -> int: return {0}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"a.py": SHARED, "b.py": IMPORTS}, ["tool:shared@"]),
+        ({"made.py": MADE}, ["resource:x://motd@"]),
+        ({"v1.py": VERSION.format(1), "v2.py": VERSION.format(2)}, ["tool:f@1", "tool:f@2"]),
+    ],
+    ids=["public functions", "made by hand", "versions"],
+)
+def test_what_is_a_component(pack: Path, files: dict[str, str], found: list[str]) -> None:
+    """Private functions, imported functions and second names are not components. FastMCP's own objects are.
+
+    Two versions of a tool are two components.
+    """
+    for name, text in files.items():
+        write(pack / name, text)
+    assert keys("pack") == found
 
 
 def test_components_from_a_factory_or_a_decorator_are_served(pack: Path) -> None:
@@ -111,15 +129,6 @@ def test_components_from_a_factory_or_a_decorator_are_served(pack: Path) -> None
     )
     assert keys("pack") == ["tool:wrapped@", "tool:orders@"]
     assert keys("pack", "pack") == ["tool:wrapped@", "tool:orders@"]
-
-
-def test_a_component_made_by_hand_is_served(pack: Path) -> None:
-    """A module may contain FastMCP's own component objects."""
-    write(
-        pack / "made.py",
-        "from fastmcp.resources import TextResource\n\nmotd = TextResource(uri='x://motd', name='motd', text='hi')\n",
-    )
-    assert keys("pack") == ["resource:x://motd@"]
 
 
 @pytest.mark.parametrize(
@@ -156,14 +165,4 @@ def test_a_broken_module_stops_the_start(pack: Path, text: str, says: str) -> No
 def test_a_missing_package_stops_the_start() -> None:
     """A missing package stops the start with a line that names MCP_COMPONENTS."""
     expected = "MCP_COMPONENTS=no_such_pack: ModuleNotFoundError: No module named 'no_such_pack'"
-    assert refusal("tests.sample", "no_such_pack") == expected
-
-
-def test_two_versions_of_a_tool_are_two_tools(pack: Path) -> None:
-    """Two versions of a tool are two components."""
-    for version in ("1", "2"):
-        write(
-            pack / f"v{version}.py",
-            f"from fastmcp.tools import tool\n\n@tool(version='{version}')\ndef f() -> int: return {version}\n",
-        )
-    assert keys("pack") == ["tool:f@1", "tool:f@2"]
+    assert refusal("server", "no_such_pack") == expected

@@ -8,7 +8,6 @@ from contextvars import ContextVar
 import pytest
 from anyio import from_thread
 
-from anyreplica.components import threads
 from anyreplica.components.threads import Threads
 from conftest import until
 
@@ -123,9 +122,8 @@ def test_a_function_may_use_anyio_from_its_thread() -> None:
     assert noticed == [True]
 
 
-def test_an_idle_thread_ends_and_keeps_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_thread_ends_and_keeps_no_result() -> None:
     """A thread without calls ends after some time. Before that, it does not keep the last result."""
-    monkeypatch.setattr(threads, "_IDLE_SECONDS", 0.2)
 
     class Result:
         """Something that a weak reference can refer to."""
@@ -135,7 +133,7 @@ def test_an_idle_thread_ends_and_keeps_no_result(monkeypatch: pytest.MonkeyPatch
 
     async def main() -> None:
         before = count()
-        pool = Threads(2)
+        pool = Threads(2, idle_seconds=0.2)
         result = weakref.ref(await pool.run(Result))
         await asyncio.to_thread(until, lambda: result() is None, "the result is gone")
         await asyncio.to_thread(until, lambda: count() == before, "the thread ends")

@@ -68,7 +68,7 @@ class Swarm:
             REQUEST_STATE_KEYS=KEYS,
             REDIS_URL=self._redis.url,
             HANDSHAKE_SESSIONS="full",
-            MCP_COMPONENTS="tests.sample,tests.conformance.pack,tests.packs.state,tests.packs.asking",
+            MCP_COMPONENTS="server,tests.conformance.pack,tests.packs.state,tests.packs.asking",
             DRAIN_SECONDS="1",
             LOG_LEVEL="WARNING",
         )

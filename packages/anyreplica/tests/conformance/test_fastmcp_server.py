@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
 from tests.conformance.test_conformance import HERE, suite
-from tests.replicas import Fleet, RedisServer, running
+from tests.fastmcp_server.conftest import replicas
+from tests.replicas import Fleet
 
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis"), pytest.mark.alone]
 
@@ -33,19 +33,7 @@ WARNED = {"sep-2640-skillmd-metadata-name", "sep-2640-skillmd-metadata-descripti
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Three replicas with full sessions that share a Redis."""
     folder = tmp_path_factory.mktemp("fleet")
-    command = ("-m", "anyreplica", "run", f"{HERE.relative_to(ROOT)}/server/server.py:mcp")
-    with (
-        RedisServer(folder / "redis.log") as redis,
-        running(
-            folder,
-            command=command,
-            MCP_COMPONENTS="",
-            REDIS_URL=redis.url,
-            JOBS_URL=redis.url,
-            HANDSHAKE_SESSIONS="full",
-            DEREFERENCE_SCHEMAS="false",
-        ) as found,
-    ):
+    with replicas(folder, str(HERE / "server" / "server.py:mcp"), DEREFERENCE_SCHEMAS="false") as found:
         yield found
 
 

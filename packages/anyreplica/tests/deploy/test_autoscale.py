@@ -98,7 +98,7 @@ def proxied(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     with socketserver.ThreadingUnixStreamServer(str(at), _Recorder) as engine:
         engine.daemon_threads = True
         engine.seen = seen  # type: ignore[attr-defined]
-        threading.Thread(target=engine.serve_forever, daemon=True).start()
+        threading.Thread(target=engine.serve_forever, args=(0.02,), daemon=True).start()
         command = ["haproxy", "-f", str(folder / "haproxy.cfg")]
         with (folder / "log").open("w") as log:
             proxy = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)

@@ -21,12 +21,6 @@ def test_the_first_deployment_says_where_it_serves(swarm: Swarm) -> None:
     assert "Changes" not in told
 
 
-def test_a_second_deployment_changes_nothing(swarm: Swarm) -> None:
-    """A second deployment with the same variables reports no changes."""
-    swarm.deploy()
-    assert "No changes" in swarm.deploy()
-
-
 def test_changes_are_printed_before_the_deployment(swarm: Swarm) -> None:
     """Before the deployment, `make deploy` prints each change with the old and the new value."""
     swarm.deploy(LOG_LEVEL="DEBUG")

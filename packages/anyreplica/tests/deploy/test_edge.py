@@ -158,7 +158,7 @@ def test_a_replica_that_is_killed_costs_what_was_in_flight(edge: Edge, tmp_path:
     assert sum(failure["count"] for failure in run["failures"]) <= 20, output
 
 
-@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.waiting"}], indirect=True)
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.waiting"}], indirect=True)
 def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
     """The proxy forwards events while a call runs."""
     params = {"name": "report_and_wait", "arguments": {"key": "k"}, "_meta": {"progressToken": 1}}
@@ -173,7 +173,7 @@ def test_events_arrive_while_a_call_goes_on(edge: Edge) -> None:
         assert any('"text":"k"' in line for line in lines)
 
 
-@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "tests.sample,tests.packs.timed"}], indirect=True)
+@pytest.mark.parametrize("edge", [{"MCP_COMPONENTS": "server,tests.packs.timed"}], indirect=True)
 def test_a_disconnect_cancels_the_call(edge: Edge) -> None:
     """When a caller goes away, its call is cancelled at once."""
     asked = request("tools/call", {"name": "take", "arguments": {"seconds": 30}})
@@ -250,6 +250,22 @@ def test_every_error_of_the_proxy_is_json() -> None:
     assert told.keys() == {"400", "403", "404", "408", "500", "502", "503", "504"}
     for status, body in told.items():
         assert json.loads(body)["error"]["code"] == (-32600 if status.startswith("4") else -32000)
+
+
+@pytest.mark.servers
+def test_the_line_for_ipv6_is_valid(tmp_path: Path) -> None:
+    """HAProxy accepts the configuration with the line for IPv6 enabled."""
+    config, count = re.subn(r"# (?=bind :::8000)", "", (ROOT / "deploy" / "haproxy.cfg").read_text())
+    assert count == 1
+    (tmp_path / "haproxy.cfg").write_text(config)
+    checked = subprocess.run(
+        ["haproxy", "-c", "-f", tmp_path / "haproxy.cfg"],
+        env={**os.environ, "REPEAT_TOOLS": "-"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_tls_ends_at_the_edge(start_server: StartServer, tmp_path: Path) -> None:

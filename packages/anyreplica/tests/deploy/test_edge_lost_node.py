@@ -72,7 +72,7 @@ def far(tmp_path: Path) -> Iterator[Far]:
     """A replica on its own node, ready to serve."""
     with Network(1, {}) as network:
         node = network.nodes[1]
-        settings = {"MCP_COMPONENTS": "tests.sample,tests.packs.timed", "REPLICA_NAME": "replica-0"}
+        settings = {"MCP_COMPONENTS": "server,tests.packs.timed", "REPLICA_NAME": "replica-0"}
         server = Server(tmp_path / "far.log", within=node.within, MCP_HOST="0.0.0.0", **settings)
         server.url = f"http://{node.address}:{server.port}"
         try:
@@ -85,7 +85,7 @@ def far(tmp_path: Path) -> Iterator[Far]:
 @pytest.fixture
 def near(start_server: StartServer) -> Server:
     """A second replica, which is not lost."""
-    return start_server(MCP_COMPONENTS="tests.sample,tests.packs.timed", REPLICA_NAME="replica-1", DRAIN_SECONDS="2")
+    return start_server(MCP_COMPONENTS="server,tests.packs.timed", REPLICA_NAME="replica-1", DRAIN_SECONDS="2")
 
 
 @pytest.fixture

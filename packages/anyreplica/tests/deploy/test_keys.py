@@ -20,10 +20,3 @@ def test_the_secret_is_where_the_setting_looks() -> None:
     assert next(each["target"] for each in service["secrets"] if each["source"] == "api_keys") == "api_keys"
     assert stack["secrets"]["api_keys"] == {"external": True, "name": "api_keys"}
     assert merged("deploy/keys.yml", API_KEYS_SECRET="api_keys_2")["secrets"]["api_keys"]["name"] == "api_keys_2"
-
-
-def test_it_goes_with_the_other_overlays() -> None:
-    """The overlay fits with the other overlays; nothing of them is lost."""
-    services = merged("deploy/edge.yml", "deploy/jobs.yml", "deploy/keys.yml")["services"]
-    assert secrets_of(services["mcp"]) == {"request_state_keys", "jobs_url", "api_keys"}
-    assert services.keys() == {"mcp", "edge", "worker", "redis"}

@@ -15,8 +15,7 @@ from tests.sessions.client import ADA, start
 
 TOKEN = "t" * 40
 SETTINGS = {
-    "MCP_COMPONENTS": "tests.sample,"
-    "tests.packs.hostile.prompts,tests.packs.observed,tests.packs.timed,tests.packs.working",
+    "MCP_COMPONENTS": "server,tests.packs.hostile.prompts,tests.packs.observed,tests.packs.timed,tests.packs.working",
     "AUTH_ENABLED": "true",
     "AUTH_TOKEN": TOKEN,
     "RATE_LIMIT": "100/s",

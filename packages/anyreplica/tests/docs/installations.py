@@ -25,8 +25,12 @@ _TAKES_VALUE = {
     "--wheel-dir",
     "--only-binary",
     "--prefix",
+    "--python",
+    "--index-url",
+    "--find-links",
+    "--from",
+    "--spec",
 }
-_TAKES_VALUE |= {"--python", "--index-url", "--find-links", "--from", "--spec", "--prefix"}
 _NAMES_PACKAGE = {"--from", "--spec", "--with"}
 _NAME = re.compile(r"(@?[A-Za-z0-9][\w./-]*?)(?:\[[\w,-]*\])?(?:@[\w.^~-]+|[=<>!~]=?.*)?")
 _OWN = re.compile(r"(?<![\w./-])(anyreplica|mcp-server)(?:\[[\w,]+\])?(?:[=~!<>]=)\s*\d")

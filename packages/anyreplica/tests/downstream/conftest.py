@@ -1,13 +1,11 @@
 """Fixtures: hosts that misbehave, and a client for them."""
 
-import asyncio
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 import pytest
@@ -16,8 +14,6 @@ from anyreplica.downstream import Downstream
 from anyreplica.downstream.hosts import Hosts
 from anyreplica.settings.downstream import DownstreamSettings
 from conftest import ROOT, free_port, until
-
-Test = Callable[[Downstream], Coroutine[Any, Any, Any]]
 
 
 class Misbehaving:
@@ -96,28 +92,25 @@ def other(_hosts: list[Misbehaving]) -> Misbehaving:
 
 
 class Client:
-    """A runner of tests, each with a new client."""
+    """Makes clients of APIs. `hosts` has the hosts of the last client."""
 
     def __init__(self) -> None:
         self.hosts = Hosts(DownstreamSettings.model_construct())
 
-    def run(self, test: Test, **settings: float) -> Any:
-        """Run a test with a client for these settings, whose names are without `downstream_`."""
+    @asynccontextmanager
+    async def opened(self, **settings: float) -> AsyncIterator[Downstream]:
+        """Open a new client with these settings, whose names are without `downstream_`."""
         given = {f"downstream_{name}": value for name, value in settings.items()}
         self.hosts = Hosts(DownstreamSettings.model_validate(given))
-
-        async def go() -> Any:
-            downstream = Downstream(self.hosts)
-            try:
-                return await test(downstream)
-            finally:
-                await downstream.close()
-
-        return asyncio.run(go())
+        downstream = Downstream(self.hosts)
+        try:
+            yield downstream
+        finally:
+            await downstream.close()
 
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """A runner of tests."""
+    """An object that makes clients of APIs."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return Client()

@@ -9,7 +9,6 @@ from fastmcp.exceptions import ToolError
 
 from anyreplica.downstream import (
     BadStatus,
-    Downstream,
     DownstreamError,
     Limited,
     TimedOut,
@@ -23,16 +22,15 @@ from anyreplica.settings.downstream import DownstreamSettings
 from conftest import free_port
 from tests.downstream.conftest import Client, Misbehaving
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.anyio, pytest.mark.servers]
 
 
-def test_an_answer(host: Misbehaving, client: Client) -> None:
+async def test_an_answer(host: Misbehaving, client: Client) -> None:
     """A successful call returns the reply of httpx2.
 
     No cookie of one call goes into the next call, and the client asks for uncompressed replies.
     """
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened() as downstream:
         reply = await downstream.get(host.url("/ok"), params={"page": 2})
         assert reply.json() == {"fine": True}
         for _ in range(2):
@@ -43,8 +41,6 @@ def test_an_answer(host: Misbehaving, client: Client) -> None:
         state = client.hosts.known[host.host]
         assert state.outcomes == {"ok": 3, "error": 0, "timeout": 0, "open": 0, "limited": 0}
         assert (state.breaker.state, state.running, state.waiting, state.retries) == ("closed", 0, 0, 0)
-
-    client.run(call)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +60,12 @@ def test_an_answer(host: Misbehaving, client: Client) -> None:
         ("/gzip", Unusable, "HOST sent a compressed response", "error"),
     ],
 )
-def test_failed_calls(
+async def test_failed_calls(
     host: Misbehaving, client: Client, path: str, kind: type[DownstreamError], words: str, outcome: str
 ) -> None:
     """The error of a failed call names the host, but not the query, the password or the host's reply."""
-
-    async def call(downstream: Downstream) -> None:
+    read, whole = (0.3, 0.5) if kind is TimedOut else (60, 60)
+    async with client.opened(read_seconds=read, timeout_seconds=whole, max_bytes=1_000_000) as downstream:
         url = f"http://me:hunter2@{host.host}{path}?key=hunter3"
         with pytest.raises(kind) as error:
             await downstream.get(url)
@@ -81,32 +77,23 @@ def test_failed_calls(
         assert {name: count for name, count in client.hosts.known[host.host].outcomes.items() if count} == {outcome: 1}
         assert (await downstream.get(host.url("/ok"))).status_code == 200
 
-    read_seconds, timeout_seconds = (0.3, 0.5) if kind is TimedOut else (60, 60)
-    client.run(call, read_seconds=read_seconds, timeout_seconds=timeout_seconds, max_bytes=1_000_000)
 
-
-def test_unreachable_hosts(client: Client) -> None:
+async def test_unreachable_hosts(client: Client) -> None:
     """A call fails as unreachable if the host refuses the connection or its name cannot be resolved."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(retries=0) as downstream:
         for name in (f"127.0.0.1:{free_port()}", "nobody.invalid", f"{'a' * 70}.invalid"):
             with pytest.raises(Unreachable, match=f"{name} can't be reached"):
                 await downstream.get(f"http://{name}/")
 
-    client.run(call, retries=0)
-
 
 @pytest.mark.parametrize("url", ["", "/path", "ftp://a/", "file:///etc/passwd", "http://", "http://a:b/"])
-def test_an_invalid_url_fails(client: Client, url: str) -> None:
+async def test_an_invalid_url_fails(client: Client, url: str) -> None:
     """A call with an invalid or too long URL fails."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened() as downstream:
         with pytest.raises(Unusable, match="The URL is not valid"):
             await downstream.get(url)
         with pytest.raises(Unusable, match="too long"):
             await downstream.get("http://a/", params={"b": "c" * 70_000})
-
-    client.run(call)
 
 
 @pytest.mark.parametrize(
@@ -130,52 +117,43 @@ def test_an_invalid_url_fails(client: Client, url: str) -> None:
         ("GET", "/status/503/0", None, 3),
     ],
 )
-def test_which_calls_are_retried(
+async def test_which_calls_are_retried(
     host: Misbehaving, client: Client, method: str, path: str, idempotent: bool | None, asked: int
 ) -> None:
     """A call is retried only if it is safe to repeat and the error may be temporary."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(read_seconds=0.3) as downstream:
         options: ApiCallOptions = {} if idempotent is None else {"idempotent": idempotent}
         with pytest.raises(DownstreamError):
             await downstream.request(method, host.url(path), **options)
-
-    client.run(call, read_seconds=0.3)
     assert host.seen(path) == asked
     assert client.hosts.known[host.host].retries == asked - 1
 
 
-def test_a_retry_that_helps(host: Misbehaving, client: Client) -> None:
+async def test_a_retry_that_helps(host: Misbehaving, client: Client) -> None:
     """A caller does not notice a retry that succeeds."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened() as downstream:
         assert (await downstream.get(host.url("/flaky/2/x"))).status_code == 200
-
-    client.run(call)
     assert host.seen("/flaky/2/x") == 3
     assert client.hosts.known[host.host].outcomes["ok"] == 1
 
 
-def test_retries_have_a_budget(host: Misbehaving, client: Client) -> None:
+async def test_retries_have_a_budget(host: Misbehaving, client: Client) -> None:
     """Retries have a budget: when every call fails, most calls are tried once."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(breaker_failures=1000, concurrency=50) as downstream:
         calls = [downstream.get(host.url("/status/503")) for _ in range(100)]
         assert all(isinstance(error, BadStatus) for error in await asyncio.gather(*calls, return_exceptions=True))
-
-    client.run(call, breaker_failures=1000, concurrency=50)
     retries = client.hosts.known[host.host].retries
     assert 10 <= retries <= 60
     assert host.seen("/status/503") == 100 + retries
 
 
-def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> None:
+async def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> None:
     """All tries and pauses of a call together keep its deadline, even if a host sends byte by byte.
 
     After the deadline, no call begins.
     """
+    async with client.opened() as downstream:
 
-    async def call(downstream: Downstream) -> None:
         async def within(seconds: float, path: str) -> str:
             deadline.until(seconds)
             deadline.until(100)
@@ -194,18 +172,15 @@ def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Client) -> 
         deadline.until(1)
         deadline.until(None)
         assert deadline.remaining() is None
-
-    client.run(call)
     assert host.seen("/ok") == 0
 
 
-def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbehaving, client: Client) -> None:
+async def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbehaving, client: Client) -> None:
     """Beyond the limit of concurrent calls to a host, the same number of calls may wait.
 
     A further call is refused at once. Calls to another host continue.
     """
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(concurrency=3, timeout_seconds=2, read_seconds=60) as downstream:
         calls = [asyncio.create_task(downstream.get(host.url("/silent"))) for _ in range(7)]
         refused = [task for task in calls if await _ends(task)]
         assert len(refused) == 1
@@ -218,8 +193,6 @@ def test_concurrent_calls_to_a_host_are_limited(host: Misbehaving, other: Misbeh
         ended = await asyncio.gather(*calls, return_exceptions=True)
         # A waiting call may start just before its own time limit, when another call ends.
         assert {type(error) for error in ended} == {TimedOut, Limited}
-
-    client.run(call, concurrency=3, timeout_seconds=2, read_seconds=60)
     assert host.seen("at once") == 3
 
 
@@ -228,10 +201,9 @@ async def _ends(task: asyncio.Task[Any]) -> bool:
     return bool(done)
 
 
-def test_cancelled_calls_leave_nothing(host: Misbehaving, client: Client) -> None:
+async def test_cancelled_calls_leave_nothing(host: Misbehaving, client: Client) -> None:
     """Cancelled calls take no slot, do not count against the host, and lose no connection."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(concurrency=3, breaker_failures=1) as downstream:
         for _ in range(10):
             tasks = [asyncio.create_task(downstream.get(host.url("/silent"))) for _ in range(6)]
             await asyncio.sleep(0.01)
@@ -241,8 +213,6 @@ def test_cancelled_calls_leave_nothing(host: Misbehaving, client: Client) -> Non
         state = client.hosts.known[host.host]
         assert (state.breaker.state, state.running, state.waiting) == ("closed", 0, 0)
         assert (await downstream.get(host.url("/ok"))).status_code == 200
-
-    client.run(call, concurrency=3, breaker_failures=1)
 
 
 def test_many_hosts_take_limited_memory() -> None:
@@ -267,17 +237,14 @@ def test_settings_of_hosts() -> None:
     assert hosts.of("a").places == 7
 
 
-def test_the_log_reports_only_changes_of_state(
+async def test_the_log_reports_only_changes_of_state(
     host: Misbehaving, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log reports changes of a host's state, but not each call, and no URL."""
     caplog.set_level(logging.INFO, "anyreplica")
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(breaker_failures=2) as downstream:
         for _ in range(5):
             with pytest.raises(DownstreamError):
                 await downstream.get(host.url("/status/500?key=hunter2"))
-
-    client.run(call, breaker_failures=2)
     (record,) = caplog.records
     assert f"Circuit open for {host.host} after " in record.getMessage()

@@ -5,17 +5,16 @@ import time
 
 import pytest
 
-from anyreplica.downstream import CircuitOpen, Downstream, DownstreamError, TimedOut, Unreachable
+from anyreplica.downstream import CircuitOpen, DownstreamError, TimedOut, Unreachable
 from tests.downstream.conftest import Client, Misbehaving
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.anyio, pytest.mark.servers]
 
 
-def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Misbehaving, client: Client) -> None:
+async def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Misbehaving, client: Client) -> None:
     """When a host is down, 200 calls to it fail at once, and calls to other hosts continue."""
     host.stop()
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(retries=0, breaker_seconds=60) as downstream:
         for _ in range(5):
             with pytest.raises(Unreachable):
                 await downstream.get(host.url("/ok"))
@@ -40,14 +39,11 @@ def test_calls_to_a_host_that_is_down_fail_at_once(host: Misbehaving, other: Mis
         assert outcomes["open"] >= 200
         assert outcomes["error"] == 5
 
-    client.run(call, retries=0, breaker_seconds=60)
-
 
 @pytest.mark.parametrize("how", ["stopped", "half-open", "500"])
-def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
+async def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
     """A recovered host is found by one probe, soon after `breaker_seconds`."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(retries=0, breaker_failures=3, breaker_seconds=0.4, read_seconds=0.3) as downstream:
         down = "/status/500" if how == "500" else "/ok"
         if how == "stopped":
             host.stop()
@@ -71,15 +67,12 @@ def test_recovery_is_found(host: Misbehaving, client: Client, how: str) -> None:
                 assert time.monotonic() - opened < 60
                 await asyncio.sleep(0.01)
         assert client.hosts.known[host.host].breaker.state == "closed"
-
-    client.run(call, retries=0, breaker_failures=3, breaker_seconds=0.4, read_seconds=0.3)
     assert host.seen("/ok") == 1
 
 
-def test_one_probe_at_a_time(host: Misbehaving, client: Client) -> None:
+async def test_one_probe_at_a_time(host: Misbehaving, client: Client) -> None:
     """Only one probe runs at a time, and only this call waits for a silent host."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(breaker_failures=1, breaker_seconds=0.2, read_seconds=0.2) as downstream:
         with pytest.raises(DownstreamError):
             await downstream.get(host.url("/status/500"))
         for _ in range(3):
@@ -88,18 +81,13 @@ def test_one_probe_at_a_time(host: Misbehaving, client: Client) -> None:
             kinds = [type(error) for error in await asyncio.gather(*calls, return_exceptions=True)]
             assert kinds.count(CircuitOpen) == 29
             assert kinds.count(TimedOut) == 1
-
-    client.run(call, breaker_failures=1, breaker_seconds=0.2, read_seconds=0.2)
     assert host.seen("/silent") == 3
 
 
-def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
+async def test_no_retry_runs_into_an_open_breaker(host: Misbehaving, client: Client) -> None:
     """A retry never runs into an open breaker: the caller gets the host's error, not `CircuitOpen`."""
-
-    async def call(downstream: Downstream) -> None:
+    async with client.opened(breaker_failures=1) as downstream:
         host.stop()
         with pytest.raises(Unreachable):
             await downstream.get(host.url("/ok"))
-
-    client.run(call, breaker_failures=1)
     assert client.hosts.known[host.host].retries == 0

@@ -5,13 +5,17 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from pydantic import validate_call
 
 from anyreplica import downstream
 from anyreplica.settings.downstream import DownstreamSettings
+from anyreplica.settings.errors import StartupError
 from tests.examples.upstream import TOKEN, Gateway
 
 SECRET = "hunter2 is outside"
@@ -53,31 +57,61 @@ def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return top
 
 
+@contextmanager
+def imported(pack: str, **variables: str) -> Iterator[ModuleType]:
+    """Import the tools of a pack again, because they read environment variables when they are imported."""
+    name = f"examples.{pack}.tools"
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in variables.items():
+            patch.setenv(variable, value)
+        sys.modules.pop(name, None)
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.modules.pop(name, None)
+
+
+def refused_start(pack: str, why: str, **variables: str) -> None:
+    """Check that a pack stops the start because of a variable. The error is short and shows no password."""
+    with pytest.raises(StartupError, match=why) as error, imported(pack, **variables):
+        pass
+    assert "hunter2" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+class Pack:
+    """A pack and its event loop."""
+
+    def __init__(self, runner: asyncio.Runner, module: ModuleType) -> None:
+        self.runner = runner
+        self.module = module
+
+    def ask(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool, with the argument checks of the server, and return the result."""
+        return self.runner.run(validate_call(getattr(self.module, tool))(**arguments))
+
+
 @pytest.fixture(scope="module")
 def files(top: Path) -> Iterator[ModuleType]:
     """The pack `examples.files` for the folder `root`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FILES_ROOT", str(top / "root"))
-        yield importlib.import_module("examples.files.tools")
-    del sys.modules["examples.files.tools"]
+    with imported("files", FILES_ROOT=str(top / "root")) as module:
+        yield module
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
     """The pack `examples.gateway` for an API that runs in this process."""
-    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
+    with asyncio.Runner() as runner:
         gateway = Gateway(runner)
         servers = [runner.run(server.start()) for server in (gateway.upstream, gateway.elsewhere)]
-        patch.setenv("GATEWAY_APIS", f"{gateway.base}/, http://{gateway.upstream.host}/v1/open")
-        patch.setenv("GATEWAY_TOKENS", f"{gateway.base}/ {TOKEN}")
-        gateway.module = importlib.import_module("examples.gateway.tools")
-        # Other tests cover retries and the circuit breaker.
-        given = {"downstream_retries": 0, "downstream_breaker_failures": 1_000_000, "downstream_concurrency": 100}
-        downstream.configure(DownstreamSettings.model_validate(given))
-        yield gateway
+        apis, tokens = f"{gateway.base}/, http://{gateway.upstream.host}/v1/open", f"{gateway.base}/ {TOKEN}"
+        with imported("gateway", GATEWAY_APIS=apis, GATEWAY_TOKENS=tokens) as gateway.module:
+            # Other tests cover retries and the circuit breaker.
+            given = {"downstream_retries": 0, "downstream_breaker_failures": 1_000_000, "downstream_concurrency": 100}
+            downstream.configure(DownstreamSettings.model_validate(given))
+            yield gateway
         downstream.configure(DownstreamSettings.model_construct())
         runner.run(downstream.close())
         for server in servers:
             server.close()
             runner.run(asyncio.wait_for(server.wait_closed(), 5))
-    del sys.modules["examples.gateway.tools"]

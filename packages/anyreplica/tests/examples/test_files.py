@@ -70,7 +70,7 @@ def test_words_are_found_in_any_case(files: ModuleType, monkeypatch: pytest.Monk
 
 def test_a_replica_serves_the_pack(start_server: StartServer, top: Path) -> None:
     """A replica returns files as structured results. A call with an invalid path gets a tool error."""
-    url = start_server(MCP_COMPONENTS="tests.sample,examples.files", FILES_ROOT=str(top / "root")).url
+    url = start_server(MCP_COMPONENTS="server,examples.files", FILES_ROOT=str(top / "root")).url
     assert "docs/" in call(url, "list_directory")["structuredContent"]["found"]
     assert call(url, "read_config", {"path": "a.txt"})["structuredContent"]["text"] == "alpha\nBeta\n"
     assert call(url, "search_logs", {"words": "alpha"})["structuredContent"]["found"] == ["a.txt:1: alpha"]

@@ -13,13 +13,13 @@ SERVED = Path(__file__).parent.relative_to(ROOT) / "served"
 
 
 def command(server: str) -> tuple[str, ...]:
-    """Return the arguments of Python that run one replica of a server in `served`."""
+    """Return the arguments of Python that run one replica of a server in `served`, or of one with an absolute path."""
     return ("-m", "anyreplica", "run", str(SERVED / server))
 
 
 @contextmanager
 def replicas(folder: Path, server: str, **settings: str) -> Iterator[Fleet]:
-    """Run three replicas of a server in `served`, with full sessions and a Redis."""
+    """Run three replicas of a server, with full sessions and a Redis."""
     with (
         RedisServer(folder / "redis.log") as redis,
         running(

@@ -116,12 +116,7 @@ def test_a_client_with_a_cache_lists_once(brought: Fleet) -> None:
     async def note(request: httpx2.Request) -> None:
         sent.append(request.headers.get("mcp-method", ""))
 
-    def http(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-        **options: Any,
-    ) -> httpx2.AsyncClient:
+    def http(*_: Any, **__: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(event_hooks={"request": [note]}, timeout=60)
 
     async def listed() -> None:

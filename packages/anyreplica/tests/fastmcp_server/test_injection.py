@@ -23,9 +23,11 @@ def test_lifespans(brought: Fleet, family: Family) -> None:
 
 @families
 def test_dependencies(brought: Fleet, family: Family) -> None:
-    """Tools, resources and prompts get their dependencies, which are open during the call."""
+    """Tools, resources and prompts get their dependencies, which are open during the call or as long as the replica."""
 
     async def steps(client: AnyClient) -> None:
+        for _ in range(2):
+            assert await said(client, "injected_shared") == "pool 1 of acme"
         assert await said(client, "injected_depends", number=7) == "7: connection of acme, closed []"
         assert await said(client, "injected_with_context") == f"dependencies, dependencies, {family}"
         assert await read(client, "tenant://injected/acme") == "acme: True"

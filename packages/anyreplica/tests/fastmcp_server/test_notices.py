@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -27,19 +27,11 @@ TEA = "stock://told/tea"
 @asynccontextmanager
 async def listening(fleet: Fleet) -> AsyncIterator[list[Any]]:
     """Listen at each replica with the stateless protocol."""
-    async with (
-        Client(f"{fleet.urls[0]}/mcp", cache=None) as first,
-        Client(f"{fleet.urls[1]}/mcp", cache=None) as second,
-        Client(f"{fleet.urls[2]}/mcp", cache=None) as third,
-    ):
-        wanted: dict[str, Any] = {
-            "tools_list_changed": True,
-            "prompts_list_changed": True,
-            "resources_list_changed": True,
-            "resource_subscriptions": [TEA],
-        }
-        async with first.listen(**wanted) as one, second.listen(**wanted) as two, third.listen(**wanted) as three:
-            yield [one, two, three]
+    lists = ("tools_list_changed", "prompts_list_changed", "resources_list_changed")
+    wanted: dict[str, Any] = {**dict.fromkeys(lists, True), "resource_subscriptions": [TEA]}
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(Client(f"{url}/mcp", cache=None)) for url in fleet.urls]
+        yield [await stack.enter_async_context(each.listen(**wanted)) for each in clients]
 
 
 @families

@@ -19,28 +19,20 @@ servers = pytest.mark.parametrize("server", ["", "kept_"], ids=["of the server",
 def test_the_state_of_a_session(brought: Fleet, server: str) -> None:
     """What a tool keeps with `ctx.set_state` is there in the next calls of the session, and in no other session.
 
-    Only the handshake protocol has sessions.
+    No other server sees it, not even for the same session. Only the handshake protocol has sessions.
     """
+    other = "" if server else "kept_"
 
     async def steps(client: AnyClient) -> None:
         assert await said(client, f"{server}remember", value="tea") == "tea"
         assert await said(client, f"{server}recall") == "tea"
+        assert await said(client, f"{other}recall") == "None"
 
     async def others(client: AnyClient) -> None:
         assert await said(client, f"{server}recall") == "None"
 
     converse(brought, "handshake", steps)
     converse(brought, "handshake", others)
-
-
-def test_the_states_of_servers_are_apart(brought: Fleet) -> None:
-    """A mounted server does not see what another server keeps for the same session."""
-
-    async def steps(client: AnyClient) -> None:
-        await client.call_tool("remember", {"value": "tea"})
-        assert await said(client, "kept_recall") == "None"
-
-    converse(brought, "handshake", steps)
 
 
 def test_state_without_a_session(brought: Fleet) -> None:
@@ -55,7 +47,10 @@ def test_state_without_a_session(brought: Fleet) -> None:
 
 @families
 def test_session_tools(brought: Fleet, family: Family) -> None:
-    """A session that `create_session` has made exists on every replica, until `end_session` ends it."""
+    """A session that `create_session` has made exists on every replica, until `end_session` ends it.
+
+    A session id that nobody has made is refused on every replica.
+    """
 
     async def steps(client: AnyClient) -> None:
         made = (await client.call_tool("kept_create_session")).data
@@ -63,17 +58,8 @@ def test_session_tools(brought: Fleet, family: Family) -> None:
         assert written == "tea"
         assert await said(client, "kept_read", session_id=made) == "tea"
         await client.call_tool("kept_end_session", {"session_id": made})
-        assert await said(client, "kept_read", session_id=made) == "Invalid or unknown session."
-
-    converse(brought, family, steps)
-
-
-@families
-def test_an_unknown_session_is_refused(brought: Fleet, family: Family) -> None:
-    """A session id that nobody has made is refused on every replica."""
-
-    async def steps(client: AnyClient) -> None:
-        assert await said(client, "kept_read", session_id="made-up") == "Invalid or unknown session."
+        for unknown in (made, "made-up"):
+            assert await said(client, "kept_read", session_id=unknown) == "Invalid or unknown session."
 
     converse(brought, family, steps)
 

@@ -9,7 +9,9 @@ import pytest
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.exceptions import ToolError
 from fastmcp_tasks import call_tool_task
+from fastmcp_tasks.client_models import ClientCreateTaskResult
 from mcp import MCPError
+from mcp_types import InputRequiredResult
 
 from tests.fastmcp_server.clients import REPLICAS, AnyClient, converse, said
 from tests.replicas import Fleet
@@ -57,12 +59,16 @@ def test_a_tool_that_needs_a_task(brought: Fleet) -> None:
 
 
 def test_a_task_that_fails(brought: Fleet) -> None:
-    """The error of a failed task reaches the client."""
+    """The error of a failed task reaches the client. A task id that nobody has is an error on every replica."""
 
     async def steps(client: AnyClient) -> None:
         task = await call_tool_task(client, "later_fails_later", {})
         with pytest.raises(ToolError, match="no paper"):
             await task.result()
+        vars(task.create_result)["task_id"] = "made-up"
+        for _ in range(REPLICAS):
+            with pytest.raises(MCPError):
+                await task.status()
 
     converse(brought, "stateless", steps)
 
@@ -83,6 +89,34 @@ def test_a_task_that_asks(brought: Fleet) -> None:
     assert asked == ["Which paper?"]
 
 
+def test_a_task_that_asks_first(brought: Fleet) -> None:
+    """The question of a tool that only runs as a task is the reply to its call. The answer, at another replica, gets
+    the task. The function runs once for each round, as a task.
+    """
+
+    async def answer(message: str, response_type: Any, params: Any, context: Any) -> Any:
+        return ElicitResult(action="accept", content={"size": "A5"})
+
+    async def steps(client: AnyClient) -> None:
+        asked: Any = await client.session.call_tool("later_asks_first", allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult)
+        assert asked.input_requests
+        given: Any = {key: {"action": "accept", "content": {"size": "A4"}} for key in asked.input_requests}
+        for answers, expected in (({}, InputRequiredResult), (given, ClientCreateTaskResult)):
+            asked = await client.session.call_tool(
+                "later_asks_first",
+                input_responses=answers,
+                request_state=asked.request_state,
+                allow_input_required=True,
+                allow_claimed=True,
+            )
+            assert type(asked) is expected
+        result = await client.call_tool("later_asks_first")
+        assert result.data == "printed on A5"
+
+    converse(brought, "stateless", steps, elicitation_handler=answer)
+
+
 def test_a_task_is_cancelled(brought: Fleet) -> None:
     """Any replica cancels a task, and all replicas see that it is cancelled."""
 
@@ -93,19 +127,5 @@ def test_a_task_is_cancelled(brought: Fleet) -> None:
         while (await task.status()).status == "working":
             pass
         assert [(await task.status()).status for _ in range(REPLICAS)] == ["cancelled"] * REPLICAS
-
-    converse(brought, "stateless", steps)
-
-
-def test_an_unknown_task(brought: Fleet) -> None:
-    """A task id that nobody has is an error on every replica."""
-
-    async def steps(client: AnyClient) -> None:
-        task = await call_tool_task(client, "later_print_book", {"pages": 1})
-        await task.result()
-        vars(task.create_result)["task_id"] = "made-up"
-        for _ in range(REPLICAS):
-            with pytest.raises(MCPError):
-                await task.status()
 
     converse(brought, "stateless", steps)

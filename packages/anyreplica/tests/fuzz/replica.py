@@ -13,7 +13,7 @@ from conftest import ROOT, Server, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 from tests.fuzz import callers
 
-COMPONENTS = ["tests.sample.tools", "tests.sample.resources", "tests.sample.prompts", "tests.fuzz.pack"]
+COMPONENTS = ["server.tools", "server.resources", "server.prompts", "tests.fuzz.pack"]
 COMPONENTS += ["tests.packs.results.arguments", "tests.packs.state"]
 
 _KEY = {"Authorization": f"Bearer {callers.KEY.decode()}"}
@@ -122,8 +122,8 @@ class Replica:
         return self._server.stop()
 
     def audit(self) -> str:
-        """Return the output of `python -m tests.sample audit verify`, or an empty text if the log is intact."""
-        command = [sys.executable, "-m", "tests.sample", "audit", "verify", str(self._audit)]
+        """Return the output of `python -m server audit verify`, or an empty text if the log is intact."""
+        command = [sys.executable, "-m", "server", "audit", "verify", str(self._audit)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         return "" if done.returncode == 0 else done.stdout + done.stderr
 

@@ -53,7 +53,7 @@ class Metrics:
         context.load_cert_chain(certificate, key)
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

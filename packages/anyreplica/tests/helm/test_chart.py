@@ -25,7 +25,6 @@ GOLDEN = Path(__file__).parent / "golden"
 EVERY = {**MATRIX, "everything": EVERYTHING}
 OTHER_GROUPS = ("external-secrets.io/", "gateway.networking.k8s.io/", "keda.sh/", "monitoring.coreos.com/")
 """API groups of objects whose schema is not part of Kubernetes."""
-MINIMAL = MATRIX["redis"]
 
 
 @functools.cache
@@ -105,15 +104,10 @@ def test_the_object_is_the_golden_one(name: str, kind: str) -> None:
     assert file.read_text() == found
 
 
-def stack() -> Object:
-    """Return the service of the replicas in stack.yml."""
-    found: Object = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]
-    return found
-
-
 def test_the_chart_and_the_stack_agree() -> None:
     """The chart has the settings, the limits and the protection of stack.yml."""
-    swarm, deployment = stack(), one({}, "Deployment")
+    swarm: Object = yaml.safe_load((ROOT / "stack.yml").read_text())["services"]["mcp"]
+    deployment = one({}, "Deployment")
     here = settings(deployment)
     for variable, value in swarm["environment"].items():
         default = re.sub(r"\$\{\w+:-(.*)\}", r"\1", str(value))
@@ -210,6 +204,21 @@ def test_redis_by_url() -> None:
     assert "JOBS_URL" not in settings(one({"redis": {"url": url}}, "Deployment"))
     egress = one(MATRIX["network"], "NetworkPolicy", "shop-anyreplica-replica")["spec"]["egress"]
     assert {port["port"] for rule in egress for port in rule["ports"]} == {53, 6380, 443}
+    for url, allowed in (("redis://[fd00::7]:6381/0", 6381), ("redis://[fd00::7]/0", 6379)):
+        ipv6 = {"networkPolicy": {"enabled": True}, "redis": {"url": url}}
+        egress = one(ipv6, "NetworkPolicy", "shop-anyreplica-replica")["spec"]["egress"]
+        assert {port["port"] for rule in egress for port in rule["ports"]} == {53, allowed}
+
+
+def test_the_chart_fits_a_cluster_with_ipv6_only() -> None:
+    """The chart names no address of IPv4 and leaves the family of its Services to the cluster; the image has both.
+
+    The policies of the test's own values name an address.
+    """
+    for name in EVERY.keys() - {"network", "everything"}:
+        assert not re.search(r"\d+\.\d+\.\d+\.\d+|localhost|hostIP|ipFamil", text(EVERY[name])), name
+    assert "MCP_HOST" not in settings(one({}, "Deployment"))
+    assert re.search(r"^ +MCP_HOST=:: \\$", (ROOT / "server" / "Dockerfile").read_text(), re.MULTILINE)
 
 
 def test_event_streams_pass_the_ingress_and_the_route() -> None:

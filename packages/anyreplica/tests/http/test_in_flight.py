@@ -9,7 +9,7 @@ import pytest
 from conftest import StartServer
 from tests.calls import ENVELOPE, HEADERS, VERSION, request
 
-WAITING = {"MCP_COMPONENTS": "tests.sample,tests.packs.waiting", "MAX_IN_FLIGHT": "3"}
+WAITING = {"MCP_COMPONENTS": "server,tests.packs.waiting", "MAX_IN_FLIGHT": "3"}
 
 
 def message(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, Any]:

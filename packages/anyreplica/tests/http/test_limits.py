@@ -94,7 +94,7 @@ def test_the_limit_on_requests_holds_for_a_pipeline(start_server: StartServer) -
 
 def test_a_drain_ends_connections_with_their_next_response(start_server: StartServer) -> None:
     """A draining replica answers the next request on each old or new connection and then closes the connection."""
-    server = start_server(DRAIN_SECONDS="3")
+    server = start_server(DRAIN_SECONDS="600")
     with connected(server) as connection, connected(server) as idle:
         connection.sendall(echo("before"))
         assert CLOSE not in read(connection, 1)
@@ -109,6 +109,7 @@ def test_a_drain_ends_connections_with_their_next_response(start_server: StartSe
             answer = rest(new)
             assert CLOSE in answer
             assert b'"text":"new"' in answer
+        server.process.send_signal(signal.SIGTERM)  # the second one ends the drain
         assert rest(idle) == b""
     assert server.process.wait(60) == 0
 
@@ -149,7 +150,7 @@ def test_a_connection_beyond_the_limit_replaces_an_idle_one(start_server: StartS
 
     If all connections are busy, the new connection gets 503.
     """
-    server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="tests.sample,tests.packs.waiting")
+    server = start_server(MAX_CONNECTIONS="3", MCP_COMPONENTS="server,tests.packs.waiting")
 
     def wait(connection: socket.socket, key: str) -> None:
         connection.sendall(handshake("tools/call", {"name": "wait", "arguments": {"key": key}}))

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from anyreplica.http import in_flight
 from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import Refused
 
@@ -64,9 +63,8 @@ def test_the_number_of_waiting_requests_is_limited() -> None:
     asyncio.run(run())
 
 
-def test_requests_that_return_together_leave_places_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_return_together_leave_places_for_others() -> None:
     """After a long wait, 100 requests return step by step, so another request always finds a place."""
-    monkeypatch.setattr(in_flight, "_LONG_SECONDS", 0)
 
     async def run() -> None:
         limit, go = InFlight(100), asyncio.Event()
@@ -75,7 +73,7 @@ def test_requests_that_return_together_leave_places_for_others(monkeypatch: pyte
         async def request() -> None:
             nonlocal most
             limit.enter(None)
-            async with limit.outside():
+            async with limit.outside(long_seconds=0):
                 await go.wait()
             most = max(most, limit.count)
             await asyncio.sleep(0)  # its work takes one turn of the event loop

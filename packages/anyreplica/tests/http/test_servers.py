@@ -10,7 +10,7 @@ import pytest
 from conftest import Server, free_port, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, request, text
 
-APP = "tests.sample.server:create_app"
+APP = "server.server:create_app"
 CALL = request("tools/call", {"name": "echo", "arguments": {"message": "hi"}})
 
 

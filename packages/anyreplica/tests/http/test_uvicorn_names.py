@@ -14,8 +14,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http import flow_control, httptools_impl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
+from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.http.uvicorn.cycle import Cycle
+from anyreplica.process.local_replicas import Replica
 from conftest import SOURCE
 
 _IMPORTED = {
@@ -26,8 +28,9 @@ _IMPORTED = {
     "uvicorn.protocols.utils": {"get_local_addr", "get_remote_addr", "is_ssl"},
     "uvicorn.server": {"ServerState"},
     "uvicorn.supervisors": {"Multiprocess"},
+    "uvicorn.supervisors.multiprocess": {"Process"},
 }
-"""Imported names by module. Only `anyreplica/http/uvicorn` imports them; any module may import `Multiprocess`."""
+"""Imported names by module. Only `anyreplica/http/uvicorn` may import them, but any module may import supervisors."""
 
 
 def test_nothing_else_is_imported() -> None:
@@ -36,7 +39,7 @@ def test_nothing_else_is_imported() -> None:
     for file in SOURCE.rglob("*.py"):
         for module, name in _imports(file):
             found.setdefault(module, set()).add(name)
-            if module != "uvicorn.supervisors":
+            if not module.startswith("uvicorn.supervisors"):
                 assert file.parent.name == "uvicorn", (
                     f"{file} imports {module}.{name}; only anyreplica/http/uvicorn may do this"
                 )
@@ -67,6 +70,11 @@ def _assigned(cls: type) -> set[str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
     ]
     return {each.attr for each in targets if isinstance(each, ast.Attribute)}
+
+
+def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
+    """`Replica` sets every attribute of uvicorn's process, because it does not call uvicorn's `__init__`."""
+    assert _assigned(Process) == _assigned(Replica) - {"printer"}
 
 
 def test_the_names_that_a_connection_uses() -> None:

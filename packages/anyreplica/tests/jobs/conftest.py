@@ -29,6 +29,12 @@ def replicas(shared: Queue) -> tuple[Jobs, Jobs]:
 
 
 @pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """A file in which a job notes what it does."""
+    return tmp_path / "mark"
+
+
+@pytest.fixture
 def jobs_queue(tmp_path: Path, redis_server: RedisServer) -> Iterator[Queue]:
     """A queue for one test. It notices lost workers after 2 seconds."""
     with queue(tmp_path, redis_server, JOBS_REDELIVERY_SECONDS="2", SHUTDOWN_GRACE_SECONDS="1") as made:

@@ -21,6 +21,7 @@ class Jobs:
 
     def __init__(self, url: str, token: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.url = url
         self.client = httpx.Client(base_url=url, verify=False, timeout=30, headers=headers)
 
     def post(self, job: str, params: dict[str, Any] | None = None, key: str | None = None) -> httpx.Response:

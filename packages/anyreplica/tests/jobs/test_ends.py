@@ -13,18 +13,16 @@ FAILED = "The job failed; the server's log has the reason."
 """The error of a job whose exception is not meant for clients."""
 
 
-def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+def test_a_job_that_takes_too_long_is_stopped(replicas: tuple[Jobs, Jobs], mark: Path) -> None:
     """A job fails after its time limit, and the worker stops its code."""
-    mark = tmp_path / "mark"
     jobs, _ = replicas
     status = jobs.wait(jobs.submit("overlong", mark=str(mark)))
     assert (status["status"], status["error"]) == ("failed", "Timeout: the job did not finish within 0.5 s.")
     assert lines(mark) == ["stopped"]
 
 
-def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
+def test_a_running_job_is_cancelled(replicas: tuple[Jobs, Jobs], mark: Path) -> None:
     """Another replica can cancel a running job, which stops its code. A second cancellation changes nothing."""
-    mark = tmp_path / "mark"
     jobs, other = replicas
     identity = jobs.submit("nap", seconds=60, mark=str(mark))
     wait_for_begin(mark)

@@ -1,6 +1,5 @@
 """Tests of clients that close their connection while their job runs."""
 
-import json
 import socket
 import struct
 from pathlib import Path
@@ -8,18 +7,11 @@ from pathlib import Path
 import pytest
 
 from conftest import StartServer, until
-from tests.calls import get, request
-from tests.replicas import BOTH
+from tests.calls import BOTH, get
+from tests.damage.wire import handshake, http, post
 
 RESET = struct.pack("ii", 1, 0)
 """Socket option that ends a connection with RST instead of FIN."""
-
-
-def http(method: str, path: str, body: object = None) -> bytes:
-    """Return the bytes of a request."""
-    content = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Accept: {BOTH}", f"Content-Length: {len(content)}"]
-    return "\r\n".join([*lines, "Content-Type: application/json", "", ""]).encode() + content
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
@@ -35,12 +27,12 @@ def test_a_client_that_disconnects_causes_no_error(
     mark = tmp_path / "mark"
     arguments = {"seconds": 0.5, "mark": str(mark)}
     if way == "tool":
-        asked = http("POST", "/mcp", request("tools/call", {"name": "nap", "arguments": arguments}))
+        asked = handshake("tools/call", {"name": "nap", "arguments": arguments}, Accept=BOTH)
     elif way == "submit_job":
         call = {"name": "submit_job", "arguments": {"job": "nap", "arguments": arguments}}
-        asked = http("POST", "/mcp", request("tools/call", call))
+        asked = handshake("tools/call", call, Accept=BOTH)
     else:
-        asked = http("POST", "/jobs", {"job": "nap", "params": arguments})
+        asked = post({"job": "nap", "params": arguments}, path="/jobs")
     server = start_server(MCP_COMPONENTS="tests.packs.working")
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(asked + more)

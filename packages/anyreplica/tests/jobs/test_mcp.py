@@ -20,17 +20,12 @@ DECLARED = {
 }
 
 
-def url_of(jobs: Jobs) -> str:
-    """Return the URL of a replica."""
-    return str(jobs.client.base_url).rstrip("/")
-
-
 def tasked(jobs: Jobs, method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
     """Send a request of a client that declares the tasks extension. Return the JSON-RPC response."""
     sent = {**params, "_meta": DECLARED}
     routing = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Accept": "application/json"}
     routing["Mcp-Name"] = params.get("name") or params["taskId"]
-    reply = post(url_of(jobs), json=request(method, sent), headers={**routing, **headers})
+    reply = post(jobs.url, json=request(method, sent), headers={**routing, **headers})
     message: dict[str, Any] = reply.json()
     return message
 
@@ -39,7 +34,7 @@ def test_the_official_client_follows_a_task(replicas: tuple[Jobs, Jobs], tmp_pat
     """FastMCP's client can wait for a task, cancel a task and read the error of a failed task."""
 
     async def follow() -> None:
-        async with Client(f"{url_of(replicas[0])}/mcp", mode="2026-07-28") as client:
+        async with Client(f"{replicas[0].url}/mcp", mode="2026-07-28") as client:
             done = await client.call_tool("typed", {"count": 2, "names": ["a"]})
             assert done.structured_content == {"a": 4.0}
             task = await call_tool_task(client, "nap", {"seconds": 30, "mark": str(tmp_path / "mark")})
@@ -98,7 +93,7 @@ def test_a_client_without_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]
     A request for a task gets an error that names the missing capability. The handshake protocol does not have the
     method.
     """
-    url = url_of(replicas[0])
+    url = replicas[0].url
     undeclared = modern(url, "tasks/get", {"taskId": "x"}).json()["error"]
     assert undeclared["code"] == -32021
     assert undeclared["data"] == {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
@@ -110,7 +105,7 @@ def test_a_client_without_the_extension_gets_no_task(replicas: tuple[Jobs, Jobs]
 
 def test_arguments_are_checked_before_a_task_exists(replicas: tuple[Jobs, Jobs]) -> None:
     """All ways to submit a job check the arguments by the tool's schema before a task exists."""
-    url = url_of(replicas[0])
+    url = replicas[0].url
     wrong = {"count": "many", "names": []}
     answers = [
         tasked(replicas[0], "tools/call", {"name": "typed", "arguments": wrong})["result"],
@@ -129,19 +124,19 @@ def test_arguments_are_checked_before_a_task_exists(replicas: tuple[Jobs, Jobs])
 def test_the_tool_of_a_job_waits_for_a_short_time(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
     """The tool of a job waits for JOBS_WAIT_SECONDS and then explains how to get the result."""
     here, there = replicas
-    answer = call(url_of(here), "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
+    answer = call(here.url, "nap", {"seconds": 3, "mark": str(tmp_path / "mark")})
     identity = answer["structuredContent"]["id"]
     expected = f"The job is still running after 1 s. Call job_status or job_result with job_id {identity!r}."
     assert text(answer) == expected
     there.wait(identity)
-    assert call(url_of(there), "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
-    failed = call(url_of(here), "tells", {"why": "no such table"})
+    assert call(there.url, "job_result", {"job_id": identity})["structuredContent"]["result"] == "slept"
+    failed = call(here.url, "tells", {"why": "no such table"})
     assert (failed["isError"], text(failed)) == (True, "tells: no such table")
 
 
 def test_four_plain_tools_work_for_any_client(replicas: tuple[Jobs, Jobs], tmp_path: Path) -> None:
     """Any client can use a job with the four plain tools, each call on another replica."""
-    here, there = map(url_of, replicas)
+    here, there = (each.url for each in replicas)
     arguments = {"seconds": 30, "mark": str(tmp_path / "mark")}
     submission = {"job": "nap", "arguments": arguments, "idempotency_key": "k"}
     identity = call(here, "submit_job", submission)["structuredContent"]["id"]
@@ -158,7 +153,7 @@ def test_four_plain_tools_work_for_any_client(replicas: tuple[Jobs, Jobs], tmp_p
 
 def test_jobs_leave_other_tools_on_the_fast_path(shared: Queue) -> None:
     """Jobs do not move other tools off the fast path."""
-    jobs = shared.replica(MCP_COMPONENTS="tests.sample,tests.packs.working")
+    jobs = shared.replica(MCP_COMPONENTS="server,tests.packs.working")
     paths = jobs.client.get("/version").json()["paths"]
     assert paths["echo"] == "fast"
     assert paths["nap"].startswith("fastmcp")

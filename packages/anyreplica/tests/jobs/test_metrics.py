@@ -6,16 +6,12 @@ import pytest
 
 from conftest import StartServer, until
 from tests.calls import get
-from tests.jobs.queue import Jobs, Queue
+from tests.jobs.queue import Queue
 from tests.metrics.page import Scrape
 
 pytestmark = pytest.mark.needs("redis")
 
 DEPTH, AGE, RUNNING = "mcp_job_queue_depth", "mcp_job_queue_age_seconds", "mcp_jobs_running"
-
-
-def _url(jobs: Jobs) -> str:
-    return str(jobs.client.base_url).rstrip("/")
 
 
 def _has_ended(url: str) -> bool:
@@ -25,27 +21,27 @@ def _has_ended(url: str) -> bool:
 def test_a_queue_that_all_replicas_see(jobs_queue: Queue) -> None:
     """Every replica's metrics show the waiting, completed and failed jobs of the shared queue."""
     one, other = jobs_queue.replicas(2)
-    assert Scrape(_url(one)).series(DEPTH) == [0]
+    assert Scrape(one.url).series(DEPTH) == [0]
     done, failing = one.submit("text_of", length=3), other.submit("tells", why="no")
-    until(lambda: Scrape(_url(other)).value(DEPTH) == 2, "two jobs wait in the queue")
-    until(lambda: Scrape(_url(one)).value(AGE) > 0, "the age of the oldest waiting job is more than 0 s")
+    until(lambda: Scrape(other.url).value(DEPTH) == 2, "two jobs wait in the queue")
+    until(lambda: Scrape(one.url).value(AGE) > 0, "the age of the oldest waiting job is more than 0 s")
     jobs_queue.start([("worker",)])
     one.wait(done)
     one.wait(failing)
-    until(lambda: Scrape(_url(one)).series(DEPTH) == [0], "no job waits in the queue")
+    until(lambda: Scrape(one.url).series(DEPTH) == [0], "no job waits in the queue")
     for jobs in (one, other):
-        until(partial(_has_ended, _url(jobs)), "the metrics count the finished jobs")
-        assert Scrape(_url(jobs)).value("mcp_jobs_total", job="tells", state="failed") == 1
-        assert Scrape(_url(jobs)).value(RUNNING) == 0
+        until(partial(_has_ended, jobs.url), "the metrics count the finished jobs")
+        assert Scrape(jobs.url).value("mcp_jobs_total", job="tells", state="failed") == 1
+        assert Scrape(jobs.url).value(RUNNING) == 0
 
 
 def test_metrics_without_redis(jobs_queue: Queue) -> None:
     """Without Redis the queue's metrics disappear, and all other metrics remain."""
     (one,) = jobs_queue.replicas(1)
-    assert Scrape(_url(one)).series(DEPTH) == [0]
+    assert Scrape(one.url).series(DEPTH) == [0]
     jobs_queue.redis.kill()
-    until(lambda: not Scrape(_url(one)).series(DEPTH), "the metrics no longer contain the length of the queue")
-    assert Scrape(_url(one)).series("mcp_requests_in_flight")
+    until(lambda: not Scrape(one.url).series(DEPTH), "the metrics no longer contain the length of the queue")
+    assert Scrape(one.url).series("mcp_requests_in_flight")
 
 
 def test_a_scrape_does_not_start_the_queue(start_server: StartServer) -> None:

@@ -46,6 +46,7 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     ("arguments", "said"),
     [
         (["--requests", "0"], "'0' is not a whole number above 0"),
+        (["--requests", "-3"], "'-3' is not a whole number above 0"),
         (["--concurrent", "x"], "'x' is not a whole number"),
         (["--duration", "soon"], "write it like 500ms, 30s or 5m"),
         (["--duration", "0"], "not a time above 0"),

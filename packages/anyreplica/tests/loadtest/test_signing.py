@@ -13,7 +13,6 @@ from anyreplica.loadtest.options import read
 from anyreplica.loadtest.run import LoadRun
 from anyreplica.signing.keypair import new_pair, private_key
 from conftest import StartServer, run
-from tests.loadtest.fake import Fake, fake
 from tests.signing import calls
 from tests.signing.asking import Asking, serving
 
@@ -48,18 +47,6 @@ def test_each_request_is_signed(
         run = go(asking, url, *signing, *what, "--requests", "10", "--concurrent", "3", "--protocol", family)
     assert {each.kind for each in run.samples} == {""}
     assert len(asking.bodies) == len(run.samples) >= 10
-
-
-def test_without_a_key_nothing_is_signed() -> None:
-    """Without a key, no request is signed."""
-
-    async def scenario() -> Fake:
-        async with fake() as server:
-            run = LoadRun(plan.load(read(["--url", server.url, "--requests", "5"]), ["127.0.0.1"], 0))
-            await run.go(LoadClient)
-            return server
-
-    assert all(b"Signature" not in head for head in asyncio.run(scenario()).heads)
 
 
 @pytest.mark.parametrize("client", [(), ("--sdk",), ("--processes", "2")])

@@ -1,15 +1,22 @@
-"""Tests of the reply to a call."""
+"""Tests of the reply to a call whose message is cancelled or whose client disconnects."""
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
+import pytest
 from starlette.types import Message
 
+from anyreplica.http.refusal import ClientGone
 from anyreplica.mcp.asking import CannotAsk
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request
 from anyreplica.sessions.call_events import CallEvents
+
+
+async def silent() -> Message:
+    """Wait for ever, as for a client that sends nothing more."""
+    await asyncio.Event().wait()
+    raise AssertionError
 
 
 class Slow(CannotAsk):
@@ -36,13 +43,10 @@ def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    async def never() -> Any:
-        await asyncio.Event().wait()
-
     async def answer() -> None:
         slow = Slow()
         request = Request(id=1, method="tools/call", params={}, size=0, memory=0)
-        call = Call(request, "2025-11-25", False, {"type": "http"}, never, send, True, slow)
+        call = Call(request, "2025-11-25", False, {"type": "http"}, silent, send, True, slow)
         progress = asyncio.ensure_future(call.event(b"{}"))
         await slow.begun.wait()
         progress.cancel()
@@ -54,3 +58,30 @@ def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
     start, body = sent
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert body["body"] == b'{"id":1}'
+
+
+def test_a_closed_connection_ends_the_wait() -> None:
+    """The replica cancels the call if the transport refuses a write because the connection is closed.
+
+    uvloop's transport refuses the write before it reports the end of the connection.
+    """
+    closed = False
+
+    async def send(_: Message) -> None:
+        if closed:
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async def wait() -> None:
+        nonlocal closed
+        request = Request(1, "tools/call", None, size=0)
+        call = Call(request, "2025-11-25", False, {"type": "http"}, silent, send, True)
+        call.first_event_seconds = 0.01
+        await call.event(b"{}")
+        closed = True
+        task = asyncio.create_task(asyncio.sleep(60))
+        with pytest.raises(ClientGone):
+            await call.wait_for(task)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(wait())

@@ -2,13 +2,14 @@
 
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
 from conftest import Server, free_port, until
-from tests.calls import BOTH, ENVELOPE, HEADERS, VERSION, call, request
-from tests.replicas import Family
+from tests.calls import BOTH, call
+from tests.replicas import Family, asking
 
 pytestmark = pytest.mark.needs("haproxy")
 
@@ -54,13 +55,9 @@ def proxy(replica: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     process.wait()
 
 
-def _sent(family: Family, key: str, accept: str) -> dict[str, object]:
-    params = {"name": "wait", "arguments": {"key": key}}
-    headers = {**HEADERS, "Accept": accept}
-    if family == "stateless":
-        params["_meta"] = ENVELOPE
-        headers |= {"MCP-Protocol-Version": VERSION, "Mcp-Method": "tools/call", "Mcp-Name": "wait"}
-    return {"json": request("tools/call", params), "headers": headers}
+def _sent(family: Family, key: str, accept: str) -> dict[str, Any]:
+    asked = asking(family, "tools/call", {"name": "wait", "arguments": {"key": key}})
+    return {"json": asked["json"], "headers": {**asked["headers"], "Accept": accept}}
 
 
 @pytest.mark.parametrize("family", ["handshake", "stateless"])
@@ -69,7 +66,7 @@ def test_a_quiet_call_outlives_the_time_limit_of_a_proxy(replica: Server, proxy:
     comments, events = 0, []
     with (
         httpx.Client(verify=False, timeout=60) as client,
-        client.stream("POST", f"{proxy}/mcp", **_sent(family, family, BOTH)) as reply,  # type: ignore[arg-type]
+        client.stream("POST", f"{proxy}/mcp", **_sent(family, family, BOTH)) as reply,
     ):
         assert reply.headers["content-type"].startswith("text/event-stream")
         for line in reply.iter_lines():
@@ -86,5 +83,5 @@ def test_a_quiet_call_outlives_the_time_limit_of_a_proxy(replica: Server, proxy:
 def test_a_client_that_accepts_only_json_gets_no_stream(replica: Server, proxy: str, family: Family) -> None:
     """The proxy answers such a client with HTTP 504. The call without the proxy still gets its JSON reply."""
     with httpx.Client(verify=False, timeout=60) as client:
-        cut = client.post(f"{proxy}/mcp", **_sent(family, "-cut", "application/json"))  # type: ignore[arg-type]
+        cut = client.post(f"{proxy}/mcp", **_sent(family, "-cut", "application/json"))
     assert cut.status_code == 504

@@ -1,6 +1,6 @@
 """Servers of a subclass of FastMCP: what the class overrides has its effect, or the start names the method."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -45,13 +45,19 @@ class Guard:
         await self.app(scope, receive, send)
 
 
-class AddsMiddleware(FastMCP):
-    """A server that authenticates its callers in `http_app`, with a middleware that it adds."""
+def changing(name: str, change: Callable[[Any], Any]) -> type[FastMCP]:
+    """Return a class whose `http_app` returns what a function makes of FastMCP's app."""
 
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        app = super().http_app(*args, **kwargs)
-        app.add_middleware(Guard, password="open")
-        return app
+    def http_app(self: FastMCP, *args: Any, **kwargs: Any) -> Any:
+        return change(FastMCP.http_app(self, *args, **kwargs))
+
+    return type(name, (FastMCP,), {"http_app": http_app})
+
+
+def adds_middleware(app: Any) -> Any:
+    """Add a middleware that authenticates the callers."""
+    app.add_middleware(Guard, password="open")
+    return app
 
 
 class PassesMiddleware(FastMCP):
@@ -62,7 +68,7 @@ class PassesMiddleware(FastMCP):
         return super().http_app(path=path, middleware=[guard, *(middleware or [])])
 
 
-@pytest.mark.parametrize("kind", [AddsMiddleware, PassesMiddleware])
+@pytest.mark.parametrize("kind", [changing("AddsMiddleware", adds_middleware), PassesMiddleware])
 @pytest.mark.parametrize("body", [CALL, LIST])
 def test_the_middleware_of_http_app_guards_the_server(kind: type[FastMCP], body: dict[str, Any]) -> None:
     """A stranger gets the same 401 as under `fastmcp run`, and a caller with the password is served."""
@@ -90,90 +96,62 @@ def test_a_login_that_http_app_chooses() -> None:
 def test_the_routes_of_http_app_are_served() -> None:
     """A route that `http_app` adds is served beside `/mcp`."""
 
-    class AddsRoute(FastMCP):
-        def http_app(self, *args: Any, **kwargs: Any) -> Any:
-            app = super().http_app(*args, **kwargs)
-            app.router.routes.append(Route("/hello", lambda _: PlainTextResponse("hello")))
-            return app
+    def adds_route(app: Any) -> Any:
+        app.router.routes.append(Route("/hello", lambda _: PlainTextResponse("hello")))
+        return app
 
-    with served(AddsRoute("server")) as client:
+    with served(changing("AddsRoute", adds_route)("server")) as client:
         assert client.http.get("/hello").text == "hello"
         assert client.call("echo", text="hello") == "hello"
 
 
-class Wraps(FastMCP):
-    """Returns something else than FastMCP's app."""
-
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        return Guard(super().http_app(*args, **kwargs), "open")
-
-
-class Nests(FastMCP):
-    """Returns another app, in which FastMCP's is mounted."""
-
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        app = super().http_app(*args, **kwargs)
-        return Starlette(routes=[Mount("/", app)], lifespan=app.lifespan)
+def replaces_route(app: Any) -> Any:
+    """Put a guard around the route of the endpoint only."""
+    for route in app.routes:
+        if getattr(route, "path", "") == "/mcp":
+            route.app = Guard(route.app, "open")
+    return app
 
 
-class ReplacesRoute(FastMCP):
-    """Puts a guard around the route of the endpoint only."""
-
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        app = super().http_app(*args, **kwargs)
-        for route in app.routes:
-            if getattr(route, "path", "") == "/mcp":
-                route.app = Guard(route.app, "open")  # type: ignore[attr-defined]
-        return app
+def handles_errors(app: Any) -> Any:
+    """Add an exception handler."""
+    app.add_exception_handler(404, lambda *_: PlainTextResponse("nothing here", 404))
+    return app
 
 
-class HandlesErrors(FastMCP):
-    """Adds an exception handler."""
+def replaces_lifespan(app: Any) -> Any:
+    """Replace FastMCP's lifespan."""
 
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        app = super().http_app(*args, **kwargs)
-        app.add_exception_handler(404, lambda *_: PlainTextResponse("nothing here", 404))
-        return app
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        yield
 
-
-class ReplacesLifespan(FastMCP):
-    """Replaces FastMCP's lifespan."""
-
-    def http_app(self, *args: Any, **kwargs: Any) -> Any:
-        app = super().http_app(*args, **kwargs)
-
-        @asynccontextmanager
-        async def lifespan(_: Any) -> AsyncIterator[None]:
-            yield
-
-        app.router.lifespan_context = lifespan
-        return app
+    app.router.lifespan_context = lifespan
+    return app
 
 
-class Fails(FastMCP):
-    """Cannot make its app."""
-
-    def http_app(self, *_: Any, **__: Any) -> Any:
-        raise RuntimeError("no license")
+def fails(_: Any) -> Any:
+    """Make no app."""
+    raise RuntimeError("no license")
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"),
+    ("change", "what"),
     [
-        (Wraps, "it returns Guard instead of FastMCP's app"),
-        (Nests, "it replaces the route /mcp"),
-        (ReplacesRoute, "it replaces the route /mcp"),
-        (HandlesErrors, "it adds exception handlers"),
-        (ReplacesLifespan, "it replaces the lifespan"),
-        (Fails, "RuntimeError: no license"),
+        (lambda app: Guard(app, "open"), "it returns Guard instead of FastMCP's app"),
+        (lambda app: Starlette(routes=[Mount("/", app)], lifespan=app.lifespan), "it replaces the route /mcp"),
+        (replaces_route, "it replaces the route /mcp"),
+        (handles_errors, "it adds exception handlers"),
+        (replaces_lifespan, "it replaces the lifespan"),
+        (fails, "RuntimeError: no license"),
     ],
 )
-def test_what_cannot_be_served_stops_the_start(kind: type[FastMCP], what: str) -> None:
+def test_what_cannot_be_served_stops_the_start(change: Callable[[Any], Any], what: str) -> None:
     """The text is one line, and it names the method and what would be lost."""
     with pytest.raises(StartupError) as refused:
-        create_app(kind("server"), Settings(mcp_components=()))
+        create_app(changing("Changing", change)("server"), Settings(mcp_components=()))
     text = str(refused.value)
-    assert text.startswith(f"{kind.__name__}.http_app: {what}")
+    assert text.startswith(f"Changing.http_app: {what}")
     assert "\n" not in text
 
 
@@ -207,10 +185,18 @@ class Adding(FastMCP):
         return [*await super().list_tools(run_middleware=run_middleware), Tool.from_function(lambda: 1, name="more")]
 
 
-def test_an_overridden_call_tool() -> None:
-    """A call of a plain function passes the server's own `call_tool`."""
+def test_overridden_methods() -> None:
+    """Calls, tools and lists are those of the server's own `call_tool`, `get_tool` and `list_tools`.
+
+    `/version` and the log say why the tools of a server are slower.
+    """
     with served(Shouting("server")) as client:
         assert client.call("echo", text="hello") == "HELLO"
+        assert client.http.get("/version").json()["paths"] == {"echo": "fastmcp: Shouting overrides call_tool"}
+    with served(Renaming("server")) as client:
+        assert client.call("anything", text="hello") == "hello"
+    with served(Adding("server")) as client:
+        assert client.tools() == ["echo", "more"]
 
 
 def test_an_overridden_call_tool_of_a_mounted_server() -> None:
@@ -235,18 +221,6 @@ def test_a_call_tool_that_the_author_has_replaced() -> None:
     mcp.call_tool = call_tool  # type: ignore[method-assign]
     with served(mcp) as client:
         assert client.call("echo", text="hello") == "HELLO"
-
-
-def test_an_overridden_get_tool() -> None:
-    """A tool is found by the server's own `get_tool`."""
-    with served(Renaming("server")) as client:
-        assert client.call("anything", text="hello") == "hello"
-
-
-def test_an_overridden_list_tools() -> None:
-    """A list is the one that the server's own `list_tools` returns."""
-    with served(Adding("server")) as client:
-        assert client.tools() == ["echo", "more"]
 
 
 def test_a_handler_of_the_sdk_that_the_author_has_replaced() -> None:
@@ -282,9 +256,3 @@ def test_other_servers_keep_the_fast_path(kind: type[FastMCP]) -> None:
     """A class that changes nothing in requests does not lose the fast path."""
     with served(kind("server")) as client:
         assert client.http.get("/version").json()["paths"] == {"echo": "fast"}
-
-
-def test_the_path_of_a_tool_names_the_method() -> None:
-    """`/version` and the log say why the tools of a server are slower."""
-    with served(Shouting("server")) as client:
-        assert client.http.get("/version").json()["paths"] == {"echo": "fastmcp: Shouting overrides call_tool"}

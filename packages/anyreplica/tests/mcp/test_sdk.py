@@ -4,15 +4,17 @@
 """
 
 import asyncio
+import contextvars
 import inspect
+import weakref
 from contextlib import AsyncExitStack
-from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
 from fastmcp import Context, FastMCP
 from fastmcp.server import context as fastmcp_context
-from fastmcp.server.dependencies import FastMCPRequestContext
+from fastmcp.server import dependencies as fastmcp_dependencies
+from fastmcp.server.dependencies import FastMCPRequestContext, get_server
 from fastmcp.server.providers import FileSystemProvider, Provider
 from fastmcp.server.providers.local_provider import LocalProvider
 from fastmcp.server.transforms import Namespace, ToolTransform
@@ -105,13 +107,8 @@ def test_an_exit_stack_has_the_private_list_of_callbacks() -> None:
 
 def test_the_methods_of_the_sdks_runner_have_these_parameters() -> None:
     """The methods of the SDK's runner take the positional arguments that `mcp/_sdk.py` passes."""
-    assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == [
-        "dctx",
-        "method",
-        "params",
-        "meta",
-        "protocol_version",
-    ]
+    of_context = ["dctx", "method", "params", "meta", "protocol_version"]
+    assert list(inspect.signature(ServerRunner._make_context).parameters)[1:] == of_context
     assert list(inspect.signature(ServerRunner._serialize).parameters)[1:] == ["method", "version", "result"]
 
 
@@ -134,17 +131,16 @@ def test_the_result_of_a_text() -> None:
 
 
 def test_a_mounted_server_leaves_no_variable_behind() -> None:
-    """After the call of a mounted server's tool, the variables of its shared dependencies are as they were before."""
-    known, unknown = ContextVar[str]("known"), ContextVar[str]("unknown")
+    """After the call of a mounted server's tool, FastMCP's variables are as they were before."""
     root, mounted = FastMCP("root"), FastMCP("mounted")
-    mounted._shared_context_snapshot = {known: "mounted", unknown: "mounted"}
+    server, transport = fastmcp_dependencies._current_server, fastmcp_context._current_transport
 
     def scenario() -> None:
-        known.set("root")
+        server.set(weakref.ref(root))
         with _sdk.Binding(mounted, None, root).within():
-            assert (known.get(), unknown.get()) == ("mounted", "mounted")
-        assert known.get() == "root"
-        assert unknown.get("not set") == "not set"
+            assert (get_server(), transport.get()) == (mounted, "streamable-http")
+        assert get_server() is root
+        assert transport.get() is None
         assert fastmcp_context._current_context.get() is None
 
-    copy_context().run(scenario)
+    contextvars.Context().run(scenario)

@@ -1,7 +1,6 @@
 """Tests of the page `/metrics` and of its access control."""
 
 import httpx
-import pytest
 
 from conftest import StartServer
 from tests.calls import get
@@ -18,15 +17,14 @@ def test_the_formats_of_the_page(local_url: str) -> None:
     assert httpx.post(f"{local_url}/metrics").status_code == 405
 
 
-@pytest.mark.parametrize("shown", ["", "Bearer wrong", "Basic " + "m" * 20, "Bearer " + "k" * 40])
-def test_a_token_for_the_page(start_server: StartServer, shown: str) -> None:
+def test_a_token_for_the_page(start_server: StartServer) -> None:
     """With METRICS_TOKEN only this token opens the page. A caller's key does not open it and is not needed."""
-    settings = {"AUTH_ENABLED": "true", "AUTH_TOKEN": "k" * 40, "METRICS_TOKEN": "m" * 20}
-    server = start_server(**settings)
-    reply = get(f"{server.url}/metrics", headers={"Authorization": shown} if shown else {})
-    assert reply.status_code == 401
-    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="metrics"'
-    assert "mcp_" not in reply.text
+    server = start_server(AUTH_ENABLED="true", AUTH_TOKEN="k" * 40, METRICS_TOKEN="m" * 20)
+    for shown in ("", "Bearer wrong", "Basic " + "m" * 20, "Bearer " + "k" * 40):
+        reply = get(f"{server.url}/metrics", headers={"Authorization": shown} if shown else {})
+        assert reply.status_code == 401, shown
+        assert reply.headers["WWW-Authenticate"] == 'Bearer realm="metrics"'
+        assert "mcp_" not in reply.text
     assert Scrape(server.url, Authorization="Bearer " + "m" * 20).value("mcp_requests_in_flight_max") > 0
 
 

@@ -46,7 +46,7 @@ def test_connections_and_their_requests(start_server: StartServer) -> None:
 
 def test_a_blocked_event_loop(start_server: StartServer) -> None:
     """The metrics show the delay of an event loop that a tool blocks."""
-    server = start_server(MCP_COMPONENTS="tests.sample,tests.packs.hostile", LOOP_STALL_SECONDS="0")
+    server = start_server(MCP_COMPONENTS="server,tests.packs.hostile", LOOP_STALL_SECONDS="0")
 
     def late() -> float:
         found = Scrape(server.url)

@@ -1,7 +1,7 @@
 """Tests of the stand-in for Redis: it answers as redis-server does, to several connections at the same time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,24 +23,16 @@ def client_of(path: Path) -> Any:
 
 @asynccontextmanager
 async def connected(path: Path) -> AsyncIterator[tuple[Any, Any]]:
-    """Run a stand-in with two connections."""
+    """Run a stand-in with two connections, for at most 20 seconds."""
     server = EmbeddedRedis(str(path / "redis.sock"))
     try:
-        async with client_of(path) as one, client_of(path) as other:
+        async with asyncio.timeout(20), client_of(path) as one, client_of(path) as other:
             yield one, other
     finally:
         await asyncio.to_thread(server.close)
 
 
-def run(path: Path, scenario: Callable[[Any, Any], Awaitable[None]]) -> None:
-    """Run a scenario with two connections to a stand-in, for at most 20 seconds."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(20), connected(path) as (one, other):
-            await scenario(one, other)
-
-    asyncio.run(bounded())
-
+pytestmark = pytest.mark.anyio
 
 COMMANDS: list[tuple[Any, ...]] = [
     ("SET", "word", "a\r\nb", "EX", 100),
@@ -87,39 +79,28 @@ async def replies(client: Any) -> list[Any]:
 
 
 @pytest.mark.needs("redis")
-def test_replies_are_those_of_redis(tmp_path: Path, redis_server: RedisServer) -> None:
+async def test_replies_are_those_of_redis(tmp_path: Path, redis_server: RedisServer) -> None:
     """The stand-in gives the same reply as redis-server, also after an error."""
-
-    async def compare(one: Any, _: Any) -> None:
-        async with Redis.from_url(redis_server.url, protocol=2) as real:
-            for command, reply, expected in zip(COMMANDS, await replies(one), await replies(real), strict=True):
-                assert reply == expected, command
-
-    run(tmp_path, compare)
+    async with connected(tmp_path) as (one, _), Redis.from_url(redis_server.url, protocol=2) as real:
+        for command, reply, expected in zip(COMMANDS, await replies(one), await replies(real), strict=True):
+            assert reply == expected, command
 
 
-def test_an_error_does_not_end_the_connection(tmp_path: Path) -> None:
+async def test_an_error_does_not_end_the_connection(tmp_path: Path) -> None:
     """A client whose script is unknown gets NOSCRIPT, and sends the script on the same connection."""
-
-    async def load(one: Any, _: Any) -> None:
+    async with connected(tmp_path) as (one, _):
         own = await one.client_id()
         assert await one.register_script("return ARGV[1]")(args=["x"]) == b"x"
         assert await one.client_id() == own
 
-    run(tmp_path, load)
 
-
-def test_a_message_reaches_another_connection(tmp_path: Path) -> None:
+async def test_a_message_reaches_another_connection(tmp_path: Path) -> None:
     """A published message reaches the subscriber on another connection."""
-
-    async def talk(one: Any, other: Any) -> None:
-        async with one.pubsub() as channel:
-            await channel.subscribe("news")
-            assert (await channel.get_message(timeout=60))["type"] == "subscribe"
-            assert await other.publish("news", "hello") == 1
-            assert (await channel.get_message(timeout=60))["data"] == b"hello"
-
-    run(tmp_path, talk)
+    async with connected(tmp_path) as (one, other), one.pubsub() as channel:
+        await channel.subscribe("news")
+        assert (await channel.get_message(timeout=60))["type"] == "subscribe"
+        assert await other.publish("news", "hello") == 1
+        assert (await channel.get_message(timeout=60))["data"] == b"hello"
 
 
 async def reading(consumer: str, client: Any) -> None:
@@ -131,10 +112,9 @@ async def reading(consumer: str, client: Any) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> None:
+async def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> None:
     """A read that waits gets the next message. A client that has left gets none."""
-
-    async def wait(one: Any, other: Any) -> None:
+    async with connected(tmp_path) as (one, other):
         await other.xgroup_create("queue", "workers", mkstream=True)
         async with client_of(tmp_path) as gone:
             left = asyncio.create_task(gone.xreadgroup("workers", "gone", {"queue": ">"}, block=10_000))
@@ -146,13 +126,10 @@ def test_a_blocked_read_gets_a_message_of_another_connection(tmp_path: Path) -> 
         identity = await other.xadd("queue", {"job": "1"})
         assert await waiting == [[b"queue", [(identity, {b"job": b"1"})]]]
 
-    run(tmp_path, wait)
 
-
-def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
     """A subscriber that has left is no longer a client and gets no messages."""
-
-    async def leave(one: Any, _: Any) -> None:
+    async with connected(tmp_path) as (one, _):
         async with client_of(tmp_path) as gone, gone.pubsub() as channel:
             await channel.subscribe("news")
             await channel.get_message(timeout=60)
@@ -163,8 +140,6 @@ def test_a_closed_connection_leaves_nothing(tmp_path: Path) -> None:
             while "gone" in [client["name"] for client in await one.client_list()]:  # noqa: ASYNC110  # see above
                 await asyncio.sleep(0.01)
         assert await one.publish("news", "hello") == 0
-
-    run(tmp_path, leave)
 
 
 def test_errors_keep_their_code() -> None:

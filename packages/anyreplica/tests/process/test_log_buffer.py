@@ -12,6 +12,8 @@ import pytest
 from anyreplica.process.log_buffer import LogBuffer
 from conftest import ROOT
 
+pytestmark = pytest.mark.anyio
+
 
 def redirected(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Replace stderr and return the replacement."""
@@ -28,38 +30,30 @@ def test_without_an_event_loop_lines_are_written_at_once(monkeypatch: pytest.Mon
     assert stream.getvalue() == "one\n"
 
 
-def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_within_an_event_loop_lines_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within an event loop the buffer writes lines together and in order. It formats some lines only when it writes."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
-
-    async def scenario() -> str:
-        buffer.add("one")
-        buffer.add((str.upper, "two"))
-        buffer.add("three")
-        early = stream.getvalue()
-        while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
-            await asyncio.sleep(0.001)
-        return early
-
-    assert asyncio.run(scenario()) == ""
+    buffer.add("one")
+    buffer.add((str.upper, "two"))
+    buffer.add("three")
+    early = stream.getvalue()
+    while not stream.getvalue():  # noqa: ASYNC110  # no event reports it
+        await asyncio.sleep(0.001)
+    assert early == ""
     assert stream.getvalue() == "one\nTWO\nthree\n"
 
 
-def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_warning_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The buffer writes a warning and all lines before it at once, because the process may crash next."""
     stream = redirected(monkeypatch)
     handler = LogBuffer()
-
-    async def scenario() -> None:
-        handler.emit(logging.makeLogRecord({"msg": "before", "levelno": logging.INFO}))
-        handler.emit(logging.makeLogRecord({"msg": "watch out", "levelno": logging.WARNING}))
-        assert stream.getvalue() == "before\nwatch out\n"
-
-    asyncio.run(scenario())
+    handler.emit(logging.makeLogRecord({"msg": "before", "levelno": logging.INFO}))
+    handler.emit(logging.makeLogRecord({"msg": "watch out", "levelno": logging.WARNING}))
+    assert stream.getvalue() == "before\nwatch out\n"
 
 
-def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The buffer loses no line of a thread while the event loop flushes."""
     stream = redirected(monkeypatch)
     buffer = LogBuffer()
@@ -68,16 +62,13 @@ def test_threads_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(1000):
             buffer.add(f"{name} {number}")
 
-    async def scenario() -> None:
-        threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-        buffer.add("start")
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-        buffer.flush()
-
-    asyncio.run(scenario())
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    buffer.add("start")
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    buffer.flush()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4001
     for name in range(4):

@@ -44,7 +44,7 @@ def fail(error: BaseException) -> None:
 def written(folder: Path, source: str) -> dict[str, str]:
     """Write a module and return the settings of a server that serves it on a free port."""
     (folder / "failing_pack.py").write_text(source)
-    return {"MCP_COMPONENTS": "tests.sample,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
+    return {"MCP_COMPONENTS": "server,failing_pack", "PYTHONPATH": str(folder), "MCP_PORT": str(free_port())}
 
 
 @pytest.mark.parametrize("arguments", WAYS)

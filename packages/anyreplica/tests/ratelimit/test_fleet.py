@@ -36,9 +36,10 @@ A replica allows a quarter of a second, which is too little on a busy machine.
 async def fleets(redis: RedisServer, count: int = 3) -> AsyncIterator[list[SharedBuckets]]:
     """Yield the rate limiters of `count` replicas that share a Redis."""
     clients = [Redis.from_url(redis.url, socket_timeout=_SECONDS) for _ in range(count)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anyreplica.ratelimit.shared_buckets._ANSWER_SECONDS", _SECONDS)
-        yield [SharedBuckets(client, "test", f"replica-{n}", Peers(count)) for n, client in enumerate(clients)]
+    yield [
+        SharedBuckets(client, "test", f"replica-{n}", Peers(count), answer_seconds=_SECONDS)
+        for n, client in enumerate(clients)
+    ]
     for client in clients:
         await client.aclose()
 
@@ -187,7 +188,7 @@ def test_three_replicas_hold_one_rate(tmp_path: Path, redis_server: RedisServer)
     keys = tmp_path / "keys"
     keys.write_text(json.dumps({"id": "busy", "hash": hash_of(KEY), "rate": "100/s"}) + "\n")
     known = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(keys)}
-    with running(tmp_path, 3, MCP_COMPONENTS="tests.sample", REDIS_URL=redis_server.url, **known) as found:
+    with running(tmp_path, 3, MCP_COMPONENTS="server", REDIS_URL=redis_server.url, **known) as found:
         report = load(found.url, tmp_path / "report.json")
         served = report["requests"] - report["failed"]
         print(f"served {served} of {report['requests']}")
@@ -235,7 +236,6 @@ def test_an_outage_is_logged_and_calls_continue(start_server: Callable[..., Serv
     until(
         lambda: "mcp_replicas_seen 3.0" in httpx.get(f"{server.url}/metrics").text,
         "the replica has found all three replicas",
-        10,
     )
     redis_server.kill()
     statuses = [legacy(server.url, "tools/list").status_code for _ in range(5)]

@@ -7,27 +7,22 @@ from starlette.testclient import TestClient
 
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.routes.health import health_routes
+from anyreplica.settings.paths import PathSettings
 from conftest import Server, StartServer, until
 
 pytestmark = pytest.mark.smoke
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/health"])
-def test_alive(local_url: str, path: str) -> None:
-    """`/healthz` and `/health` answer "alive" in every state of the replica."""
+@pytest.mark.parametrize(("path", "said"), [("/healthz", "alive"), ("/health", "alive"), ("/readyz", "ready")])
+def test_alive_and_ready(local_url: str, path: str, said: str) -> None:
+    """A replica that serves is alive and ready."""
     reply = httpx.get(local_url + path)
-    assert (reply.status_code, reply.json()) == (200, {"status": "alive"})
-
-
-def test_ready(local_url: str) -> None:
-    """`/readyz` answers "ready" while the replica serves."""
-    reply = httpx.get(f"{local_url}/readyz")
-    assert (reply.status_code, reply.json()) == (200, {"status": "ready"})
+    assert (reply.status_code, reply.json()) == (200, {"status": said})
 
 
 def test_not_ready_while_starting() -> None:
     """A starting replica is alive but not ready."""
-    client = TestClient(Starlette(routes=health_routes(Lifecycle(0))))
+    client = TestClient(Starlette(routes=health_routes(Lifecycle(0), PathSettings())))
     reply = client.get("/readyz")
     assert (reply.status_code, reply.json(), reply.headers["Retry-After"]) == (503, {"status": "starting"}, "1")
     assert client.get("/healthz").status_code == 200
@@ -39,12 +34,13 @@ def status(server: Server) -> int:
 
 
 def test_a_draining_replica_is_not_ready_but_serves(start_server: StartServer) -> None:
-    """After SIGTERM a replica is not ready, still answers new connections, and then exits with 0."""
-    server = start_server(DRAIN_SECONDS="2")
+    """After SIGTERM a replica is not ready and still answers new connections. A second SIGTERM ends the drain."""
+    server = start_server(DRAIN_SECONDS="600")
     server.process.terminate()
     until(lambda: status(server) == 503, "/readyz answers with 503")
     assert httpx.get(f"{server.url}/version").json()["status"] == "draining"
     assert httpx.get(f"{server.url}/healthz").status_code == 200
+    server.process.terminate()
     assert server.process.wait(60) == 0
-    assert "SIGTERM received: draining for 2 s, then stopping" in server.output
+    assert "SIGTERM received: draining for 600 s, then stopping" in server.output
     assert server.output.splitlines()[-1].endswith("anyreplica.process.lifecycle - INFO - Stopped")

@@ -1,10 +1,22 @@
 """Tests of the home page."""
 
+import html
+import json
+import re
 import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
+
+
+def _files(url: str) -> list[tuple[str, str, str, dict[str, str]]]:
+    """Return each client that reads a file: its name, the file, the key of all servers, and the entry of a server."""
+    return [
+        ("Cursor and others", "mcp.json", "mcpServers", {"type": "http", "url": url}),
+        ("Windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers", {"serverUrl": url}),
+        ("VS Code", ".vscode/mcp.json", "servers", {"type": "http", "url": url}),
+    ]
 
 
 @pytest.mark.smoke
@@ -14,8 +26,13 @@ def test_the_page_shows_clients_and_components(local_url: str) -> None:
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
     page = reply.text
     assert f"claude mcp add --transport http template-mcp {local_url}/mcp" in page
-    for client in ("Claude Code", "Cursor", "VS Code", "Codex", "curl"):
+    for client in ("Claude Code", "Codex", "curl"):
         assert client in page
+    for client, file, key, server in _files(f"{local_url}/mcp"):
+        (text,) = re.findall(
+            rf"<h3>{client} <small>{file}</small></h3>\s*<pre tabindex=\"0\"><code>(.+?)</code>", page, re.DOTALL
+        )
+        assert json.loads(html.unescape(text)) == {key: {"template-mcp": server}}
     for name in (
         "add",
         "echo",
@@ -25,7 +42,7 @@ def test_the_page_shows_clients_and_components(local_url: str) -> None:
         "summarize",
     ):
         assert f"<code>{name}</code>" in page
-    assert "Return a message one or more times." in page
+    assert "Return a message, once or several times." in page
     assert f"served by <strong>{reply.headers['X-Served-By']}</strong>" in page
 
 

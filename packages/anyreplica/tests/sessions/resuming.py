@@ -1,6 +1,7 @@
 """Calls whose client loses the connection and resumes them."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.calls import BOTH, legacy, request, text
-from tests.sessions.client import AskedClient
+from tests.sessions.client import ADA, AskedClient
 
 Event = tuple[str, str]
 """The id and the data of an event."""
@@ -42,13 +43,20 @@ def requested(client: AskedClient, url: str, method: str, params: dict[str, Any]
 
 
 @contextlib.contextmanager
-def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
-    """Resume a call after an event. Yields the reply and its events, without the empty one at the start."""
-    headers = {**client.headed(), "Accept": BOTH, "Last-Event-ID": event}
+def stream(client: AskedClient, url: str, **headers: str) -> Iterator[httpx.Response]:
+    """Open an event stream: that of a session, or with `Last-Event-ID` that of a call."""
+    sent = {**client.headed(), "Accept": BOTH, **headers}
     with (
         httpx.Client(verify=False, timeout=60) as http,
-        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
+        http.stream("GET", f"{url}/mcp", headers=sent) as reply,
     ):
+        yield reply
+
+
+@contextlib.contextmanager
+def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.Response, Iterator[Event]]]:
+    """Resume a call after an event. Yields the reply and its events, without the empty one at the start."""
+    with stream(client, url, **{"Last-Event-ID": event}) as reply:
         events = events_of(reply)
         if reply.status_code == 200:
             assert next(events) == (event, "")
@@ -58,3 +66,9 @@ def resumed(client: AskedClient, url: str, event: str) -> Iterator[tuple[httpx.R
 def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
     """Call a tool in the session and return its text."""
     return text(legacy(url, "tools/call", {"name": tool, "arguments": arguments}, **client.headed()).json()["result"])
+
+
+def greeted(client: AskedClient, url: str, question: Event, events: Iterator[Event]) -> None:
+    """Answer the question of the tool `greet`, and check that the next event is its result."""
+    assert client.answer(url, json.loads(question[1])["id"], ADA).status_code == 202
+    assert "Hello, Ada!" in next(events)[1]

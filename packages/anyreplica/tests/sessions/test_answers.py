@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,28 +12,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from anyreplica.sessions import answers
 from anyreplica.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
 from anyreplica.sessions.client_requests import ClientRequests
 from anyreplica.sessions.session import Session
 from anyreplica.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
 EVENTS = st.lists(st.sampled_from(["right", "wrong", "wait", "forget"]), max_size=8)
 
 
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis for the tests of this file."""
-    with RedisServer(tmp_path_factory.mktemp("answers") / "redis.log") as server:
-        yield server
-
-
 @contextlib.asynccontextmanager
-async def two_replicas(url: str) -> AsyncIterator[list[RedisAnswers]]:
+async def two_replicas(url: str, **options: float) -> AsyncIterator[list[RedisAnswers]]:
     """Two replicas that share a Redis."""
     async with contextlib.AsyncExitStack() as stack:
         replicas = []
@@ -41,7 +33,7 @@ async def two_replicas(url: str) -> AsyncIterator[list[RedisAnswers]]:
             client = await stack.enter_async_context(Redis.from_url(url))
             wakeups = RedisWakeups(client, "test:wakeups")
             await stack.enter_async_context(wakeups.running())
-            replicas.append(RedisAnswers(client, "test", wakeups))
+            replicas.append(RedisAnswers(client, "test", wakeups, **options))
         yield replicas
 
 
@@ -71,113 +63,94 @@ async def check(asking: Answers, other: Answers, events: list[str]) -> None:
 
 
 @given(EVENTS)
-def test_any_order_in_one_replica(events: list[str]) -> None:
+async def test_any_order_in_one_replica(events: list[str]) -> None:
     """The store in memory behaves like the model."""
     alone = LocalAnswers()
-    asyncio.run(check(alone, alone, events))
+    await check(alone, alone, events)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EVENTS)
-def test_any_order_in_two_replicas(redis: RedisServer, events: list[str]) -> None:
+async def test_any_order_in_two_replicas(redis: RedisServer, events: list[str]) -> None:
     """The store in Redis behaves like the model, while one replica asks and another one gets the answers."""
-
-    async def run() -> None:
-        async with two_replicas(redis.url) as (asking, other):
-            await check(asking, other, events)
-
-    asyncio.run(run())
+    async with two_replicas(redis.url) as (asking, other):
+        await check(asking, other, events)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["right", "wrong", "wait", "drain"]), max_size=8))
-def test_any_order_across_drains(redis: RedisServer, events: list[str]) -> None:
+async def test_any_order_across_drains(redis: RedisServer, events: list[str]) -> None:
     """A question of a round moves from replica to replica. Its first right answer reaches whichever replica waits."""
-
-    async def run() -> None:
-        async with two_replicas(redis.url) as replicas:
-            turns = itertools.cycle([replicas, replicas[::-1]])
-            identity, first, (asking, other) = secrets.token_hex(8), b"", next(turns)
-            async with contextlib.AsyncExitStack() as stack:
-                wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
-                for number, event in enumerate(events):
-                    answer = b"%d" % number
-                    if event == "right":
-                        assert await other.give(identity, "mine", answer) == ("unknown" if first else "taken")
-                        first = first or answer
-                    elif event == "wrong":
-                        assert await other.give(identity, "another", answer) == "unknown"
-                    elif event == "drain":
-                        await stack.aclose()
-                        asking, other = next(turns)
-                        wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
-                    elif first:
-                        assert await wait(1) == first
-                    else:
-                        with pytest.raises(TimeoutError):
-                            await wait(0)
-
-    asyncio.run(run())
+    async with two_replicas(redis.url) as replicas:
+        turns = itertools.cycle([replicas, replicas[::-1]])
+        identity, first, (asking, other) = secrets.token_hex(8), b"", next(turns)
+        async with contextlib.AsyncExitStack() as stack:
+            wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
+            for number, event in enumerate(events):
+                answer = b"%d" % number
+                if event == "right":
+                    assert await other.give(identity, "mine", answer) == ("unknown" if first else "taken")
+                    first = first or answer
+                elif event == "wrong":
+                    assert await other.give(identity, "another", answer) == "unknown"
+                elif event == "drain":
+                    await stack.aclose()
+                    asking, other = next(turns)
+                    wait = await stack.enter_async_context(asking.waiting(identity, "mine", 5, of_round=True))
+                elif first:
+                    assert await wait(1) == first
+                else:
+                    with pytest.raises(TimeoutError):
+                        await wait(0)
 
 
-def test_an_answer_wakes_the_call(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_wakes_the_call(redis: RedisServer) -> None:
     """The answer wakes the waiting call. The call does not look for it by itself in this test."""
-    monkeypatch.setattr(answers, "_LOOK_SECONDS", 1000)
-
-    async def run() -> bytes:
-        async with two_replicas(redis.url) as (asking, other), asking.waiting("woken", "mine", 5) as wait:
-            waiting = asyncio.ensure_future(wait(1000))
-            await asyncio.sleep(0)  # the call begins to wait
-            assert await other.give("woken", "mine", b"answer") == "taken"
-            return await asyncio.wait_for(waiting, 30)
-
-    assert asyncio.run(run()) == b"answer"
+    async with (
+        two_replicas(redis.url, look_seconds=1000) as (asking, other),
+        asking.waiting("woken", "mine", 5) as wait,
+    ):
+        waiting = asyncio.ensure_future(wait(1000))
+        await asyncio.sleep(0)  # the call begins to wait
+        assert await other.give("woken", "mine", b"answer") == "taken"
+        assert await asyncio.wait_for(waiting, 30) == b"answer"
 
 
-def test_a_lost_wakeup_loses_no_answer(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_wakeup_loses_no_answer(redis: RedisServer) -> None:
     """A call whose replica hears no wake-ups finds the answer at its next look."""
-    monkeypatch.setattr(answers, "_LOOK_SECONDS", 0.1)
-
-    async def run() -> bytes:
-        async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
-            deaf = RedisAnswers(client, "test", RedisWakeups(client, "test:nothing"))
-            async with deaf.waiting("unheard", "mine", 20) as wait:
-                waiting = asyncio.ensure_future(wait(1000))
-                await asyncio.sleep(0)
-                assert await other.give("unheard", "mine", b"answer") == "taken"
-                return await asyncio.wait_for(waiting, 30)
-
-    assert asyncio.run(run()) == b"answer"
+    async with two_replicas(redis.url) as (_, other), Redis.from_url(redis.url) as client:
+        deaf = RedisAnswers(client, "test", RedisWakeups(client, "test:nothing"), look_seconds=0.1)
+        async with deaf.waiting("unheard", "mine", 20) as wait:
+            waiting = asyncio.ensure_future(wait(1000))
+            await asyncio.sleep(0)
+            assert await other.give("unheard", "mine", b"answer") == "taken"
+            assert await asyncio.wait_for(waiting, 30) == b"answer"
 
 
-def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None:
+async def test_a_lost_reply_of_redis_loses_no_answer(redis: RedisServer) -> None:
     """A replica that does not know whether it has handed over an answer tries again with the same answer."""
+    async with two_replicas(redis.url) as (asking, other), asking.waiting("again", "mine", 5) as wait:
+        assert await other.give("again", "mine", b"answer") == "taken"
+        assert await other.give("again", "mine", b"answer") == "unknown"
+        assert await other.give("again", "mine", b"another", again=True) == "unknown"
+        assert await other.give("again", "mine", b"answer", again=True) == "taken"
+        assert await wait(1) == b"answer"
+        lossy = other.give
+        tries: list[bool] = []
 
-    async def run() -> None:
-        async with two_replicas(redis.url) as (asking, other), asking.waiting("again", "mine", 5) as wait:
-            assert await other.give("again", "mine", b"answer") == "taken"
-            assert await other.give("again", "mine", b"answer") == "unknown"
-            assert await other.give("again", "mine", b"another", again=True) == "unknown"
-            assert await other.give("again", "mine", b"answer", again=True) == "taken"
-            assert await wait(1) == b"answer"
-            lossy = other.give
-            tries: list[bool] = []
+        async def losing_first_reply(*args: Any, again: bool = False) -> Given:
+            given = await lossy(*args, again=again)
+            tries.append(again)
+            if not again:
+                raise OSError("the reply was lost")
+            return given
 
-            async def losing_first_reply(*args: Any, again: bool = False) -> Given:
-                given = await lossy(*args, again=again)
-                tries.append(again)
-                if not again:
-                    raise OSError("the reply was lost")
-                return given
-
-            other.give = losing_first_reply  # type: ignore[method-assign, assignment]
-            requests = ClientRequests(other, 5)
-            async with asking.waiting("lossy", "mine", 5) as wait_again:
-                await requests.answer(MINE, "lossy", {"result": {}})
-                assert await wait_again(1) == b'{"result":{}}'
-            assert tries == [False, True]
-
-    asyncio.run(run())
+        other.give = losing_first_reply  # type: ignore[method-assign, assignment]
+        requests = ClientRequests(other, 5)
+        async with asking.waiting("lossy", "mine", 5) as wait_again:
+            await requests.answer(MINE, "lossy", {"result": {}})
+            assert await wait_again(1) == b'{"result":{}}'
+        assert tries == [False, True]
 
 
 async def can_wait(answers: Answers, session: str) -> bool:
@@ -189,78 +162,62 @@ async def can_wait(answers: Answers, session: str) -> bool:
         return False
 
 
-def test_an_ended_session_cannot_be_asked(redis: RedisServer) -> None:
+async def test_an_ended_session_cannot_be_asked(redis: RedisServer) -> None:
     """After the end of a session, no replica expects an answer from it."""
-
-    async def run() -> None:
-        async with two_replicas(redis.url) as (asking, other):
-            assert await can_wait(asking, "ended")
-            assert not await asking.has_ended("ended")
-            await other.end("ended", 60)
-            assert await asking.has_ended("ended")
-            assert not await can_wait(asking, "ended")
-        alone = LocalAnswers()
-        await alone.end("ended", 60)
-        assert not await can_wait(alone, "ended")
-
-    asyncio.run(run())
+    async with two_replicas(redis.url) as (asking, other):
+        assert await can_wait(asking, "ended")
+        assert not await asking.has_ended("ended")
+        await other.end("ended", 60)
+        assert await asking.has_ended("ended")
+        assert not await can_wait(asking, "ended")
+    alone = LocalAnswers()
+    await alone.end("ended", 60)
+    assert not await can_wait(alone, "ended")
 
 
-def test_every_key_expires(redis: RedisServer) -> None:
+async def test_every_key_expires(redis: RedisServer) -> None:
     """No key stays in Redis for ever."""
-
-    async def run() -> None:
-        async with two_replicas(redis.url) as (asking, other):
-            async with asking.waiting("late", "mine", 5):
-                pass
-            async with asking.waiting("taken", "mine", 5), asking.waiting("waiting", "mine", 5):
-                await other.give("taken", "mine", b"answer")
-                await other.end("mine", 60)
-                keys = redis.ask("keys", "*").split()
-                assert len(keys) >= 4
-                for key in keys:
-                    assert 0 < int(redis.ask("ttl", key)) <= 600, key
-
-    asyncio.run(run())
+    async with two_replicas(redis.url) as (asking, other):
+        async with asking.waiting("late", "mine", 5):
+            pass
+        async with asking.waiting("taken", "mine", 5), asking.waiting("waiting", "mine", 5):
+            await other.give("taken", "mine", b"answer")
+            await other.end("mine", 60)
+            keys = redis.ask("keys", "*").split()
+            assert len(keys) >= 4
+            for key in keys:
+                assert 0 < int(redis.ask("ttl", key)) <= 600, key
 
 
-def test_the_memory_of_a_replica_is_limited() -> None:
+async def test_the_memory_of_a_replica_is_limited() -> None:
     """A replica without Redis remembers a limited number of late requests: it forgets the oldest ones first."""
-
-    async def run() -> None:
-        alone = LocalAnswers()
-        for number in range(10_050):
-            async with alone.waiting(f"{number}", "mine", 5):
-                pass
-        assert await alone.give("0", "mine", b"") == "unknown"
-        assert await alone.give("10049", "mine", b"") == "late"
-
-    asyncio.run(run())
+    alone = LocalAnswers()
+    for number in range(10_050):
+        async with alone.waiting(f"{number}", "mine", 5):
+            pass
+    assert await alone.give("0", "mine", b"") == "unknown"
+    assert await alone.give("10049", "mine", b"") == "late"
 
 
-def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
+async def test_a_taken_answer_does_not_stay(redis: RedisServer) -> None:
     """The answer is deleted when its call has taken it, and the answers of a round with the end of the round.
 
     A replica that tries to hand over the same answer again still learns that the call has taken it.
     """
-
-    async def run() -> None:
-        async with two_replicas(redis.url) as (asking, other):
-            async with asking.waiting("once", "staying", 5) as wait:
-                assert await other.give("once", "staying", b"answer") == "taken"
-                assert await wait(1) == b"answer"
-            assert redis.ask("keys", "test:client_answer:once") == ""
-            assert await other.give("once", "staying", b"answer", again=True) == "taken"
-            assert await other.give("once", "staying", b"answer") == "unknown"
-            async with asking.waiting("round", "staying", 5, of_round=True) as wait:
-                assert await other.give("round", "staying", b"answer") == "taken"
-                assert await wait(1) == b"answer"
-            async with other.waiting("round", "staying", 5, of_round=True) as wait:
-                assert await wait(1) == b"answer", "another replica has taken over the call"
-            async with asking.waiting("never", "staying", 5, of_round=True):
-                pass
-            await other.forget(("round", "never"), "staying")
-            assert redis.ask("keys", "test:client_answer:round") == ""
-            assert await other.give("never", "staying", b"answer") == "late"
-
-    asyncio.run(run())
+    async with two_replicas(redis.url) as (asking, other):
+        async with asking.waiting("once", "staying", 5) as wait:
+            assert await other.give("once", "staying", b"answer") == "taken"
+            assert await wait(1) == b"answer"
+        assert redis.ask("keys", "test:client_answer:once") == ""
+        assert await other.give("once", "staying", b"answer", again=True) == "taken"
+        assert await other.give("once", "staying", b"answer") == "unknown"
+        async with asking.waiting("round", "staying", 5, of_round=True) as wait:
+            assert await other.give("round", "staying", b"answer") == "taken"
+            assert await wait(1) == b"answer"
+        async with other.waiting("round", "staying", 5, of_round=True) as wait:
+            assert await wait(1) == b"answer", "another replica has taken over the call"
+        async with asking.waiting("never", "staying", 5, of_round=True):
+            pass
+        await other.forget(("round", "never"), "staying")
+        assert redis.ask("keys", "test:client_answer:round") == ""
+        assert await other.give("never", "staying", b"answer") == "late"

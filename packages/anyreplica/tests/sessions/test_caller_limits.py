@@ -13,6 +13,7 @@ from conftest import Server, StartServer, until
 from tests.calls import BOTH, ENVELOPE, request
 from tests.calls import VERSION as STATELESS
 from tests.sessions.client import AskedClient, start
+from tests.sessions.resuming import stream
 
 SETTINGS = {"HANDSHAKE_SESSIONS": "full", "MCP_COMPONENTS": "tests.packs.state,tests.packs.scoped"}
 
@@ -38,8 +39,7 @@ def begin(server: Server, key: str) -> AskedClient:
 
 def opened(stack: contextlib.ExitStack, server: Server, client: AskedClient) -> httpx.Response:
     """Open the event stream of a session until the stack ends."""
-    http = stack.enter_context(httpx.Client(timeout=60))
-    return stack.enter_context(http.stream("GET", f"{server.url}/mcp", headers={**client.headed(), "Accept": BOTH}))
+    return stack.enter_context(stream(client, server.url))
 
 
 def listening(stack: contextlib.ExitStack, server: Server, key: str) -> httpx.Response:
@@ -74,7 +74,6 @@ def recall(server: Server, client: AskedClient) -> httpx.Response:
 def test_an_open_stream_is_a_call_that_runs(start_server: StartServer, keys: dict[str, str]) -> None:
     """A key with `concurrent=2` has at most two open streams or running calls. Another key has its own."""
     server = start_server(**keys)
-    server.wait_ready()
     clients = [begin(server, "two") for _ in range(3)]
     with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as one:
@@ -93,7 +92,6 @@ def test_an_open_stream_is_a_call_that_runs(start_server: StartServer, keys: dic
 def test_requests_without_a_body_have_a_rate(start_server: StartServer, keys: dict[str, str]) -> None:
     """DELETE and GET take tokens from the bucket of their key, also with a session that does not exist."""
     server = start_server(**keys)
-    server.wait_ready()
     unknown = {"Authorization": "Bearer slow", "Mcp-Session-Id": "unknown", "Accept": BOTH}
     with httpx.Client(timeout=60) as http:
         replies = [http.delete(f"{server.url}/mcp", headers=unknown) for _ in range(20)]
@@ -108,7 +106,6 @@ def test_requests_without_a_body_have_a_rate(start_server: StartServer, keys: di
 def test_a_caller_subscribes_to_what_it_may_see(start_server: StartServer, keys: dict[str, str], uri: str) -> None:
     """A key without the scope of a resource or a template gets the answer for a resource that does not exist."""
     server = start_server(**keys)
-    server.wait_ready()
 
     def subscribe(key: str) -> Any:
         asked = request("resources/subscribe", {"uri": uri})
@@ -125,7 +122,6 @@ def test_a_caller_subscribes_to_what_it_may_see(start_server: StartServer, keys:
 def test_one_caller_takes_half_of_the_streams(start_server: StartServer, keys: dict[str, str]) -> None:
     """A caller without a rate limit has at most half of MAX_SUBSCRIPTIONS. Another caller opens streams."""
     server = start_server(**keys, MAX_SUBSCRIPTIONS="7")
-    server.wait_ready()
     with contextlib.ExitStack() as stack:
         taken = streams(stack, server, "free")
         assert [next(taken).status_code for _ in range(4)] == [200] * 4
@@ -148,7 +144,6 @@ def test_the_endpoint_of_the_sdk_has_the_limits(
 ) -> None:
     """The SDK's own transport has the same limits."""
     server = start_server(**{**keys, "HANDSHAKE_SESSIONS": "off", "MAX_SUBSCRIPTIONS": "7", **settings})
-    server.wait_ready()
     with contextlib.ExitStack() as stack:
         replies = [listening(stack, server, "free") for _ in range(5)]
         assert [reply.status_code for reply in replies] == [200] * 4 + [503]

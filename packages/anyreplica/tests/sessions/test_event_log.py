@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.sessions import call_events, event_log
+from anyreplica.sessions import call_events
 from anyreplica.sessions.call_events import CallEvents
 from anyreplica.sessions.event_log import EventLog, TakenCall
 from anyreplica.sessions.open_round import OpenRound
@@ -17,18 +17,11 @@ from anyreplica.sessions.session import Session
 from anyreplica.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 KEYS = ["a key of at least 32 characters for these tests"]
 MINE = Session("mine", "2025-11-25", "owner", 1e12, "[{},{}]")
 ROUND = OpenRound("tools/call", {"name": "ask"}, "2025-11-25", 0, "state", {})
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis for the tests of this file."""
-    with RedisServer(tmp_path_factory.mktemp("log") / "redis.log") as server:
-        yield server
 
 
 MOST = 1 << 20
@@ -41,8 +34,16 @@ async def begun(log: EventLog, caller: str = "caller") -> CallEvents:
     return call
 
 
+async def given_up(log: EventLog) -> CallEvents:
+    """Begin the events of a call that waits in a round, and give the call up."""
+    call = await begun(log)
+    await call.wait_in_round(ROUND)
+    assert await call.give_up()
+    return call
+
+
 @contextlib.asynccontextmanager
-async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
+async def replicas(url: str, count: int = 2, **times: float) -> AsyncIterator[list[EventLog]]:
     """Event logs of replicas that share a Redis. They give no signs of life by themselves."""
     async with contextlib.AsyncExitStack() as stack:
         logs = []
@@ -50,7 +51,7 @@ async def replicas(url: str, count: int = 2) -> AsyncIterator[list[EventLog]]:
             client = await stack.enter_async_context(Redis.from_url(url))
             wakeups = RedisWakeups(client, "test:wakeups")
             await stack.enter_async_context(wakeups.running())
-            logs.append(EventLog(client, "test", wakeups, 60, KEYS, MOST))
+            logs.append(EventLog(client, "test", wakeups, 60, KEYS, MOST, **times))
         yield logs
 
 
@@ -79,90 +80,68 @@ def losing_first_reply(method: Callable[..., Any]) -> Callable[..., Any]:
     return lossy
 
 
-def test_a_take_over_whose_reply_was_lost_is_repeated(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_take_over_whose_reply_was_lost_is_repeated(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A replica that became the owner of a call without knowing it takes the call over at its next look."""
-    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
-
-    async def run() -> None:
-        async with replicas(redis.url) as (lost, other):
-            call = await begun(lost)
-            await call.wait_in_round(ROUND)
-            assert await call.give_up()
-            monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
-            taken: list[TakenCall] = []
-            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
-            assert (taken[0].identity, taken[0].round) == (7, ROUND)
-            assert other.taken == 1
-
-    asyncio.run(run())
+    async with replicas(redis.url, look_seconds=0.05) as (lost, other):
+        call = await given_up(lost)
+        monkeypatch.setattr(other.store, "take_over", losing_first_reply(other.store.take_over))
+        taken: list[TakenCall] = []
+        assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+        assert (taken[0].identity, taken[0].round) == (7, ROUND)
+        assert other.taken == 1
 
 
-def test_two_readers_take_over_a_call_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_readers_take_over_a_call_once(redis: RedisServer) -> None:
     """If a client resumes a call twice at the same replica, the replica takes it over once."""
-    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
-
-    async def run() -> None:
-        async with replicas(redis.url) as (lost, other):
-            for _ in range(20):
-                call = await begun(lost)
-                await call.wait_in_round(ROUND)
-                assert await call.give_up()
-                taken: list[TakenCall] = []
-                readers = [resumed(other, call.first_id, taken) for _ in range(4)]
-                await asyncio.wait_for(asyncio.gather(*readers), 30)
-                assert len(taken) == 1
-
-    asyncio.run(run())
+    async with replicas(redis.url, look_seconds=0.05) as (lost, other):
+        for _ in range(20):
+            call = await given_up(lost)
+            taken: list[TakenCall] = []
+            readers = [resumed(other, call.first_id, taken) for _ in range(4)]
+            await asyncio.wait_for(asyncio.gather(*readers), 30)
+            assert len(taken) == 1
 
 
-def test_a_client_that_leaves_does_not_interrupt_a_take_over(
+async def test_a_client_that_leaves_does_not_interrupt_a_take_over(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the client closes its connection in the middle of a take-over, this replica still goes on with the call."""
+    async with replicas(redis.url) as (lost, other):
+        call = await given_up(lost)
+        taking, go_on, take_over = asyncio.Event(), asyncio.Event(), other.store.take_over
 
-    async def run() -> None:
-        async with replicas(redis.url) as (lost, other):
-            call = await begun(lost)
-            await call.wait_in_round(ROUND)
-            assert await call.give_up()
-            taking, go_on, take_over = asyncio.Event(), asyncio.Event(), other.store.take_over
+        async def slow(*args: Any) -> str | None:
+            taking.set()
+            await go_on.wait()
+            return await take_over(*args)
 
-            async def slow(*args: Any) -> str | None:
-                taking.set()
-                await go_on.wait()
-                return await take_over(*args)
-
-            monkeypatch.setattr(other.store, "take_over", slow)
-            taken: list[TakenCall] = []
-            resuming = asyncio.ensure_future(resumed(other, call.first_id, taken))
-            await asyncio.wait_for(taking.wait(), 30)
-            resuming.cancel()
-            await asyncio.gather(resuming, return_exceptions=True)
-            go_on.set()
-            async with asyncio.timeout(30):
-                while not taken:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-
-    asyncio.run(run())
+        monkeypatch.setattr(other.store, "take_over", slow)
+        taken: list[TakenCall] = []
+        resuming = asyncio.ensure_future(resumed(other, call.first_id, taken))
+        await asyncio.wait_for(taking.wait(), 30)
+        resuming.cancel()
+        await asyncio.gather(resuming, return_exceptions=True)
+        go_on.set()
+        async with asyncio.timeout(30):
+            while not taken:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
 
-def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_result_waits_for_redis(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a call without a connection is written when Redis is back, even after a long outage."""
     monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            append = log.store.append
-            monkeypatch.setattr(log.store, "append", unreachable)
-            with pytest.raises(OSError, match="away"):
-                await call.append(b"result", last=True, delivered=False)
-            monkeypatch.setattr(log.store, "append", append)
-            async with log.running():
-                assert await asyncio.wait_for(resumed(log, call.first_id, []), 30) == [b"result"]
-            assert log.late == []
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        append = log.store.append
+        monkeypatch.setattr(log.store, "append", unreachable)
+        with pytest.raises(OSError, match="away"):
+            await call.append(b"result", last=True, delivered=False)
+        monkeypatch.setattr(log.store, "append", append)
+        async with log.running():
+            assert await asyncio.wait_for(resumed(log, call.first_id, []), 30) == [b"result"]
+        assert log.late == []
 
 
 async def unreachable(*args: Any, **options: Any) -> int:
@@ -170,140 +149,127 @@ async def unreachable(*args: Any, **options: Any) -> int:
     raise OSError("away")
 
 
-def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
+async def test_a_call_that_ended_without_a_result_is_reported(redis: RedisServer) -> None:
     """If the result of a call could not be written, the client that resumes the call gets an error."""
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            call.end()
-            (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
-            assert b"The replica that ran this call was lost" in message
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        call.end()
+        (message,) = await asyncio.wait_for(resumed(log, call.first_id, []), 30)
+        assert b"The replica that ran this call was lost" in message
 
 
-def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_an_outage_of_redis_no_running_call_is_ended(redis: RedisServer) -> None:
     """During an outage, no sign of life reaches Redis. A replica then waits before it believes that another is lost."""
-    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
-
-    async def run() -> None:
-        async with replicas(redis.url) as (running, reader):
-            call = await begun(running)
-            resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
-            await call.append(b"first", last=False, delivered=False)
-            assert await asyncio.wait_for(resuming, 30) == [b"first"]
-            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
-            async with reader.running():  # signs of life reach Redis again, so the silence of the other one counts
-                first, error = await asyncio.wait_for(resuming, 30)
-            assert first == b"first"
-            assert b"The replica that ran this call was lost" in error
-
-    asyncio.run(run())
+    async with replicas(redis.url, look_seconds=0.05) as (running, reader):
+        call = await begun(running)
+        resuming = asyncio.ensure_future(resumed(reader, call.first_id, []))
+        await call.append(b"first", last=False, delivered=False)
+        assert await asyncio.wait_for(resuming, 30) == [b"first"]
+        resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+        async with reader.running():  # signs of life reach Redis again, so the silence of the other one counts
+            first, error = await asyncio.wait_for(resuming, 30)
+        assert first == b"first"
+        assert b"The replica that ran this call was lost" in error
 
 
-def test_a_replica_that_stalls_for_a_moment_is_not_lost(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replica_that_stalls_for_a_moment_is_not_lost(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client that has just resumed its call waits for a replica that has been silent for a moment."""
-    monkeypatch.setattr(event_log, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(event_log, "_SILENT_SECONDS", 0.5)
 
     async def silence(owner: str) -> float:
         return 5.0
 
-    async def run() -> None:
-        async with replicas(redis.url) as (running, reader), reader.running():
-            monkeypatch.setattr(reader.store, "silence", silence)
-            call = await begun(running)
-            resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
-            async with asyncio.timeout(30):
-                while not reader.resumed:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-            await call.append(b"first", last=False, delivered=False)
-            began = time.monotonic()
-            first, error = await asyncio.wait_for(resuming, 30)
-            assert first == b"first"
-            assert b"The replica that ran this call was lost" in error, "but a client does not wait for ever"
-            assert time.monotonic() - began > 0.3
-
-    asyncio.run(run())
+    async with replicas(redis.url, look_seconds=0.05, silent_seconds=0.5) as (running, reader), reader.running():
+        monkeypatch.setattr(reader.store, "silence", silence)
+        call = await begun(running)
+        resuming = asyncio.ensure_future(resumed(reader, call.first_id, [], 2))
+        async with asyncio.timeout(30):
+            while not reader.resumed:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await call.append(b"first", last=False, delivered=False)
+        began = time.monotonic()
+        first, error = await asyncio.wait_for(resuming, 30)
+        assert first == b"first"
+        assert b"The replica that ran this call was lost" in error, "but a client does not wait for ever"
+        assert time.monotonic() - began > 0.3
 
 
-def test_a_lost_connection_is_noted_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_connection_is_noted_when_redis_is_back(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If Redis is away while a client loses its connection, the client still has time to resume the call."""
     monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            follow = log.store.follow
-            monkeypatch.setattr(log.store, "follow", unreachable)
-            for note in (call.lose_reader, call.has_reader):
-                with pytest.raises(OSError, match="away"):
-                    await note()
-            monkeypatch.setattr(log.store, "follow", follow)
-            assert await call.has_reader()
-            redis.ask("del", *redis.ask("keys", "test:call:*:followed").split())
-            assert not await call.has_reader(), "the time of a client begins only once"
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        follow = log.store.follow
+        monkeypatch.setattr(log.store, "follow", unreachable)
+        for note in (call.lose_reader, call.has_reader):
+            with pytest.raises(OSError, match="away"):
+                await note()
+        monkeypatch.setattr(log.store, "follow", follow)
+        assert await call.has_reader()
+        redis.ask("del", *redis.ask("keys", "test:call:*:followed").split())
+        assert not await call.has_reader(), "the time of a client begins only once"
 
 
-def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_with_a_client_asks_redis_seldom(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comments on an event stream come every few seconds, but the replica keeps the events only now and then."""
+    asked: list[str] = []
+
+    async def keep(stream: str) -> None:
+        asked.append(stream)
+
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        monkeypatch.setattr(log.store, "keep", keep)
+        for _ in range(3):
+            await call.keep()
+    assert len(asked) == 1
+
+
+async def test_a_round_that_could_not_be_noted_is_given_up(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis was away when a call began to wait, another replica still gets the round when this one drains."""
     monkeypatch.setattr(call_events, "persistently", lambda attempt, *_: attempt())
-
-    async def run() -> None:
-        async with replicas(redis.url) as (draining, other):
-            call = await begun(draining)
-            monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
-            assert await call.wait_in_round(ROUND)
-            assert await call.give_up()
-            taken: list[TakenCall] = []
-            assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
-            assert taken[0].round == ROUND
-
-    asyncio.run(run())
+    async with replicas(redis.url) as (draining, other):
+        call = await begun(draining)
+        monkeypatch.setattr(draining.store, "wait_in_round", unreachable)
+        assert await call.wait_in_round(ROUND)
+        assert await call.give_up()
+        taken: list[TakenCall] = []
+        assert await asyncio.wait_for(resumed(other, call.first_id, taken), 30) == []
+        assert taken[0].round == ROUND
 
 
-def test_a_question_whose_reply_was_lost_is_written_once(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_whose_reply_was_lost_is_written_once(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An event that the call waits for is written again after an error, but never twice."""
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))
-            number = await call.append(b"question", last=False, delivered=False, needed=True)
-            assert number == f"{call.first_id[:-2]}.1"
-            assert await call.append(b"result", last=True, delivered=False) == f"{call.first_id[:-2]}.2"
-            assert await resumed(log, call.first_id, [], 3) == [b"question", b"result"]
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        monkeypatch.setattr(log.store, "append", losing_first_reply(log.store.append))
+        number = await call.append(b"question", last=False, delivered=False, needed=True)
+        assert number == f"{call.first_id[:-2]}.1"
+        assert await call.append(b"result", last=True, delivered=False) == f"{call.first_id[:-2]}.2"
+        assert await resumed(log, call.first_id, [], 3) == [b"question", b"result"]
 
 
-def test_a_replica_can_own_a_call_twice(redis: RedisServer) -> None:
+async def test_a_replica_can_own_a_call_twice(redis: RedisServer) -> None:
     """A replica that takes its own call over again writes its first event, although it wrote one before."""
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            await call.append(b"question", last=False, delivered=False)
-            again = call_events.CallEvents(log, call.first_id.removesuffix(".0"), "7")
-            await again.append(b"result", last=True, delivered=False)
-            assert await resumed(log, call.first_id, [], 2) == [b"question", b"result"]
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        await call.append(b"question", last=False, delivered=False)
+        again = call_events.CallEvents(log, call.first_id.removesuffix(".0"), "7")
+        await again.append(b"result", last=True, delivered=False)
+        assert await resumed(log, call.first_id, [], 2) == [b"question", b"result"]
 
 
-def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
+async def test_a_call_goes_on_if_redis_has_lost_it(redis: RedisServer) -> None:
     """If Redis has lost its data, a running call goes on, and its events have no ids."""
-
-    async def run() -> None:
-        async with replicas(redis.url, 1) as (log,):
-            call = await begun(log)
-            await call.wait_in_round(ROUND)
-            redis.ask("flushall")
-            assert await call.append(b"event", last=False, delivered=False) == ""
-            assert await call.leave_round()
-            assert not await call.give_up()
-
-    asyncio.run(run())
+    async with replicas(redis.url, 1) as (log,):
+        call = await begun(log)
+        await call.wait_in_round(ROUND)
+        redis.ask("flushall")
+        assert await call.append(b"event", last=False, delivered=False) == ""
+        assert await call.leave_round()
+        assert not await call.give_up()

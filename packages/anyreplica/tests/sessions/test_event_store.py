@@ -1,9 +1,7 @@
 """Tests of the store of events: in any order of events, a call has one owner, and only the owner goes on with it."""
 
-import asyncio
 import contextlib
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +12,7 @@ from redis.asyncio import Redis
 from anyreplica.sessions.redis_events import RedisEvents
 from tests.replicas import RedisServer
 
-pytestmark = pytest.mark.needs("redis")
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
 OWNERS = ("", "one", "two")
 """The names of two replicas, and the name that stands for no owner."""
@@ -44,31 +42,20 @@ class Model:
         return owner == self.owner and not self.is_whole
 
 
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis for the tests of this file."""
-    with RedisServer(tmp_path_factory.mktemp("events") / "redis.log") as server:
-        yield server
-
-
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
-def test_only_the_owner_changes_a_call(redis: RedisServer, steps: list[tuple[str, str, str]]) -> None:
+async def test_only_the_owner_changes_a_call(redis: RedisServer, steps: list[tuple[str, str, str]]) -> None:
     """The store behaves like the model, whichever replica does what."""
-
-    async def run() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Redis.from_url(redis.url))
-            store, stream, model = RedisEvents(client, "test", 60, "test:wakeups"), secrets.token_hex(8), Model()
-            await store.begin(stream, "session", "one", "7")
-            for number, (step, owner, lost) in enumerate(steps):
-                await check(store, stream, model, step, owner, lost, number)
-            part = await store.read(stream, "session", 0)
-            assert part is not None
-            assert (part.owner, part.is_whole, len(part.events)) == (model.owner, model.is_whole, model.count)
-            assert await store.read(stream, "another session", 0) is None
-
-    asyncio.run(run())
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Redis.from_url(redis.url))
+        store, stream, model = RedisEvents(client, "test", 60, "test:wakeups"), secrets.token_hex(8), Model()
+        await store.begin(stream, "session", "one", "7")
+        for number, (step, owner, lost) in enumerate(steps):
+            await check(store, stream, model, step, owner, lost, number)
+        part = await store.read(stream, "session", 0)
+        assert part is not None
+        assert (part.owner, part.is_whole, len(part.events)) == (model.owner, model.is_whole, model.count)
+        assert await store.read(stream, "another session", 0) is None
 
 
 async def check(store: RedisEvents, stream: str, model: Model, step: str, owner: str, lost: str, number: int) -> None:

@@ -1,6 +1,5 @@
 """Tests of the counters behind the limits: shares of callers, entries that expire, and the bytes of kept calls."""
 
-import asyncio
 import time
 
 import pytest
@@ -17,6 +16,8 @@ from anyreplica.sessions.expiring import Expiring
 from anyreplica.sessions.kept_bytes import EVENT_BYTES, KeptBytes
 from anyreplica.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.shared.wakeups import Wakeups
+
+pytestmark = pytest.mark.anyio
 
 MOST = 1 << 20
 STEPS = st.lists(
@@ -84,39 +85,30 @@ def test_entries_expire(steps: list[tuple[str, str, int]]) -> None:
         assert found._heap == []
 
 
-def test_a_call_does_not_wait_for_abandoned_calls() -> None:
+async def test_a_call_does_not_wait_for_abandoned_calls() -> None:
     """The begin of a call takes as long with 50,000 abandoned calls as with none."""
-
-    async def run() -> list[float]:
-        store, times = LocalEvents(60, Wakeups()), []
-        for first in range(0, 51_000, 1000):
-            began = time.process_time()
-            for number in range(first, first + 1000):
-                await store.begin(f"{number}", "session", "owner", "7")
-            times.append(time.process_time() - began)
-        return times
-
-    times = asyncio.run(run())
+    store, times = LocalEvents(60, Wakeups()), []
+    for first in range(0, 51_000, 1000):
+        began = time.process_time()
+        for number in range(first, first + 1000):
+            await store.begin(f"{number}", "session", "owner", "7")
+        times.append(time.process_time() - began)
     assert min(times[-5:]) < 20 * min(times[:5]), "not in proportion to the calls"
 
 
-def test_the_store_in_memory_drops_the_oldest_events() -> None:
+async def test_the_store_in_memory_drops_the_oldest_events() -> None:
     """The numbers of events stay, and a reader sees how many events were dropped."""
-
-    async def run() -> None:
-        store, each = LocalEvents(60, Wakeups()), 100 + EVENT_BYTES
-        await store.begin("a", "mine", "owner", "7")
-        for number in range(1, 6):
-            written = await store.append("a", "owner", b"%d" % number * 100, "", 3 * each, last=False, delivered=False)
-            assert written == (number, min(number, 3) * each)
-        part = await store.read("a", "mine", 0)
-        assert part is not None
-        assert (part.dropped, [event[:1] for event in part.events]) == (2, [b"3", b"4", b"5"])
-        assert await store.append("a", "owner", b"6" * 1000, "", 3 * each, last=True, delivered=False) == (6, 0)
-        assert (await store.append("a", "owner", b"7", "", each, last=True, delivered=False)).number == FOREIGN
-        assert (await store.append("b", "owner", b"1", "", each, last=True, delivered=False)).number == UNKNOWN
-
-    asyncio.run(run())
+    store, each = LocalEvents(60, Wakeups()), 100 + EVENT_BYTES
+    await store.begin("a", "mine", "owner", "7")
+    for number in range(1, 6):
+        written = await store.append("a", "owner", b"%d" % number * 100, "", 3 * each, last=False, delivered=False)
+        assert written == (number, min(number, 3) * each)
+    part = await store.read("a", "mine", 0)
+    assert part is not None
+    assert (part.dropped, [event[:1] for event in part.events]) == (2, [b"3", b"4", b"5"])
+    assert await store.append("a", "owner", b"6" * 1000, "", 3 * each, last=True, delivered=False) == (6, 0)
+    assert (await store.append("a", "owner", b"7", "", each, last=True, delivered=False)).number == FOREIGN
+    assert (await store.append("b", "owner", b"1", "", each, last=True, delivered=False)).number == UNKNOWN
 
 
 def test_kept_bytes_have_three_limits() -> None:

@@ -14,10 +14,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import (
-    ElicitRequestParams,
-    ElicitResult,
-)
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from tests.mcp.any_replica.callbacks import elicit, roots, said, sample
 from tests.mcp.any_replica.rounds import ROUNDS

@@ -15,7 +15,7 @@ from tests.damage import wire
 from tests.replicas import Fleet, RedisServer, running
 from tests.sessions.client import ADA, start
 from tests.sessions.fleets import own_fleet
-from tests.sessions.resuming import call, resumed, sent
+from tests.sessions.resuming import call, greeted, resumed, sent
 
 pytestmark = pytest.mark.needs("redis")
 
@@ -50,12 +50,10 @@ def test_a_question_outlives_its_connection(full_fleet: Fleet) -> None:
     client = start(full_fleet.url)
     with sent(client, one, "greet") as events:
         first, _ = next(events)
-        _, question = next(events)
+        question = next(events)
     with resumed(client, three, first) as (_, again):
-        assert next(again)[1] == question
-        identity = httpx.Response(200, text=question).json()["id"]
-        assert client.answer(two, identity, ADA).status_code == 202
-        assert "Hello, Ada!" in next(again)[1]
+        assert next(again) == question
+        greeted(client, two, question, again)
 
 
 def test_a_stranger_cannot_resume(full_fleet: Fleet) -> None:
@@ -66,9 +64,7 @@ def test_a_stranger_cannot_resume(full_fleet: Fleet) -> None:
         for who, event in ((stranger, first), (client, "made-up.1"), (client, "made-up"), (client, ".0")):
             with resumed(who, full_fleet.urls[1], event) as (reply, _):
                 assert reply.status_code == 400
-        identity = httpx.Response(200, text=next(events)[1]).json()["id"]
-        assert client.answer(full_fleet.urls[1], identity, ADA).status_code == 202
-        assert "Hello, Ada!" in next(events)[1]
+        greeted(client, full_fleet.urls[1], next(events), events)
 
 
 def test_only_one_stream_gets_the_events(full_fleet: Fleet) -> None:
@@ -84,9 +80,7 @@ def test_only_one_stream_gets_the_events(full_fleet: Fleet) -> None:
             with resumed(client, three, first) as (_, third):
                 assert next(third) == question
                 assert list(second) == []
-                identity = httpx.Response(200, text=question[1]).json()["id"]
-                assert client.answer(two, identity, ADA).status_code == 202
-                assert "Hello, Ada!" in next(third)[1]
+                greeted(client, two, question, third)
 
 
 def test_a_cancelled_call_ends_without_its_connection(full_fleet: Fleet) -> None:
@@ -128,14 +122,12 @@ def test_waiting_calls_move_on_when_their_replica_drains(tmp_path: Path) -> None
         client = start(fleet.url)
         with sent(client, fleet.urls[0], "greet") as events:
             first, _ = next(events)
-            _, question = next(events)
+            question = next(events)
             threading.Thread(target=fleet.replicas[0].process.terminate).start()
             assert list(events) == []
         with resumed(client, fleet.urls[1], first) as (_, rest):
-            assert next(rest)[1] == question
-            identity = httpx.Response(200, text=question).json()["id"]
-            assert client.answer(fleet.urls[1], identity, ADA).status_code == 202
-            assert "Hello, Ada!" in next(rest)[1]
+            assert next(rest) == question
+            greeted(client, fleet.urls[1], question, rest)
 
 
 @pytest.mark.servers
@@ -151,9 +143,7 @@ def test_a_resumed_stream_moves_on_when_its_replica_drains(tmp_path: Path) -> No
             threading.Thread(target=fleet.replicas[1].process.terminate).start()
             assert list(rest) == []
         with resumed(client, three, asked[0]) as (_, rest):
-            identity = httpx.Response(200, text=asked[1]).json()["id"]
-            assert client.answer(one, identity, ADA).status_code == 202
-            assert "Hello, Ada!" in next(rest)[1]
+            greeted(client, one, asked, rest)
 
 
 @pytest.mark.servers
@@ -195,21 +185,6 @@ def test_a_lost_replica_is_told_of(tmp_path: Path) -> None:
         for url in fleet.urls:
             with resumed(client, url, first) as (_, rest):
                 assert list(rest) == [question, (identity, error)]
-
-
-@pytest.mark.servers
-def test_a_single_replica_resumes_without_redis(tmp_path: Path) -> None:
-    """A single replica without Redis keeps the events of a call in its memory."""
-    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.asking") as alone:
-        client = start(alone.url)
-        with sent(client, alone.url, "greet") as events:
-            first, _ = next(events)
-            question = next(events)
-        with resumed(client, alone.url, first) as (_, rest):
-            assert next(rest) == question
-            identity = httpx.Response(200, text=question[1]).json()["id"]
-            assert client.answer(alone.url, identity, ADA).status_code == 202
-            assert "Hello, Ada!" in next(rest)[1]
 
 
 def test_the_events_of_a_delivered_call_do_not_stay(full_fleet: Fleet, asking_redis: RedisServer) -> None:

@@ -82,7 +82,7 @@ def test_conversations_and_ends_of_sessions_wait_for_a_slow_redis(
     tmp_path: Path, slow: SlowProxy, sessions: str
 ) -> None:
     """Redis answers after 2.5 s: every `await ctx.elicit` gets its answer from another replica, and sessions end."""
-    packs = "tests.sample,tests.packs.asking"
+    packs = "server,tests.packs.asking"
     settings = {"HANDSHAKE_SESSIONS": sessions, "MCP_COMPONENTS": packs, "REDIS_URL": slow.url}
     with running(tmp_path, 2, **settings) as fleet:
         clients = [start(fleet.url) for _ in range(CONVERSATIONS)]

@@ -38,7 +38,7 @@ def test_session_calls_leave_the_places_of_plain_calls(tmp_path: Path, stack: Ex
     When Redis goes on, the same replica asks its clients again.
     """
     redis = stack.enter_context(RedisServer(tmp_path / "redis.log"))
-    packs = "tests.sample,tests.packs.asking,tests.packs.chatty"
+    packs = "server,tests.packs.asking,tests.packs.chatty"
     settings = {"HANDSHAKE_SESSIONS": sessions, "MCP_COMPONENTS": packs, "REDIS_URL": redis.url}
     fleet = stack.enter_context(running(tmp_path, 1, **settings))
     client = start(fleet.url)

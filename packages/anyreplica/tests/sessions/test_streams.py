@@ -14,20 +14,9 @@ from tests.calls import BOTH, legacy, text
 from tests.replicas import Fleet, RedisServer, messages, running
 from tests.sessions.client import ADA, AskedClient, start
 from tests.sessions.fleets import own_fleet
-from tests.sessions.resuming import sent
+from tests.sessions.resuming import call, greeted, resumed, sent, stream
 
 pytestmark = pytest.mark.needs("redis")
-
-
-@contextlib.contextmanager
-def stream(client: AskedClient, url: str) -> Iterator[httpx.Response]:
-    """Open the event stream of a session."""
-    headers = {**client.headed(), "Accept": BOTH}
-    with (
-        httpx.Client(verify=False, timeout=60) as http,
-        http.stream("GET", f"{url}/mcp", headers=headers) as reply,
-    ):
-        yield reply
 
 
 @contextlib.contextmanager
@@ -53,11 +42,6 @@ def hearing(client: AskedClient, url: str) -> Iterator[list[str]]:
 def ask(client: AskedClient, url: str, method: str, **params: Any) -> httpx.Response:
     """Send a request in the session."""
     return legacy(url, method, params, **client.headed())
-
-
-def call(client: AskedClient, url: str, tool: str, **arguments: Any) -> str:
-    """Call a tool in the session and return its text."""
-    return text(ask(client, url, "tools/call", name=tool, arguments=arguments).json()["result"])
 
 
 def test_a_session_hears_its_resources_on_any_replica(full_fleet: Fleet) -> None:
@@ -259,14 +243,21 @@ def test_a_stream_survives_an_outage_of_redis(tmp_path: Path) -> None:
 
 @pytest.mark.servers
 def test_a_single_replica_needs_no_redis(tmp_path: Path) -> None:
-    """A single replica without Redis serves streams, subscriptions, log levels and state."""
-    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS="tests.packs.state") as alone:
+    """A single replica without Redis serves streams, subscriptions and state, and keeps the events of a call."""
+    packs = "tests.packs.state,tests.packs.asking"
+    with running(tmp_path, 1, HANDSHAKE_SESSIONS="full", MCP_COMPONENTS=packs) as alone:
         client = start(alone.url)
         assert call(client, alone.url, "remember", value="tea") == "tea"
         assert call(client, alone.url, "recall") == "tea"
         assert ask(client, alone.url, "resources/subscribe", uri="a://1").json()["result"] == {}
         with hearing(client, alone.url) as heard:
             until(lambda: _touched(client, alone.url, heard, "a://1"), "the client hears of a://1")
+        with sent(client, alone.url, "greet") as events:
+            first, _ = next(events)
+            question = next(events)
+        with resumed(client, alone.url, first) as (_, rest):
+            assert next(rest) == question
+            greeted(client, alone.url, question, rest)
 
 
 def test_every_key_expires(full_fleet: Fleet, asking_redis: RedisServer) -> None:

@@ -22,6 +22,8 @@ from redis.asyncio import Redis
 from anyreplica.shared.events import RedisBus, decode, encode
 from tests.replicas import RedisServer
 
+pytestmark = pytest.mark.anyio
+
 LISTS: list[ServerEvent] = [ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()]
 EVENTS = st.sampled_from(LISTS) | st.builds(ResourceUpdated, uri=st.text())
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20)
@@ -84,82 +86,71 @@ def event(number: int) -> ResourceUpdated:
 
 
 @pytest.mark.needs("redis")
-def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisServer) -> None:
+async def test_every_replica_hears_each_event_once_and_in_order(redis_server: RedisServer) -> None:
     """Each replica receives each event once and in order, including the replica that publishes."""
-
-    async def scenario() -> None:
-        async with bus(redis_server) as one, bus(redis_server) as other, bus(redis_server, "another") as stranger:
-            heard: dict[str, list[ServerEvent]] = {"one": [], "other": [], "stranger": []}
-            one.subscribe(heard["one"].append)
-            other.subscribe(heard["other"].append)
-            stranger.subscribe(heard["stranger"].append)
-            events: list[ServerEvent] = [*LISTS, *(event(number) for number in range(100))]
-            for each in events:
-                await one.publish(each)
-            await eventually(
-                lambda: len(heard["other"]) == len(heard["one"]) == len(events),
-                "both replicas have received all events",
-            )
-            await stranger.publish(event(-1))
-            await eventually(lambda: bool(heard["stranger"]), "the replica on the other channel has received its event")
-            assert heard == {"one": events, "other": events, "stranger": [event(-1)]}
-
-    asyncio.run(scenario())
+    async with bus(redis_server) as one, bus(redis_server) as other, bus(redis_server, "another") as stranger:
+        heard: dict[str, list[ServerEvent]] = {"one": [], "other": [], "stranger": []}
+        one.subscribe(heard["one"].append)
+        other.subscribe(heard["other"].append)
+        stranger.subscribe(heard["stranger"].append)
+        events: list[ServerEvent] = [*LISTS, *(event(number) for number in range(100))]
+        for each in events:
+            await one.publish(each)
+        await eventually(
+            lambda: len(heard["other"]) == len(heard["one"]) == len(events),
+            "both replicas have received all events",
+        )
+        await stranger.publish(event(-1))
+        await eventually(lambda: bool(heard["stranger"]), "the replica on the other channel has received its event")
+        assert heard == {"one": events, "other": events, "stranger": [event(-1)]}
 
 
 @pytest.mark.needs("redis")
-def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> None:
+async def test_a_listener_hears_until_it_unsubscribes(redis_server: RedisServer) -> None:
     """A listener receives events until it unsubscribes. A listener that fails does not affect other listeners."""
+    async with bus(redis_server) as one:
+        heard: list[ServerEvent] = []
+        heard_too: list[ServerEvent] = []
 
-    async def scenario() -> None:
-        async with bus(redis_server) as one:
-            heard: list[ServerEvent] = []
-            heard_too: list[ServerEvent] = []
+        def fail(_: ServerEvent) -> None:
+            raise RuntimeError("not my day")
 
-            def fail(_: ServerEvent) -> None:
-                raise RuntimeError("not my day")
-
-            end = one.subscribe(heard.append)
-            one.subscribe(fail)
-            one.subscribe(heard_too.append)
-            await one.publish(event(1))
-            await eventually(lambda: bool(heard_too), "the listener has received the first event")
-            end()
-            end()
-            await one.publish(event(2))
-            await eventually(lambda: len(heard_too) == 2, "the listener has received the second event")
-            assert heard == [event(1)]
-
-    asyncio.run(scenario())
+        end = one.subscribe(heard.append)
+        one.subscribe(fail)
+        one.subscribe(heard_too.append)
+        await one.publish(event(1))
+        await eventually(lambda: bool(heard_too), "the listener has received the first event")
+        end()
+        end()
+        await one.publish(event(2))
+        await eventually(lambda: len(heard_too) == 2, "the listener has received the second event")
+        assert heard == [event(1)]
 
 
 @pytest.mark.needs("redis")
-def test_junk_on_the_channel_is_logged_and_skipped(redis_server: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_junk_on_the_channel_is_logged_and_skipped(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """A replica logs and skips invalid data on the channel."""
-
-    async def scenario() -> None:
-        async with bus(redis_server) as one, Redis.from_url(redis_server.url) as stranger:
-            heard: list[ServerEvent] = []
-            one.subscribe(heard.append)
-            for junk in (b"", b"\xff", b"[]", b"{}", b'{"kind": "weather"}', b'"tools"', b"[" * 10_000):
-                await stranger.publish("test:events", junk)
-            await one.publish(event(1))
-            await eventually(lambda: bool(heard), "the listener has received the event after the invalid data")
-            assert heard == [event(1)]
-
-    asyncio.run(scenario())
+    async with bus(redis_server) as one, Redis.from_url(redis_server.url) as stranger:
+        heard: list[ServerEvent] = []
+        one.subscribe(heard.append)
+        for junk in (b"", b"\xff", b"[]", b"{}", b'{"kind": "weather"}', b'"tools"', b"[" * 10_000):
+            await stranger.publish("test:events", junk)
+        await one.publish(event(1))
+        await eventually(lambda: bool(heard), "the listener has received the event after the invalid data")
+        assert heard == [event(1)]
     skipped = [record for record in caplog.records if "not a change event" in record.message]
     assert len(skipped) == 7
     assert all(len(record.message) < 300 for record in skipped)
 
 
 @pytest.mark.needs("redis")
-def test_silence_on_the_channel_keeps_the_connection(
+async def test_silence_on_the_channel_keeps_the_connection(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A channel without events keeps its connection for longer than the time limit for answers."""
-
-    async def scenario() -> None:
+    with caplog.at_level(logging.WARNING):
         async with bus(redis_server, seconds=0.05) as one:
             (before,) = redis_server.ask("client", "list", "type", "pubsub").splitlines()
             quiet_until = time.monotonic() + 0.5
@@ -172,14 +163,11 @@ def test_silence_on_the_channel_keeps_the_connection(
             one.subscribe(heard.append)
             await one.publish(event(1))
             await eventually(lambda: bool(heard), "the listener has received the event after the silence")
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(scenario())
     assert caplog.records == []
 
 
 @pytest.mark.needs("redis")
-def test_without_redis_a_replica_notifies_its_own_listeners(
+async def test_without_redis_a_replica_notifies_its_own_listeners(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without Redis a replica notifies its own listeners once and logs that other replicas miss the event.
@@ -187,8 +175,8 @@ def test_without_redis_a_replica_notifies_its_own_listeners(
     When Redis is back, all listeners receive all events again.
     """
 
-    async def scenario() -> None:
-        async with bus(redis_server) as one, bus(redis_server) as other:
+    with caplog.at_level(logging.WARNING):
+        async with asyncio.timeout(60), bus(redis_server) as one, bus(redis_server) as other:
             heard: list[ServerEvent] = []
             heard_too: list[ServerEvent] = []
             one.subscribe(heard.append)
@@ -213,26 +201,17 @@ def test_without_redis_a_replica_notifies_its_own_listeners(
             await eventually(
                 lambda: bool(heard_too) and event(3) in heard, "both listeners have received the third event"
             )
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(asyncio.wait_for(scenario(), 60))
     assert "goes to the listeners of this replica only" in caplog.text
     assert "gets no change events of other replicas" in caplog.text
 
 
-def test_a_replica_starts_without_redis() -> None:
-    """A replica starts without Redis after a short wait and stops at once."""
-
-    async def scenario() -> float:
-        started = time.monotonic()
-        redis = Redis.from_url("redis://127.0.0.1:1/0")
-        one = RedisBus(redis, "test:events")
-        async with one.running():
-            heard: list[ServerEvent] = []
-            one.subscribe(heard.append)
-            await one.publish(event(1))
-            assert heard == [event(1)]
-        await redis.aclose()
-        return time.monotonic() - started
-
-    assert asyncio.run(scenario()) < 10
+async def test_a_replica_starts_without_redis() -> None:
+    """A replica starts and stops without Redis."""
+    redis = Redis.from_url("redis://127.0.0.1:1/0")
+    one = RedisBus(redis, "test:events")
+    async with asyncio.timeout(60), one.running():
+        heard: list[ServerEvent] = []
+        one.subscribe(heard.append)
+        await one.publish(event(1))
+        assert heard == [event(1)]
+    await redis.aclose()

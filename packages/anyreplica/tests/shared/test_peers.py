@@ -66,9 +66,12 @@ def hosts_can_be_replaced() -> bool:
 
 @pytest.mark.skipif(not hosts_can_be_replaced(), reason="only root may replace /etc/hosts of a process")
 def test_replicas_find_each_other_by_a_name(tmp_path: Path, start_server: StartServer) -> None:
-    """Replicas find each other by a DNS name that has one address per replica, as in Swarm."""
+    """Replicas find each other by a DNS name that has one address per replica, as in Swarm.
+
+    This replica has an IPv6 address, too, as in a network with both versions of IP. It counts as one replica.
+    """
     hosts = tmp_path / "hosts"
-    own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n"
+    own = "127.0.0.1 localhost\n127.0.0.1 tasks.mcp\n::1 tasks.mcp\n"
     hosts.write_text(own)
     server = Server(
         tmp_path / "log",
@@ -116,18 +119,15 @@ def test_a_short_overlap_does_not_count_as_a_second_replica() -> None:
     assert counts_after([1, 1, 1], planned=3) == [(1, False)] * 3
 
 
+@pytest.mark.anyio
 @pytest.mark.needs("redis")
-def test_a_stopped_replica_is_removed(redis_server: RedisServer) -> None:
+async def test_a_stopped_replica_is_removed(redis_server: RedisServer) -> None:
     """A stopped replica removes its entry in Redis, and the key expires after the last replica."""
-
-    async def go() -> tuple[int, int]:
-        redis: Any = Redis.from_url(redis_server.url)
-        settings = Settings(mcp_name="gone")
-        async with peers(settings, redis, "one").running(), peers(settings, redis, "two").running():
-            there = await redis.zcard("gone:replicas")
-            assert 0 < await redis.pttl("gone:replicas") <= 10_000
-        left = await redis.zcard("gone:replicas")
-        await redis.aclose()
-        return there, left
-
-    assert asyncio.run(go()) == (2, 0)
+    redis: Any = Redis.from_url(redis_server.url)
+    settings = Settings(mcp_name="gone")
+    async with peers(settings, redis, "one").running(), peers(settings, redis, "two").running():
+        there = await redis.zcard("gone:replicas")
+        assert 0 < await redis.pttl("gone:replicas") <= 10_000
+    left = await redis.zcard("gone:replicas")
+    await redis.aclose()
+    assert (there, left) == (2, 0)

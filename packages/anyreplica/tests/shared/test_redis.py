@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,50 +14,47 @@ from anyreplica.shared.lost_redis import patiently, persistently, raising_os_err
 from anyreplica.shared.redis import connect
 from tests.replicas import RedisServer
 
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]
 
-@pytest.mark.needs("redis")
-def test_a_burst_uses_few_connections(redis_server: RedisServer) -> None:
+
+@pytest.fixture
+async def client(redis_server: RedisServer) -> AsyncIterator[Any]:
+    """A replica's client of the Redis of a test."""
+    found = connect(Settings(redis_url=redis_server.url))
+    assert found is not None
+    async with found:
+        yield found
+
+
+async def test_a_burst_uses_few_connections(client: Any) -> None:
     """A thousand commands at the same moment all succeed. They wait for the few connections of the replica."""
-
-    async def run() -> None:
-        client = connect(Settings(redis_url=redis_server.url))
-        assert client is not None
-        async with client:
-            answers = await asyncio.gather(*(client.incr("count") for _ in range(1000)))
-            assert sorted(answers) == list(range(1, 1001))
-            assert (await client.info("clients"))["connected_clients"] <= 24
-
-    asyncio.run(run())
+    await all_answered(client)
+    assert (await client.info("clients"))["connected_clients"] <= 24
 
 
-@pytest.mark.needs("redis")
-def test_cancelled_commands_give_their_connections_back(redis_server: RedisServer) -> None:
+async def test_cancelled_commands_give_their_connections_back(client: Any) -> None:
     """Tasks that are cancelled at any moment, with or without a connection, leave no connection in use."""
-
-    async def run() -> None:
-        client = connect(Settings(redis_url=redis_server.url))
-        assert client is not None
-        async with client:
-            for pause in range(20):
-                commands = [asyncio.ensure_future(client.incr("count")) for _ in range(100)]
-                await asyncio.sleep(pause / 2000)
-                for number, command in enumerate(commands):
-                    if number % 3:
-                        command.cancel()
-                await asyncio.gather(*commands, return_exceptions=True)
-            # On a busy machine an answer may come late. A lost connection would stay lost.
-            async with asyncio.timeout(60):
-                while not await all_answer(client):
-                    pass
-
-    asyncio.run(run())
+    for pause in range(20):
+        commands = [asyncio.ensure_future(client.incr("count")) for _ in range(100)]
+        await asyncio.sleep(pause / 2000)
+        for number, command in enumerate(commands):
+            if number % 3:
+                command.cancel()
+        await asyncio.gather(*commands, return_exceptions=True)
+    await all_answered(client)  # a lost connection would stay lost
 
 
-async def all_answer(client: Any) -> bool:
-    """Return whether 1,000 commands at the same moment all get their answers in time."""
-    commands = (client.incr("count") for _ in range(1000))
-    results = await asyncio.gather(*commands, return_exceptions=True)
-    return all(isinstance(result, int) for result in results)
+async def all_answered(client: Any) -> None:
+    """Wait until 1,000 commands at the same moment all get their answers.
+
+    On a busy machine an answer may come late, or a new connection. So a burst that fails is sent again.
+    """
+    async with asyncio.timeout(60):
+        while True:
+            results = await asyncio.gather(*(client.incr("count") for _ in range(1000)), return_exceptions=True)
+            if all(isinstance(result, int) for result in results):
+                assert len(set(results)) == 1000
+                return
 
 
 async def answers_again(client: Any) -> None:
@@ -67,39 +66,29 @@ async def answers_again(client: Any) -> None:
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.needs("redis")
-def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
-    redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+async def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
+    redis_server: RedisServer, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While Redis is stopped, the first commands fail after their time limit, with all that wait for a connection.
 
     Later ones fail at once. When Redis goes on, commands work again without a new client, and the log has two lines.
     """
-
-    async def run() -> None:
-        client = connect(Settings(redis_url=redis_server.url))
-        assert client is not None
-        loop = asyncio.get_running_loop()
-        async with client, asyncio.timeout(60):
-            await asyncio.gather(*(client.incr("count") for _ in range(30)))
-            redis_server.hang()
-            try:
-                began = loop.time()
-                ended = await asyncio.gather(*(client.incr("count") for _ in range(200)), return_exceptions=True)
-                # One time limit of 1 s. Before the breaker, the queue took a second one and failed after 2 s.
-                assert loop.time() - began < 1.8
-                assert {type(each) for each in ended} <= {ConnectionError, TimeoutError}
-                began = loop.time()
-                for _ in range(200):
-                    with pytest.raises(ConnectionError, match="no answer"):
-                        await client.incr("count")
-                assert loop.time() - began < 0.8  # without the breaker 200 s
-            finally:
-                redis_server.go_on()
-            await answers_again(client)
-            assert len(await asyncio.gather(*(client.incr("count") for _ in range(200)))) == 200
-
-    asyncio.run(run())
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(client.incr("count") for _ in range(30)))
+        redis_server.hang()
+        try:
+            ended = await asyncio.gather(*(client.incr("count") for _ in range(200)), return_exceptions=True)
+            kinds = Counter(map(type, ended))
+            # Each connection waits for its answer. What waits for a connection does not start a time limit of its own.
+            assert set(kinds) <= {ConnectionError, TimeoutError}
+            assert kinds[TimeoutError] <= 24
+            for _ in range(200):
+                with pytest.raises(ConnectionError, match="no answer"):
+                    await client.incr("count")
+        finally:
+            redis_server.go_on()
+        await answers_again(client)
+        assert len(await asyncio.gather(*(client.incr("count") for _ in range(200)))) == 200
     lines = [record.message for record in caplog.records if record.name == "anyreplica.shared.redis_breaker"]
     assert [line.partition(":")[0] for line in lines] == [
         "Redis (REDIS_URL) does not answer",
@@ -107,53 +96,40 @@ def test_one_command_waits_for_a_stopped_redis_and_the_others_fail_at_once(
     ]
 
 
-@pytest.mark.needs("redis")
-def test_patient_commands_outlast_a_stop(redis_server: RedisServer) -> None:
+async def test_patient_commands_outlast_a_stop(redis_server: RedisServer, client: Any) -> None:
     """A patient command waits for a Redis that is stopped for 2 s, while quick commands fail at once."""
-
-    async def run() -> None:
-        client = connect(Settings(redis_url=redis_server.url))
-        assert client is not None
-        async with client, asyncio.timeout(60):
-            await client.ping()
-            redis_server.hang()
-            try:
-                # More than there are connections, and more than quick commands may use.
-                patient = [asyncio.ensure_future(persistently(lambda: add(client))) for _ in range(100)]
-                with pytest.raises(TimeoutError):
-                    await client.ping()
-                with pytest.raises(ConnectionError, match="no answer"):
-                    await client.ping()
-                await asyncio.sleep(1)  # the time of the stop: longer than the time limit of a quick command
-                assert not any(each.done() for each in patient)
-            finally:
-                redis_server.go_on()
-            assert sorted(await asyncio.gather(*patient)) == list(range(1, 101))
 
     async def add(client: Any) -> int:
         with raising_os_errors():
             return int(await client.incr("count"))
 
-    asyncio.run(run())
+    async with asyncio.timeout(60):
+        await client.ping()
+        redis_server.hang()
+        try:
+            # More than there are connections, and more than quick commands may use.
+            patient = [asyncio.ensure_future(persistently(lambda: add(client))) for _ in range(100)]
+            with pytest.raises(TimeoutError):
+                await client.ping()
+            with pytest.raises(ConnectionError, match="no answer"):
+                await client.ping()
+            await asyncio.sleep(1)  # the time of the stop: longer than the time limit of a quick command
+            assert not any(each.done() for each in patient)
+        finally:
+            redis_server.go_on()
+        assert sorted(await asyncio.gather(*patient)) == list(range(1, 101))
 
 
-@pytest.mark.needs("redis")
-def test_patience_ends(redis_server: RedisServer) -> None:
+async def test_patience_ends(redis_server: RedisServer, client: Any) -> None:
     """An attempt that gets no answer ends with a plain OSError after its time, and gives its connections back."""
-
-    async def run() -> None:
-        client = connect(Settings(redis_url=redis_server.url))
-        assert client is not None
-        async with client, asyncio.timeout(60):
-            await client.ping()
-            redis_server.hang()
-            try:
-                tries = (persistently(client.ping, 0.5) for _ in range(200))
-                ended = await asyncio.gather(*tries, return_exceptions=True)
-            finally:
-                redis_server.go_on()
-            assert {type(each) for each in ended} == {OSError}
-            assert "no answer within 0.5 s" in str(ended[0])
-            assert len(await asyncio.gather(*(patiently(client.ping()) for _ in range(200)))) == 200
-
-    asyncio.run(run())
+    async with asyncio.timeout(60):
+        await client.ping()
+        redis_server.hang()
+        try:
+            tries = (persistently(client.ping, 0.5) for _ in range(200))
+            ended = await asyncio.gather(*tries, return_exceptions=True)
+        finally:
+            redis_server.go_on()
+        assert {type(each) for each in ended} == {OSError}
+        assert "no answer within 0.5 s" in str(ended[0])
+        assert len(await asyncio.gather(*(patiently(client.ping()) for _ in range(200)))) == 200

@@ -2,17 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
-from anyreplica.shared import redis_breaker
 from anyreplica.shared.redis_breaker import RedisBreaker
 
-
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_breaker, "_PAUSE_SECONDS", 0)
+pytestmark = pytest.mark.anyio
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -20,16 +16,6 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110  # the tasks of the test tell nobody
             await asyncio.sleep(0)
-
-
-def run(scenario: Awaitable[None]) -> None:
-    """Run a scenario for at most 30 seconds."""
-
-    async def limited() -> None:
-        async with asyncio.timeout(30):
-            await scenario
-
-    asyncio.run(limited())
 
 
 class Silent:
@@ -53,78 +39,66 @@ class Silent:
             self.answer = asyncio.get_running_loop().create_future()
 
 
-def test_one_probe_at_a_time_closes_the_breaker() -> None:
+async def test_one_probe_at_a_time_closes_the_breaker() -> None:
     """However often commands fail, one probe runs at a time. After one without success the next one follows."""
-
-    async def scenario() -> None:
-        redis = Silent()
-        found = RedisBreaker("Redis", redis.probe)
-        for _ in range(100):
-            found.open()
-            await asyncio.sleep(0)
-        assert (found.is_open, redis.probes) == (True, 1)
-        redis.answer.set_result(False)
-        await until(lambda: redis.probes == 2)
-        assert (found.is_open, redis.at_once) == (True, 1)
-        redis.answer.set_result(True)
-        await until(lambda: not found.is_open)
-        assert (redis.probes, redis.most_at_once) == (2, 1)
+    redis = Silent()
+    found = RedisBreaker("Redis", redis.probe, pause_seconds=0)
+    for _ in range(100):
         found.open()
-        assert (found.is_open, redis.most_at_once) == (True, 1)
-        await found.stop()
-
-    run(scenario())
-
-
-def test_an_opening_breaker_ends_all_waits() -> None:
-    """All waits end at once when the breaker opens. Waits that have ended before do no harm."""
-
-    async def scenario() -> None:
-        redis = Silent()
-        found = RedisBreaker("Redis", redis.probe)
-        ended: list[str] = []
-
-        async def wait(seconds: float) -> None:
-            try:
-                async with asyncio.timeout(seconds) as limit:
-                    with found.ending(limit):
-                        await asyncio.Event().wait()
-            except TimeoutError:
-                ended.append("ended")
-
-        tasks = [asyncio.ensure_future(wait(seconds)) for seconds in [0] * 5 + [1000] * 200]
-        cancelled = [asyncio.ensure_future(wait(1000)) for _ in range(5)]
         await asyncio.sleep(0)
-        for task in cancelled:
-            task.cancel()
-        found.open()
-        await asyncio.gather(*tasks)
-        assert len(ended) == 205
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*cancelled)
-        await found.stop()
+    assert (found.is_open, redis.probes) == (True, 1)
+    redis.answer.set_result(False)
+    await until(lambda: redis.probes == 2)
+    assert (found.is_open, redis.at_once) == (True, 1)
+    redis.answer.set_result(True)
+    await until(lambda: not found.is_open)
+    assert (redis.probes, redis.most_at_once) == (2, 1)
+    found.open()
+    assert (found.is_open, redis.most_at_once) == (True, 1)
+    await found.stop()
 
-    run(scenario())
 
+async def test_an_opening_breaker_ends_all_waits() -> None:
+    """All waits end at once when the breaker opens. Waits that have ended before do no harm."""
+    redis = Silent()
+    found = RedisBreaker("Redis", redis.probe)
+    ended: list[str] = []
 
-def test_the_probe_outlives_the_command_that_opened_the_breaker() -> None:
-    """The end or the cancellation of the request that opened the breaker does not end the probe. `stop` does."""
+    async def wait(seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                with found.ending(limit):
+                    await asyncio.Event().wait()
+        except TimeoutError:
+            ended.append("ended")
 
-    async def scenario() -> None:
-        redis = Silent()
-        found = RedisBreaker("Redis", redis.probe)
-
-        async def request() -> None:
-            found.open()
-            await asyncio.Event().wait()
-
-        task = asyncio.ensure_future(request())
-        await until(lambda: redis.probes == 1)
+    tasks = [asyncio.ensure_future(wait(seconds)) for seconds in [0] * 5 + [1000] * 200]
+    cancelled = [asyncio.ensure_future(wait(1000)) for _ in range(5)]
+    await asyncio.sleep(0)
+    for task in cancelled:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert (found.is_open, redis.at_once) == (True, 1)
-        await found.stop()
-        assert (found.is_open, redis.at_once) == (False, 0)
-        await found.stop()
+    found.open()
+    await asyncio.gather(*tasks)
+    assert len(ended) == 205
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(*cancelled)
+    await found.stop()
 
-    run(scenario())
+
+async def test_the_probe_outlives_the_command_that_opened_the_breaker() -> None:
+    """The end or the cancellation of the request that opened the breaker does not end the probe. `stop` does."""
+    redis = Silent()
+    found = RedisBreaker("Redis", redis.probe)
+
+    async def request() -> None:
+        found.open()
+        await asyncio.Event().wait()
+
+    task = asyncio.ensure_future(request())
+    await until(lambda: redis.probes == 1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (found.is_open, redis.at_once) == (True, 1)
+    await found.stop()
+    assert (found.is_open, redis.at_once) == (False, 0)
+    await found.stop()

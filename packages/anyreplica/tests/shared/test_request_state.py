@@ -287,7 +287,6 @@ def test_during_an_outage_of_redis_states_are_accepted(start_server: StartServer
     until(
         lambda: not accepted(asked.answer(server.url)),
         "after the outage, the replica refuses the second use of a state",
-        10,
     )
 
 

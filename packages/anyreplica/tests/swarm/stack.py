@@ -40,7 +40,7 @@ class Stack:
         self.url = self.url or f"http://127.0.0.1:{self.port}"
         # Nodes of the tests cannot pull images.
         services = {"REDIS_IMAGE": f"{IMAGE}:services", "EDGE_IMAGE": f"{IMAGE}:services"}
-        self.settings = {"PORT": self.port, "MCP_COMPONENTS": "tests.sample,timed", **services, **settings}
+        self.settings = {"PORT": self.port, "MCP_COMPONENTS": "server,timed", **services, **settings}
 
     def make(self, target: str, *variables: str, ok: bool = True) -> str:
         """Run a make target and return its output. The target must succeed, or with `ok=False` it must fail."""

@@ -17,7 +17,7 @@ from tests.swarm import nodes
 from tests.swarm.stack import IMAGE, NAME, Load, Stack, load
 from tests.template.test_image import docker
 
-pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.needs("swarm"), pytest.mark.slow, pytest.mark.timeout(1500)]
 
 OVERLAY = "deploy/autoscale.yml"
 TAKE = ("--tool", "take", "--args", '{"seconds": 2}')

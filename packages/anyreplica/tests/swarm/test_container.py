@@ -20,7 +20,7 @@ from tests.swarm import nodes
 from tests.swarm.stack import NAME, Stack
 from tests.template.test_image import docker
 
-pytestmark = [pytest.mark.needs("nodes"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.needs("nodes"), pytest.mark.slow, pytest.mark.timeout(900)]
 
 _LONGEST_LOOK_UP = 3.0
 """Maximum duration of a status request in seconds.

@@ -74,19 +74,7 @@ def test_progress_and_the_address_are_printed(stack: Stack) -> None:
     assert f":{stack.port}/mcp\nTo add it to a client" in said
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("tag", "reason"), [("crashing", "non-zero exit (1)"), ("sick", "unhealthy")])
-def test_the_reason_of_a_failed_update_is_printed(stack: Stack, tag: str, reason: str) -> None:
-    """After a failed update, `make deploy` prints the reason and the last log lines of the failed task."""
-    said = stack.deploy(tag, "OVERLAYS=", ok=False)
-    assert "The update of mcp failed, and Swarm rolled it back" in said
-    assert reason in said
-    if tag == "crashing":
-        assert "Last log lines:\n    broken" in said
-    until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
-    stack.wait("3/3", 120)
-
-
+@pytest.mark.slow
 def test_scaled_replicas_hide_jobs(single: Stack) -> None:
     """After scaling, replicas hide jobs that need the memory of a single replica.
 
@@ -107,6 +95,7 @@ def test_scaled_replicas_hide_jobs(single: Stack) -> None:
     assert single.replicas() == "3/3"
 
 
+@pytest.mark.slow
 def test_authentication_is_not_dropped_by_mistake(single: Stack, tmp_path: Path) -> None:
     """`make deploy` keeps the overlays of the running stack, and drops API keys only with ALLOW_DROP."""
     (name,) = names = [f"api_keys_{uuid.uuid4().hex[:8]}"]

@@ -70,17 +70,6 @@ def opened(url: str) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("stack")
-def test_each_request_of_a_connection_goes_to_another_replica() -> None:
-    """Each request of one connection goes to the next replica.
-
-    The proxy uses Swarm's names of the replicas and checks the health of each.
-    """
-    with deployed(EDGE, "deploy/edge.yml") as url:
-        until(lambda: evenly(url), "the replicas get the same number of requests", 60)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("stack")
 def test_a_replica_that_dies_costs_only_what_was_in_flight_on_it(tmp_path: Path) -> None:
     """When a replica dies, only calls fail that began before its death."""
     with deployed(EDGE, "deploy/edge.yml") as url:

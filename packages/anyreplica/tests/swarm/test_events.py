@@ -43,14 +43,26 @@ def test_a_rolling_update(stack: Stack, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("tag", ["crashing", pytest.param("sick", marks=pytest.mark.long)])
-def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str) -> None:
-    """Swarm rolls a bad image back by itself. `make deploy` fails and says so, and no caller notices."""
+@pytest.mark.parametrize(
+    ("tag", "reason"),
+    [
+        ("crashing", "non-zero exit (1)"),
+        pytest.param("sick", "unhealthy", marks=pytest.mark.long),
+    ],
+)
+def test_an_image_that_is_no_good_is_taken_back(stack: Stack, tmp_path: Path, tag: str, reason: str) -> None:
+    """Swarm rolls a bad image back by itself, and no caller notices.
+
+    `make deploy` fails, and prints the reason and the last log lines of the failed task.
+    """
     before = stack.images()
     with load(stack.url, tmp_path, RATE) as running:
         running.wait_for(2 * RATE)
         said = stack.deploy(tag, ok=False)
         assert "The update of mcp failed, and Swarm rolled it back" in said
+        assert reason in said
+        if tag == "crashing":
+            assert "Last log lines:\n    broken" in said
         until(lambda: stack.update_state() == "rollback_completed", "the rollback is complete", 120)
         stack.wait("3/3", 120)
         runs = running.stop()

@@ -18,6 +18,7 @@ from tests.swarm.test_deploy import tasks
 from tests.template.test_image import docker
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.needs("swarm"),
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
@@ -103,7 +104,7 @@ class User:
 @pytest.fixture
 def asking(images: None) -> Iterator[Stack]:
     """A separate stack with three replicas that can ask handshake-protocol clients."""
-    stack = Stack(f"{NAME}-questions", PORT="8153", MCP_COMPONENTS="tests.sample,asking,multi_round")
+    stack = Stack(f"{NAME}-questions", PORT="8153", MCP_COMPONENTS="server,asking,multi_round")
     try:
         stack.deploy("good", "REPLICAS=3", f"OVERLAYS={OVERLAY}")
         yield stack

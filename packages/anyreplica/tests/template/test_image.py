@@ -13,7 +13,7 @@ import httpx
 import pytest
 from packaging.utils import canonicalize_name
 
-from conftest import PACKAGE, ROOT, free_port, until
+from conftest import ROOT, free_port, until
 from tests.calls import call, text
 from tests.template.test_scripts import script
 
@@ -38,11 +38,10 @@ def image() -> str:
 
 @pytest.fixture(scope="module")
 def container(image: str) -> Iterator[tuple[str, str]]:
-    """A container with the settings of stack.yml and the sample's components, and its URL."""
+    """A container with the settings of stack.yml, and its URL."""
     name, port = f"anyreplica-test-{uuid.uuid4().hex[:8]}", free_port()
     docker(
         *("run", "--detach", "--name", name, "--publish", f"127.0.0.1:{port}:8000"),
-        *("--volume", f"{PACKAGE}/tests/sample:/app/tests/sample:ro", "--env", "MCP_COMPONENTS=tests.sample"),
         *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--memory", "512m", image),  # noqa: S108
     )
     yield name, f"http://127.0.0.1:{port}"

@@ -35,7 +35,10 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert done.returncode == 0
     listed = set(re.findall(r"^  make (\S+) +\S", done.stdout, re.MULTILINE))
     assert listed == {
-        "help", "up", "dev", "check", "test", "test-all", "test-system", "test-busy", "test-swarm", "test-attacks",
+        "help", "up", "dev", "check", "test", "test-all", "test-system", "test-world", "test-busy", "test-swarm",
+        "test-attacks",
+        "test-fastmcp",
+        "test-versions",
         "lint", "format", "image", "deploy", "undeploy", "k8s", "bench", "bench-exchange", "bench-instructions",
         "bench-jobs", "bench-generators", "conformance", "add", "lock", "locks", "wheel", "sbom", "docs", "docs-serve",
         "reference",
@@ -109,7 +112,7 @@ def test_make_up_refuses_an_old_python(tmp_path: Path) -> None:
 LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-traces.lock", "requirements-examples.lock"]
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock"])
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements-build.lock", "packages/anyreplica/upstream/requirements.lock"])
 def test_locks_hold_versions_and_hashes_only(lock: str) -> None:
     """A lock file has only pinned versions with hashes, and no address of a registry."""
     for line in (ROOT / lock).read_text().splitlines():
@@ -124,9 +127,8 @@ def test_the_image_and_the_tests_have_the_same_versions() -> None:
     def pins(lock: str) -> set[tuple[str, str]]:
         return set(re.findall(r"^([a-z0-9._-]+)(?:\[.+\])?==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
 
-    locks = {
-        lock: pins(lock) for lock in (*LOCKS, "requirements-build.lock", "packages/anyreplica/requirements-dev.lock")
-    }
+    own = [f"packages/anyreplica/{lock}" for lock in ("requirements-dev.lock", "upstream/requirements.lock")]
+    locks = {lock: pins(lock) for lock in (*LOCKS, "requirements-build.lock", *own)}
     for lock in LOCKS:
         assert locks["requirements.lock"] <= locks[lock], lock
     every = set[tuple[str, str]]().union(*locks.values())

@@ -4,60 +4,22 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Barrier, Thread
 
 import pytest
 
 from conftest import StartServer, environment, free_port, run, until
+from tests.processes import children, command_of, runs
 
 script = partial(run, sys.executable)
-
-
-@pytest.fixture
-def patient_server() -> Iterator[str]:
-    """A server that answers echo calls only when twenty of them are waiting at the same time."""
-    barrier = Barrier(20)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.answer(b"")
-
-        def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            barrier.wait(10)
-            text = message["params"]["arguments"]["message"]
-            result = {"content": [{"type": "text", "text": text}], "isError": False}
-            self.answer(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
-
-        def answer(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("X-Served-By", "patient")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    class Backlog(ThreadingHTTPServer):
-        request_queue_size = 128  # with the default of 5, the kernel could drop some of twenty connections
-
-    server = Backlog(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/mcp"
-    server.shutdown()
-    server.server_close()
 
 
 def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) -> None:
     """The load test passes for three replicas, with all sections, exit code 0, and the same figures as JSON."""
     file = tmp_path / "load.json"
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--requests", "300", "--json", str(file))
+    load = ("--requests", "300", "--threshold", "failed==0", "--json", str(file))
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *load)
     assert done.returncode == 0, done.stdout + done.stderr
     for section in ("SUMMARY", "RESPONSE TIMES", "REPLICA DISTRIBUTION", "VERDICT", "✓ PASSED"):
         assert section in done.stdout
@@ -68,6 +30,7 @@ def test_the_load_test_passes_on_three_replicas(local_url: str, tmp_path: Path) 
     assert sum(replica["requests"] for replica in figures["replicas"]) == 300
 
 
+@pytest.mark.slow
 def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
     """A run in two processes with more samples than a pipe holds is complete."""
     files = {kind: tmp_path / f"load.{kind}" for kind in ("json", "csv", "html")}
@@ -84,12 +47,18 @@ def test_a_large_run_in_two_processes(local_url: str, tmp_path: Path) -> None:
     assert "COMPARISON" in again.stdout
 
 
-@pytest.mark.parametrize(("threshold", "code"), [("failed==0", 0), ("p50<0.001ms", 1)])
-def test_a_threshold_decides_the_exit_code(local_url: str, threshold: str, code: int) -> None:
-    """A threshold decides the exit code, and a broken one is printed with the actual value."""
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--threshold", threshold)
-    assert done.returncode == code
-    assert ("✗ p50<0.001ms: p50 is " in done.stdout) == bool(code)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--threshold", "p50<0.001ms"), "✗ p50<0.001ms: p50 is "),
+        (("--expect-replicas", "4"), "✗ FAILED: 3 of 4 expected replicas took part."),
+    ],
+)
+def test_a_failed_run_has_exit_code_1(local_url: str, options: tuple[str, str], said: str) -> None:
+    """A broken threshold and a missing replica cause exit code 1, and are printed with the actual value."""
+    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", *options)
+    assert done.returncode == 1
+    assert said in done.stdout
 
 
 def test_the_knee_is_searched(local_url: str) -> None:
@@ -126,6 +95,7 @@ def test_ctrl_c_prints_the_report_of_what_ran(local_url: str) -> None:
     assert "successful    " in rest
 
 
+@pytest.mark.slow
 def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
     """When the load test is killed, its sending processes end, too."""
     command = [
@@ -143,39 +113,11 @@ def test_a_load_does_not_outlive_its_script(local_url: str) -> None:
         sending = _sending(process.pid)
         process.kill()
         process.wait()
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sending), "the sending processes have ended")
+        until(lambda: not any(map(runs, sending)), "the sending processes have ended")
 
 
-def _sending(pid: int) -> list[str]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
-
-
-def test_the_load_test_says_when_a_replica_is_missing(local_url: str) -> None:
-    """A missing replica causes exit code 1 and is named in the verdict."""
-    done = script("test_swarm_load.py", "--url", f"{local_url}/mcp", "--expect-replicas", "4")
-    assert done.returncode == 1
-    assert "✗ FAILED: 3 of 4 expected replicas took part." in done.stdout
-
-
-@pytest.mark.servers
-def test_twenty_calls_are_in_flight(patient_server: str) -> None:
-    """With `--concurrent 20`, twenty calls are in flight at the same time.
-
-    The server would never answer fewer calls.
-    """
-    done = script(
-        "test_swarm_load.py",
-        "--url",
-        patient_server,
-        "--requests",
-        "100",
-        "--concurrent",
-        "20",
-        "--expect-replicas",
-        "1",
-    )
-    assert done.returncode == 0, done.stdout
+def _sending(pid: int) -> list[int]:
+    return [child for child in children(pid) if "spawn_main" in command_of(child)]
 
 
 @pytest.mark.servers
@@ -195,15 +137,6 @@ def test_help(name: str) -> None:
     done = script(name, "--help")
     assert done.returncode == 0
     assert "exit codes:" in done.stdout
-
-
-@pytest.mark.servers
-@pytest.mark.parametrize("arguments", [["--requests", "0"], ["--concurrent", "x"], ["--requests", "-3"]])
-def test_wrong_arguments(arguments: list[str]) -> None:
-    """The load test refuses a wrong argument and names it."""
-    done = script("test_swarm_load.py", *arguments)
-    assert done.returncode == 2
-    assert arguments[0] in done.stderr
 
 
 def test_the_client_script_fails_on_a_server_without_the_tools(start_server: StartServer) -> None:

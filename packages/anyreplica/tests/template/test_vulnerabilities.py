@@ -50,7 +50,7 @@ class Database(BaseHTTPRequestHandler):
 def database() -> Iterator[str]:
     """Return the URL of the fake database."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Database)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

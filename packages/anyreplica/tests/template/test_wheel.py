@@ -1,15 +1,19 @@
 """Tests of the package as a wheel, in a separate environment."""
 
 import os
+import re
 import subprocess
+import sys
 import tarfile
 import venv
 import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, free_port, until
+from tests.calls import call, get
 from tests.template.test_makefile import HERE, made_by_make, make
 
 pytestmark = [pytest.mark.system, made_by_make]
@@ -63,6 +67,77 @@ def test_the_command(installed: Path, tmp_path: Path) -> None:
     environment["MCP_COMPONENTS"] = "shop"
     checked = ask("check", "shop:create_app")
     assert checked.returncode == 0, checked.stderr
+
+
+_PLAIN = """
+from fastmcp import FastMCP
+
+mcp = FastMCP("plain")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+def test_the_wheel_without_extras(installed: Path, tmp_path: Path) -> None:
+    """A server that needs no extra is checked and answers a call without the packages of the extras."""
+    python = tmp_path / "venv" / "bin" / "python"
+    (wheel,) = installed.parent.parent.glob("*.whl")
+    uv = [str(Path(sys.executable).with_name("uv")), "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(tmp_path / "venv")], check=True, timeout=60)
+    plain = [*uv, "pip", "install", "--python", str(python), "-c", str(_versions(tmp_path)), str(wheel)]
+    subprocess.run(plain, check=True, timeout=400)
+    absent = "import importlib.util as u; print([u.find_spec(name) for name in ('docket', 'fakeredis', 'http_sf')])"
+    assert _output(python, "-c", absent) == "[None, None, None]\n"
+    (tmp_path / "plain.py").write_text(_PLAIN)
+    assert "settings and components are valid" in _output(python, "-m", "anyreplica", "check", "plain.py")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+
+    def is_ready() -> bool:
+        try:
+            return get(f"{url}/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    environment = {**os.environ, "PYTHONPATH": "", "MCP_PORT": str(port), "DRAIN_SECONDS": "0"}
+    process = subprocess.Popen([str(python), "-m", "anyreplica", "run", "plain.py"], cwd=tmp_path, env=environment)
+    try:
+        until(is_ready, "the server is ready")
+        answer = call(url, "add", {"a": 2, "b": 3})
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert answer["structuredContent"] == {"result": 5}
+
+
+def test_an_installer_refuses_a_conflict(installed: Path, tmp_path: Path) -> None:
+    """In one command with a version of FastMCP that anyreplica does not serve, the installer names both."""
+    (wheel,) = installed.parent.parent.glob("*.whl")
+    uv = str(Path(sys.executable).with_name("uv"))
+    command = [uv, "pip", "install", "--dry-run", "--python", str(installed / "python"), "fastmcp==3.4.11", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode != 0
+    assert "anyreplica" in done.stderr
+    assert "fastmcp" in done.stderr
+
+
+def _versions(folder: Path) -> Path:
+    """Write the versions of the lock, without hashes, as constraints."""
+    lines = re.findall(r"^([\w.-]+)(?:\[.*?\])?(==\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    (folder / "versions.txt").write_text("\n".join(map("".join, lines)))
+    return folder / "versions.txt"
+
+
+def _output(python: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(
+        [str(python), *arguments], cwd=python.parents[2], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_types_are_there(installed: Path) -> None:

@@ -31,6 +31,7 @@ RUN_BY = {
     "make test-all": ".ci/run",
     "make test-system": ".ci/run",
     "make test-swarm": ".ci/run",
+    "make test-versions": ".ci/run",
     "make wheel": f"{TESTS}/test_wheel.py",
     "packages/anyreplica/tests/swarm/images.sh": ".ci/run",
 }

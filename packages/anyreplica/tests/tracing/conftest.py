@@ -22,7 +22,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> It
     """A replica with a JSON log that sends traces."""
     with Server(
         tmp_path_factory.mktemp("traced") / "log",
-        MCP_COMPONENTS="tests.sample,tests.packs.telling",
+        MCP_COMPONENTS="server,tests.packs.telling",
         MCP_NAME="sparrow",
         REPLICA_NAME="sparrow-1",
         LOG_FORMAT="json",

@@ -1,39 +1,25 @@
 """Spans of requests to other hosts, beneath the call that makes them."""
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from conftest import Server, free_port
+from tests.downstream.exchange.served import Reply, served
 from tests.tracing.calls import Caller, call
 from tests.tracing.collector import Collector
 
 
-class _Mirror(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = (self.headers["traceparent"] or "").encode()
-        self.send_response(404 if "missing" in self.path else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Log nothing."""
+class _Mirror:
+    def answer(self, path: str, headers: Mapping[str, str], _: bytes) -> Reply:
+        return Reply(404 if "missing" in path else 200, headers.get("traceparent", "").encode())
 
 
 @pytest.fixture(scope="module")
 def mirror() -> Iterator[str]:
     """The URL of a server that returns the `traceparent` of a request."""
-    server = HTTPServer(("127.0.0.1", 0), _Mirror)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(_Mirror()) as host:
+        yield f"http://{host}"
 
 
 def test_the_other_host_gets_the_span(traced: Server, collector: Collector, mirror: str) -> None:

@@ -15,7 +15,7 @@ _IMPORTS = """
 import sys
 from contextlib import nullcontext
 from anyreplica.process.lifecycle import Lifecycle
-from tests.sample.server import create_app
+from server.server import create_app
 create_app().compose(Lifecycle(0), nullcontext())
 print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter", "requests"))])
 """

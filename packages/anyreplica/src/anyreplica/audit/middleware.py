@@ -1,6 +1,6 @@
 """The audit middleware. Every request gets an entry, except on the paths that need no authentication.
 
-On `/metrics` and `/health/deep`, only a request that authentication refuses gets an entry.
+On the paths of the metrics and of `/health/deep`, only a request that authentication refuses gets an entry.
 """
 
 import time
@@ -10,9 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anyreplica.audit.call import ARGUMENTS, Noted
 from anyreplica.audit.chain import Digests
 from anyreplica.audit.log import AuditLog
-from anyreplica.auth.authentication import OPEN_PATHS
+from anyreplica.auth.authentication import open_paths
 from anyreplica.auth.caller import CALLER, Caller
 from anyreplica.http.access_log import CALLED, FAILED, Write
+from anyreplica.http.headers import path_of
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.refusal import Refused, send_refusal
 from anyreplica.settings import Settings
@@ -25,12 +26,13 @@ class AuditMiddleware:
     It refuses requests with HTTP 503 while the log cannot be written, if the log is set to refuse.
     """
 
-    def __init__(self, app: ASGIApp, log: AuditLog) -> None:
+    def __init__(self, app: ASGIApp, log: AuditLog, settings: Settings) -> None:
         self.app = app
         self.log = log
+        self._open = open_paths(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and path_of(scope) not in self._open:
             scope[ARGUMENTS] = b""
             if self.log.refusing:
                 text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."

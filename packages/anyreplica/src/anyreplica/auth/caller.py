@@ -9,6 +9,7 @@ from typing import Any
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_access_token, get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from starlette.authentication import AuthCredentials
 
 from anyreplica.settings.rate import NO_RATE, Rate
 
@@ -38,6 +39,9 @@ class Caller(AuthenticatedUser):
         tools: patterns for the names of the tools that the caller may use; None: all tools.
         rate: the caller's rate limit.
         token: the token that FastMCP's `get_access_token` returns to a tool.
+
+    Attributes:
+        credentials: the scopes for Starlette, which FastMCP's `RequireAuthMiddleware` on a custom route checks.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Caller(AuthenticatedUser):
         # not be empty, because FastMCP's cache of responses keeps the responses of different tokens apart.
         super().__init__(token or AccessToken(token=_OF_A_KEY + identity, client_id=name, scopes=list(scopes)))
         self.name = name
+        self.credentials = AuthCredentials(list(self.scopes))
         self._identity = identity
         self.owner = identity if owner is None else owner
         self.tools = tools

@@ -17,8 +17,8 @@ from anyreplica.autoscale.service import DescriptionError, ReplicaTask, Service
 
 logger = logging.getLogger(__name__)
 
-Read = Callable[[str, int], Awaitable[Page]]
-"""Returns the page `/metrics` of an address and a port. Raises OSError if there is none."""
+Read = Callable[[str, int, str], Awaitable[Page]]
+"""Returns the metrics at an address, a port and a path. Raises OSError if there are none."""
 
 _AT_ONCE = 20
 """Number of replicas of one service that are asked at the same time."""
@@ -57,13 +57,26 @@ class Autoscaler:
     Args:
         read: reads the metrics of a replica.
         dry_run: only say what would be changed.
+        ask_seconds: time limit for the answers of all replicas of a service, in seconds.
+        service_seconds: time limit for a look at one service, in seconds.
     """
 
-    def __init__(self, docker: DockerApi, read: Read, metrics: AutoscaleMetrics, *, dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        docker: DockerApi,
+        read: Read,
+        metrics: AutoscaleMetrics,
+        *,
+        dry_run: bool = False,
+        ask_seconds: float = _ASK_SECONDS,
+        service_seconds: float = _SERVICE_SECONDS,
+    ) -> None:
         self._docker = docker
         self._read = read
         self._metrics = metrics
         self._dry_run = dry_run
+        self._ask_seconds = ask_seconds
+        self._service_seconds = service_seconds
         self._watched: dict[str, _Watched] = {}
         self._said = ""
         self._faults: set[str] = set()
@@ -102,10 +115,10 @@ class Autoscaler:
         """Look at one service. Return whether there was no error."""
         watched = self._watched.setdefault(service.identity, _Watched(service.name))
         try:
-            async with asyncio.timeout(_SERVICE_SECONDS):
+            async with asyncio.timeout(self._service_seconds):
                 await self._look_at(service, watched, services, now)
         except TimeoutError:
-            self._fail(service, watched, f"the look at it took more than {_SERVICE_SECONDS:g} s")
+            self._fail(service, watched, f"the look at it took more than {self._service_seconds:g} s")
         except (LabelError, DockerError, DescriptionError) as error:
             self._fail(service, watched, str(error))
         except Exception as error:  # a fault that one service meets must not end the looks at the others
@@ -197,7 +210,7 @@ class Autoscaler:
                 watched.unanswered.add(task.identity)
                 for address in task.addresses:
                     try:
-                        found = (await self._read(address, service.port)).reading(now)
+                        found = (await self._read(address, service.port, service.metrics_path)).reading(now)
                     except OSError as error:
                         errors[task.identity] = _one_line(str(error))
                         continue
@@ -216,10 +229,10 @@ class Autoscaler:
         watched.unanswered &= running.keys()
         asked = sorted(running.values(), key=lambda task: task.identity in watched.unanswered)
         try:
-            async with asyncio.timeout(_ASK_SECONDS):
+            async with asyncio.timeout(self._ask_seconds):
                 await asyncio.gather(*(ask(task) for task in asked))
         except TimeoutError:
-            late = f"the replicas did not all answer within {_ASK_SECONDS:g} s"
+            late = f"the replicas did not all answer within {self._ask_seconds:g} s"
             errors = {key: late for key in running if _current(watched, running[key], now) is None} | errors
         answers = any(_current(watched, task, now) for task in running.values())
         watched.silence = "" if answers or not errors else next(iter(errors.values()))

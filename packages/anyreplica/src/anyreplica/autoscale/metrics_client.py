@@ -21,7 +21,7 @@ class MetricsClient:
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
-    async def read(self, address: str, port: int) -> Page:
+    async def read(self, address: str, port: int, path: str) -> Page:
         """Return the metrics of a replica.
 
         Raises:
@@ -31,7 +31,7 @@ class MetricsClient:
         try:
             async with (
                 asyncio.timeout(ANSWER_SECONDS),
-                self._client.stream("GET", f"http://{where}/metrics") as reply,
+                self._client.stream("GET", f"http://{where}{path}") as reply,
             ):
                 problem = _problem(reply)
                 if problem:
@@ -71,7 +71,7 @@ def _problem(reply: httpx2.Response) -> str:
     if reply.status_code == HTTPStatus.UNAUTHORIZED:
         return "refuses the METRICS_TOKEN (status 401)"
     if reply.status_code != HTTPStatus.OK:
-        return f"answers GET /metrics with status {reply.status_code}"
+        return f"answers GET {reply.url.path} with status {reply.status_code}"
     if "content-encoding" in reply.headers:
         return "sends compressed metrics"
     length = reply.headers.get("content-length", "")

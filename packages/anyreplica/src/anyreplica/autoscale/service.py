@@ -1,5 +1,6 @@
 """A service of the Swarm and its tasks, as Docker's API describes them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ _CHANGING = {
 _NANO = 1e9
 _NO_ROOM = "no suitable node"
 _DEFAULT_PORT = 8000
+_PATH = re.compile(r"(/[A-Za-z0-9._~-]+){1,20}")
 _DEFAULT_CONCURRENCY = 10
 _MOST_PORT = 65_535
 _MOST_CONCURRENCY = 1_000_000
@@ -36,7 +38,8 @@ class Service:
         replicas: the number of replicas that is set; None for a service without such a number.
         changing: why the service must not be changed now; empty: it may be changed.
         cores: the CPU limit of a replica in cores, at most 1, because a replica is one process on one core.
-        port: the port of a replica for `/metrics`.
+        port: the port of a replica.
+        metrics_path: the path of a replica's metrics.
         concurrency: number of jobs that a worker of this service runs at the same time.
         spec: the whole description, which a change must contain.
     """
@@ -49,6 +52,7 @@ class Service:
     changing: str
     cores: float
     port: int
+    metrics_path: str
     concurrency: int
     spec: dict[str, Any]
 
@@ -88,6 +92,7 @@ class Service:
             replicas=None if replicated is None else int(replicated.get("Replicas", 1)),
             changing=_CHANGING.get(state, ""),
             cores=min(1.0, max(_LEAST_CORES, (limits.get("NanoCPUs") or _NANO) / _NANO)),
+            metrics_path=_path(env.get("METRICS_PATH")),
             port=_number(env.get("MCP_PORT"), _DEFAULT_PORT, _MOST_PORT),
             concurrency=_number(env.get("JOBS_CONCURRENCY"), _DEFAULT_CONCURRENCY, _MOST_CONCURRENCY),
             spec=spec,
@@ -145,6 +150,11 @@ def _is_ingress(attachment: Mapping[str, Any]) -> bool:
 
 def _identity(said: object) -> str:
     return repr(said.get("ID") if isinstance(said, Mapping) else said)[:100]
+
+
+def _path(text: str | None) -> str:
+    """Return a path that is safe in a URL, or the default one."""
+    return text if text and _PATH.fullmatch(text) else "/metrics"
 
 
 def _number(text: str | None, default: int, most: int) -> int:

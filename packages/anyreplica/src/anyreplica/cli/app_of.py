@@ -5,14 +5,19 @@ import sys
 from collections.abc import Sequence
 
 from anyreplica.app import App
+from anyreplica.audit import middleware as audit
+from anyreplica.auth import authentication
 from anyreplica.cli.source import app_from
-from anyreplica.settings import doubts, misspelt
+from anyreplica.process.start import refusing
+from anyreplica.settings import Settings, doubts, misspelt, of_fastmcp
+from anyreplica.shared.redis import connect
+from anyreplica.tracing import tracing
 
 
 def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App:
     """Create the app of a server, and print a warning for each suspicious setting.
 
-    Suspicious settings are names without effect (probably misspelt) and unusual combinations.
+    Suspicious settings are names without effect (probably misspelt, or FastMCP's) and unusual combinations.
 
     Args:
         server: Where the server is, see `app_from`.
@@ -24,6 +29,20 @@ def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App
     """
     app = app_from(server, arguments)
     replicas = max(replicas, app.settings.mcp_replicas)
-    for sentence in (*misspelt(os.environ, app.settings), *doubts(app.settings, replicas)):
+    ignored = of_fastmcp.without_effect(app.settings)
+    for sentence in (*misspelt(os.environ, app.settings), *ignored, *doubts(app.settings, replicas)):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app
+
+
+def check_files_and_urls(settings: Settings) -> None:
+    """Check the files, URLs and packages that the settings name, without a connection to anything.
+
+    Raises:
+        StartupError: One of them is not valid.
+    """
+    with refusing():
+        connect(settings)  # this only checks the URLs
+        authentication.check(settings)
+        audit.check(settings)
+        tracing.check(settings)

@@ -106,7 +106,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
     async def nothing() -> None:
         """Fetch nothing: the metrics are those of the last look."""
 
-    routes = [*health_routes(lifecycle), metrics_route([metrics], nothing, settings.metrics_token)]
+    routes = [*health_routes(lifecycle, settings), metrics_route([metrics], nothing, settings.metrics_token)]
     return StartReport(Starlette(routes=routes, lifespan=lifespan))
 
 

@@ -6,23 +6,25 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+import mcp_types
 import uvicorn
-import uvloop
+from fastmcp import FastMCP
+from fastmcp.tools import Tool
 
 from anyreplica._version import __version__
 from anyreplica.app import App
-from anyreplica.audit import middleware as audit
-from anyreplica.auth import authentication
-from anyreplica.cli.app_of import app_of
+from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.main import server_argument, split
 from anyreplica.jobs.service import JobService
+from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.components import cannot_ask, offer_jobs
 from anyreplica.mcp.server_tasks import task_tools
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import StartReport, refusing
-from anyreplica.shared.redis import connect
+from anyreplica.settings import of_fastmcp
 from anyreplica.tracing import tracing
 from anyreplica.worker import check as check_worker
 
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     """
     given, own = split(arguments)
     options = _parser(default).parse_args(given)
-    if os.environ.get("LOG_LEVEL", "info").upper() == "INFO":
+    if os.environ.get("LOG_LEVEL", of_fastmcp.values().get("log_level", "info")).upper() == "INFO":
         os.environ["LOG_LEVEL"] = "WARNING"  # The output is for problems; the log of a normal start is noise here.
     app = app_of(options.server, own)
     if options.repeatable:
@@ -48,13 +50,12 @@ def main(arguments: Sequence[str], *, default: str) -> int:
             check_worker(app.components.jobs, tasks, app.settings)
         print(f"{name}: settings and jobs are valid.\njobs       {', '.join([*sorted(app.components.jobs), *tasks])}")
         return 0
+    check_files_and_urls(app.settings)
     with refusing():
-        connect(app.settings)  # This only checks the URL; it opens no connection.
-        authentication.check(app.settings)
-        audit.check(app.settings)
-        tracing.check(app.settings)
-        if not uvloop.run(_starts(app)):
-            return EXIT_REFUSED
+        loop = uvicorn.Config(**uvicorn_options(app.settings, app)).get_loop_factory()
+        with asyncio.Runner(loop_factory=loop) as runner:
+            if not runner.run(_starts(app)):
+                return EXIT_REFUSED
     print(f"{name}: settings and components are valid.\n{app.catalogue}")
     if reason := cannot_ask(app.mcp, app.settings):
         print(reason)
@@ -93,10 +94,16 @@ exit codes:
 def _repeatable(app: App) -> int:
     """Print the names of the tools whose annotations say that a second call does no harm."""
     offer_jobs(app.mcp, JobService(app.components.jobs, app.settings, "", lambda: None), app.settings)
-    tools = asyncio.run(app.mcp.list_tools(run_middleware=False))
-    hints = ((tool.name, tool.annotations) for tool in tools)
+    hints = ((tool.name, tool.annotations) for tool in asyncio.run(_tools(app.mcp)))
     print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
     return 0
+
+
+async def _tools(mcp: FastMCP) -> Sequence[Tool | mcp_types.Tool]:
+    if not isinstance(mcp, SdkServer):
+        return await mcp.list_tools(run_middleware=False)
+    async with _sdk.low_level(mcp).lifespan(_sdk.low_level(mcp)):  # its list may need what the lifespan opens
+        return (await mcp.listed()).tools
 
 
 async def _starts(app: App) -> bool:

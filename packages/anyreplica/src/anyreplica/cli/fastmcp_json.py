@@ -12,8 +12,6 @@ from pydantic import ValidationError
 
 from anyreplica.settings.errors import StartupError
 
-_OUR_PATHS = (None, "/mcp", "/mcp/")
-
 
 @dataclass(frozen=True)
 class Configured:
@@ -26,7 +24,7 @@ class Configured:
 def configured(file: Path) -> FastMCP | Configured:
     """Read a file and apply its deployment (environment variables, working directory, address and log level).
 
-    The environment variables MCP_HOST, MCP_PORT and LOG_LEVEL override the file.
+    The environment variables MCP_HOST, MCP_PORT, MCP_PATH and LOG_LEVEL override the file.
 
     Returns:
         A proxy of the servers in `mcpServers`, or the server that a `fastmcp.json` names.
@@ -60,15 +58,18 @@ def _server(file: Path, content: dict[str, object]) -> Configured:
     deployment = config.deployment
     if deployment.transport == "sse":
         raise StartupError(f"{file}: deployment.transport: sse is not supported; remove it, so that clients use HTTP")
-    if deployment.path not in _OUR_PATHS:
-        raise StartupError(f"{file}: deployment.path: anyreplica serves /mcp, not {deployment.path}; remove it")
     if content.get("environment") and multiprocessing.parent_process() is None:  # the replicas need not say it again
         print(f"Warning: {file}: environment is ignored; the server uses the packages of this Python.", file=sys.stderr)
     deployment.apply_runtime_settings(file)
     place = Path(config.source.path).expanduser().resolve()  # in the working directory that the file may have chosen
     if not place.exists():
         place = (file.parent / config.source.path).resolve()
-    wanted = {"MCP_HOST": deployment.host, "MCP_PORT": deployment.port, "LOG_LEVEL": deployment.log_level}
+    wanted = {
+        "MCP_HOST": deployment.host,
+        "MCP_PORT": deployment.port,
+        "MCP_PATH": deployment.path,
+        "LOG_LEVEL": deployment.log_level,
+    }
     for name, value in wanted.items():
         if value is not None:
             os.environ.setdefault(name, str(value))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from anyreplica._version import __version__
 from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.versions import check_versions
+from anyreplica.settings import of_fastmcp
 from anyreplica.settings.errors import StartupError
 
 APP = "server.server:create_app"
@@ -51,8 +53,11 @@ def main(arguments: Sequence[str] | None = None, *, app: str = APP) -> int:
     if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
         _parser().parse_args(given)  # Prints the error for an unknown command and exits.
     command = given.pop(0) if given and given[0] in _COMMANDS else "run"
-    module = importlib.import_module(f"anyreplica.cli.{command}")
     try:
+        if command in _OF_AN_APP:  # these are checked before the import of what may fail because of them
+            check_versions()
+            of_fastmcp.load()
+        module = importlib.import_module(f"anyreplica.cli.{command}")
         if command not in _OF_AN_APP:
             return int(module.main(given))
         # Like `python -m`: the app's module may be in the working directory.
@@ -110,9 +115,9 @@ def server_argument(parser: argparse.ArgumentParser, default: str) -> None:
         nargs="?",
         default=default,
         metavar="SERVER",
-        help=f"""a Python file or a module with a FastMCP server or a function that returns one (server.py,
-        server.py:mcp, package.module:factory), a fastmcp.json, a JSON file with mcpServers, or the URL of an MCP server
-        (default: {default})""",
+        help=f"""a Python file or a module with a server (of FastMCP or of the MCP SDK) or a function that
+        returns one (server.py, server.py:mcp, package.module:factory), a fastmcp.json, a JSON file with mcpServers, or
+        the URL of an MCP server (default: {default})""",
     )
 
 

@@ -12,20 +12,23 @@ from functools import partial
 from pathlib import Path
 
 import uvicorn
+from fastmcp import FastMCP
 from starlette.types import ASGIApp
 
 from anyreplica.app import App
 from anyreplica.auth.login.configured import check_login
 from anyreplica.cli import local_worker
-from anyreplica.cli.app_of import app_of
+from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
 from anyreplica.mcp import _mounts
+from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.server_tasks import task_tools
 from anyreplica.process import local_redis, local_replicas
 from anyreplica.process.exit_codes import EXIT_REFUSED
-from anyreplica.process.listening import Server, refuse_taken
+from anyreplica.process.listening import Server, authority, hosts, refuse_taken
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import refusing
 from anyreplica.settings import Settings
@@ -49,13 +52,15 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     settings = app.settings
     if options.replicas is None:
         return serve(settings, app)
+    check_files_and_urls(settings)  # otherwise each replica would find the same fault
     # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
     os.environ["MCP_REPLICAS"] = str(options.replicas)
     if settings.request_state_keys is None:
         os.environ["REQUEST_STATE_KEYS"] = secrets.token_hex(32)
     print(f"Starting {_count(options.replicas)} …", flush=True)
-    if _mounts.are_lists_steady(app.mcp):  # otherwise a provider may ask other servers
-        asyncio.run(app.catalogue.read(app.mcp))
+    if early := _lists_early(app.mcp):
+        with own_work():
+            asyncio.run(app.catalogue.read(app.mcp))
     jobs = bool(app.components.jobs or task_tools(app.mcp))
     missing = [] if options.no_redis else local_redis.missing_urls(settings, jobs=jobs)
     if "REDIS_URL" not in missing:
@@ -63,7 +68,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     redis = local_redis.running(missing) if missing else None
     worker = local_worker.create if "JOBS_URL" in missing else None
     shared = not settings.jobs_in_process or worker is not None
-    welcome = partial(_welcome, app, options.replicas, jobs_shared=shared)
+    welcome = partial(_welcome, app, options.replicas, jobs_shared=shared, complete=early)
     return local_replicas.run(settings, FACTORY, options.replicas, welcome, redis, worker)
 
 
@@ -85,7 +90,8 @@ def serve(settings: Settings, app: ASGIApp | str, watched: list[str] | None = No
     signal.signal(signal.SIGINT, lambda *_: None)
     options = uvicorn_options(settings, app)
     if watched:
-        uvicorn.run(**options, reload=True, reload_dirs=watched)
+        # uvicorn opens one socket here: with `::`, it serves IPv4, too.
+        uvicorn.run(**{**options, "host": hosts(settings)[-1]}, reload=True, reload_dirs=watched)
         return 0
     server = Server(uvicorn.Config(**options))
     with suppress(SystemExit):  # uvicorn exits if another server has taken the port in the last moment.
@@ -173,24 +179,37 @@ def _count(replicas: int) -> str:
 
 
 def _base(settings: Settings) -> str:
-    host = "localhost" if settings.mcp_host in ("127.0.0.1", "0.0.0.0", "::", "::1") else settings.mcp_host  # noqa: S104
-    return f"http://{host}:{settings.mcp_port}"
+    host = "localhost" if settings.mcp_host in ("127.0.0.1", "0.0.0.0", "::") else settings.mcp_host  # noqa: S104
+    return f"http://{authority(host, settings.mcp_port)}"
 
 
-def _welcome(app: App, replicas: int, *, jobs_shared: bool) -> None:
+def _lists_early(mcp: FastMCP) -> bool:
+    """Return whether a server can list its components before it starts.
+
+    A provider may ask other servers for them. A low-level server of the MCP SDK may need what its lifespan opens.
+    """
+    return mcp.has_components if isinstance(mcp, SdkServer) else _mounts.are_lists_steady(mcp)
+
+
+def _welcome(app: App, replicas: int, *, jobs_shared: bool, complete: bool) -> None:
     settings, base = app.settings, _base(app.settings)
     header = ', "headers": {"Authorization": "Bearer <AUTH_TOKEN>"}' if settings.auth_enabled else ""
     lines = str(app.catalogue).splitlines()
     if app.components.jobs and not jobs_shared and replicas > 1:
         lines = [line for line in lines if not line.startswith("jobs ")]
         lines.append(f"jobs       not offered: {replicas} replicas need a shared queue; set JOBS_URL=redis://…")
+    if not complete:
+        lines = [
+            *(lines if any(entries for _, entries in app.catalogue.kinds) else ()),
+            "The status page lists the rest.",
+        ]
     catalogue = "\n  ".join(lines)
     print(
         f"""
-  {settings.mcp_name}: {_count(replicas)} on {base}/mcp   (status page: {base}/)
+  {settings.mcp_name}: {_count(replicas)} on {base}{settings.mcp_path}   (status page: {base}/)
 
   Configuration for an MCP client:
-  {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}/mcp"{header}}}}}}}
+  {{"mcpServers": {{"{settings.mcp_name}": {{"type": "http", "url": "{base}{settings.mcp_path}"{header}}}}}}}
 
   {catalogue}
 

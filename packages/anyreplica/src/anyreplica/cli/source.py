@@ -9,18 +9,22 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from fastmcp import FastMCP
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
 
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
+from anyreplica.cli.self_serving import refusing_to_serve
 from anyreplica.components.importing import DiscoveryError, import_file, import_module, short
 from anyreplica.components.marks import MARK
 from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_server import EXPECTED, SdkServer, as_fastmcp, type_name
 from anyreplica.process.start import refusing
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
@@ -31,6 +35,7 @@ FACTORY = "anyreplica.cli.source:create"
 _VARIABLE = "_ANYREPLICA_SOURCE"
 _NAMES = ("mcp", "server", "app")
 """The names that a file may give its server."""
+_SERVERS = (FastMCP, App, MCPServer, Server)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -57,8 +62,8 @@ def app_from(text: str, arguments: Sequence[str] = ()) -> App:
 
     Args:
         text: where the server is: a Python file, a module, `FILE:NAME`, `MODULE:NAME`, a `fastmcp.json`, a JSON file
-            with `mcpServers`, or the URL of another MCP server. The name belongs to a FastMCP server, to an App, or to
-            a function that returns one of them.
+            with `mcpServers`, or the URL of another MCP server. The name belongs to a FastMCP server, to a server of
+            the MCP SDK, to an App, or to a function that returns one of them.
         arguments: the command line of the server's own code (`sys.argv[1:]`).
 
     Raises:
@@ -93,7 +98,7 @@ def _load(text: str, arguments: Sequence[str]) -> FastMCP | App:
     place, name = text, ""
     if _has_name(text):
         place, _, name = text.rpartition(":")
-    with _argv(place, arguments):
+    with _argv(place, arguments), refusing_to_serve(text):
         try:
             module = import_file(Path(place)) if place.endswith(".py") else import_module(place, blame=text)
         except DiscoveryError as error:
@@ -120,24 +125,32 @@ def _argv(place: str, arguments: Sequence[str]) -> Iterator[None]:
 
 def _server_in(module: ModuleType, name: str, text: str) -> FastMCP | App:
     if not name:
-        for each in _NAMES:
-            if isinstance(getattr(module, each, None), FastMCP | App):
-                return getattr(module, each)  # type: ignore[no-any-return]
+        found = {each: getattr(module, each) for each in _NAMES if hasattr(module, each)}
+        for each in found.values():
+            if isinstance(each, _SERVERS):
+                return each if isinstance(each, App) else as_fastmcp(each)
+        others = "; ".join(f"{each} is a {type_name(value)}" for each, value in found.items())
         names = ", ".join(_NAMES)
-        raise StartupError(f"{text}: no FastMCP server has one of the names {names}; write {text}:NAME")
+        raise StartupError(
+            f"{text}: no server has one of the names {names}{others and f' ({others})'}; write {text}:NAME"
+        )
     if not hasattr(module, name):
         raise StartupError(f"{text}: {short(module.__file__ or module.__name__)} has no {name!r}")
-    found = getattr(module, name)
-    if callable(found) and not isinstance(found, FastMCP | App | type):
-        found = _called(found.__wrapped__ if getattr(found, MARK, None) == "app_factory" else found)
-    if not isinstance(found, FastMCP | App):
-        kind = f"{type(found).__module__.partition('.')[0]}.{type(found).__name__}"
-        raise StartupError(f"{text}: this is a {kind}; it must be a FastMCP server or a function that returns one")
-    return found
+    made = getattr(module, name)
+    if callable(made) and not isinstance(made, (*_SERVERS, type)):
+        made = _called(made.__wrapped__ if getattr(made, MARK, None) == "app_factory" else made, text)
+    if not isinstance(made, _SERVERS):
+        raise StartupError(f"{text}: this is a {type_name(made)}; {EXPECTED}, or a function that returns one")
+    return made if isinstance(made, App) else as_fastmcp(made)
 
 
-def _called(function: Any) -> Any:
+def _called(function: Any, text: str) -> Any:
     """Return the result of a factory, which may be an `async` function."""
+    try:
+        with suppress(ValueError):  # a function without a signature, for example one in C
+            inspect.signature(function).bind()
+    except TypeError as error:
+        raise StartupError(f"{text}: {error}; name a function without parameters, or a server") from None
     made = function()
     if not inspect.iscoroutine(made):
         return made
@@ -154,7 +167,8 @@ def _settings_for(mcp: FastMCP, text: str) -> Settings:
     settings = Settings.load()
     changes: dict[str, Any] = {}
     if "mcp_name" not in settings.model_fields_set:
-        named = Path(text.partition(":")[0]).stem if _sdk.has_random_name(mcp) else mcp.name
+        unnamed = mcp.has_default_name if isinstance(mcp, SdkServer) else _sdk.has_random_name(mcp)
+        named = Path(text.partition(":")[0]).stem if unnamed else mcp.name
         changes["mcp_name"] = _NOT_IN_NAMES.sub("-", named).strip("-._")[:64] or settings.mcp_name
     if "mcp_components" not in settings.model_fields_set:
         changes["mcp_components"] = ()

@@ -1,6 +1,6 @@
-"""Quick checks of large arguments before FastMCP validates them. FastMCP would report every single problem in them."""
+"""Quick checks of large arguments before FastMCP or the SDK validates them. These report every single problem."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +8,8 @@ from fastmcp.exceptions import ValidationError as InvalidArguments
 from fastmcp.server.dependencies import without_injected_parameters
 from fastmcp.tools import FunctionTool
 from fastmcp.utilities.types import get_cached_typeadapter
-from pydantic import ValidationError
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from anyreplica.components import problems
@@ -35,6 +36,31 @@ def check(tool: FunctionTool, arguments: Mapping[str, Any]) -> None:
         return
     try:
         _validator(without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread))(arguments)
+    except ValidationError as error:
+        raise InvalidArguments(problems.told(error)) from None
+
+
+def with_known(error: InvalidArguments, arguments: Mapping[str, Any], known: Iterable[str]) -> InvalidArguments:
+    """Return an error about arguments that also names the known ones, if any argument is unknown."""
+    text = str(error)
+    longer = problems.with_known(text, arguments, known)
+    return error if longer == text else InvalidArguments(longer, log_level=error.log_level)
+
+
+def check_model(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Check large arguments of a tool of an `MCPServer` quickly, without a search for all their problems.
+
+    The SDK parses a text that stands for a list or an object, so a text may have many values, too.
+
+    Raises:
+        fastmcp.exceptions.ValidationError: the arguments are invalid.
+    """
+    if count(arguments) <= _SOME and not any(
+        isinstance(each, str) and len(each) > _SOME for each in arguments.values()
+    ):
+        return
+    try:
+        _model_validator(tool.fn_metadata.arg_model)(tool.fn_metadata.pre_parse_json(dict(arguments)))
     except ValidationError as error:
         raise InvalidArguments(problems.told(error)) from None
 
@@ -72,6 +98,16 @@ def _validator(fn: Callable[..., Any]) -> Callable[[Mapping[str, Any]], Any]:
         schema = {**schema, "schema": schema["schema"]["arguments_schema"]}
     else:
         schema = schema["arguments_schema"]
+    return SchemaValidator(_failing_fast(schema)).validate_python
+
+
+@lru_cache(maxsize=100)
+def _model_validator(model: type[BaseModel]) -> Callable[[Mapping[str, Any]], Any]:
+    """Return a validator of a model that stops at the first problem in each list, object and set."""
+    schema: Any = TypeAdapter(model).core_schema
+    # Of the fields only: for the whole model, pydantic would use the validator that the model has already.
+    is_shared = schema["type"] == "definitions"
+    schema = {**schema, "schema": schema["schema"]["schema"]} if is_shared else schema["schema"]
     return SchemaValidator(_failing_fast(schema)).validate_python
 
 

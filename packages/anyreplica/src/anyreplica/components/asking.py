@@ -10,6 +10,7 @@ from fastmcp.resources import FunctionResource
 from fastmcp.resources.template import FunctionResourceTemplate
 from fastmcp.tools import FunctionTool
 from fastmcp.utilities.components import FastMCPComponent
+from mcp_types import InputRequiredResult
 
 _ASKING = frozenset({"elicit", "elicit_form", "elicit_url", "create_message", "list_roots", "InputRequiredResult"})
 """Names in the code of a function that asks: methods of FastMCP's Context and of `ctx.session`, and the result of a
@@ -22,8 +23,19 @@ def may_ask(component: FastMCPComponent) -> bool:
     A function that asks only through another function is not found.
     """
     if isinstance(component, FunctionTool | FunctionPrompt | FunctionResource | FunctionResourceTemplate):
-        return _has_name(component.fn, _ASKING)
+        return asks(component.fn)
     return False
+
+
+def has_rounds(component: FunctionTool) -> bool:
+    """Return whether a tool's function names the result of a multi-round component, in its code or its return type."""
+    name = InputRequiredResult.__name__
+    return _has_name(component.fn, frozenset({name})) or name in str(inspect.signature(component.fn).return_annotation)
+
+
+def asks(fn: Callable[..., Any]) -> bool:
+    """Return whether a function names one of the ways to ask the client."""
+    return _has_name(fn, _ASKING)
 
 
 def changes_visibility(component: FunctionTool) -> bool:

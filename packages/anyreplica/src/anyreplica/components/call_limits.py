@@ -83,16 +83,16 @@ class CallLimits(Middleware):
         server = context.fastmcp_context
         prompt = await server.fastmcp.get_prompt(name) if server else None
         known = (prompt.arguments if prompt else None) or []
-        missing = [argument.name for argument in known if argument.required and argument.name not in given]
-        if missing:
-            raise MCPError(INVALID_PARAMS, f"Missing required arguments: {', '.join(missing)}")
+        missing = {argument.name for argument in known if argument.required} - given.keys()
+        if missing:  # FastMCP has the same text, and writes a traceback into the log
+            raise MCPError(INVALID_PARAMS, f"Missing required arguments: {missing}")
         try:
             return await bounded(call_next(context), "prompt", name, self.seconds)
         except FastMCPError as error:
-            if isinstance(error.__cause__, ValidationError):
-                # The reply names only the argument. FastMCP's text also has the argument's value.
-                wrong = [argument.name for argument in known if f"argument '{argument.name}' with" in str(error)]
-                raise MCPError(INVALID_PARAMS, f"Arguments of a wrong type: {', '.join(wrong[:1])}") from None
+            what, found, _ = str(error).partition(" with value ")
+            if found and what.startswith("Could not convert argument"):
+                # The rest of FastMCP's text is the argument's value, and pydantic's text.
+                raise MCPError(INVALID_PARAMS, f"{what} to its type") from None
             raise
 
 

@@ -7,17 +7,17 @@ A tool author's code is outside our control. Discovery wraps each function once,
 import asyncio
 import functools
 import inspect
-import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from fastmcp.exceptions import FastMCPError, PromptError, ResourceError, ToolError
-from fastmcp.utilities.types import Audio, File, Image
 from mcp import MCPError
-from pydantic_core import PydanticSerializationError, to_json
 
+from anyreplica.components._error_details import is_masking
+from anyreplica.components.json_results import NO_JSON, check_contents, check_tool_result, check_value
+from anyreplica.components.plain_function import wraps
 from anyreplica.components.threads import Threads
 
 logger = logging.getLogger(__name__)
@@ -48,22 +48,25 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
     Raises (the wrapper):
         ToolError: a generator yields more than `GENERATOR_ITEMS` items.
         ToolError, ResourceError, PromptError: the result contains an object of an unknown type, a reference to itself,
-            NaN or an infinity (RFC 8259, section 6), or text that is not Unicode.
+            NaN or an infinity, or text that is not Unicode.
     """
+
+    checks = {"tool": check_tool_result, "resource": check_contents}
+    check = checks.get(kind, check_value)
 
     async def fit(result: Any) -> Any:
         settled = await _settled(result)
         try:
-            _write(settled)
+            check(settled)
         except ValueError as error:  # the base class of PydanticSerializationError and UnicodeEncodeError
-            text = f"{what} returned a value that cannot be written as JSON"
+            text = NO_JSON.format(what)
             logger.warning("%s: %s", text, error)
             raise ERRORS[kind](text, log_level=logging.DEBUG) from None
         return settled
 
     if inspect.iscoroutinefunction(fn):
 
-        @functools.wraps(fn)
+        @wraps(fn)
         async def contained(*args: Any, **kwargs: Any) -> Any:
             result = await fn(*args, **kwargs)
             # Most results are ASCII text. They need no further check.
@@ -74,7 +77,7 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
     on_the_loop = threads is None or inspect.isasyncgenfunction(fn)
     run = fn if on_the_loop else _in_a_thread(fn, Threads(threads or 1))
 
-    @functools.wraps(fn)
+    @wraps(fn)
     async def contained_too(*args: Any, **kwargs: Any) -> Any:
         return await fit(run(*args, **kwargs))
 
@@ -90,9 +93,10 @@ async def _settled(result: Any) -> Any:
 
 
 def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
-    """Wrap a prompt's function so that its errors are logged once and reach the client without their text.
+    """Wrap a prompt's function so that its errors are logged once, and reach the client without their text.
 
-    FastMCP hides the texts of errors in tools and resources, but it shows those of prompts.
+    FastMCP itself shows the texts of errors in prompts even if the server masks errors. If the server does not mask
+    them, the client gets the same text as from FastMCP.
     """
 
     @functools.wraps(fn)
@@ -101,9 +105,10 @@ def mask_prompt_errors(fn: AsyncFunction, *, what: str) -> AsyncFunction:
             return await fn(*args, **kwargs)
         except (FastMCPError, MCPError):
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("Error rendering %s", what)
-            raise PromptError(f"Error rendering {what}", log_level=logging.DEBUG) from None
+            details = "" if is_masking() else f": {error}"
+            raise PromptError(f"Error rendering {what}{details}", log_level=logging.DEBUG) from None
 
     return masked
 
@@ -147,23 +152,3 @@ async def _collect(items: AsyncIterator[Any]) -> list[Any]:
 def _refuse_endless(found: list[Any]) -> None:
     if len(found) > GENERATOR_ITEMS:
         raise ToolError(f"Result too large: the generator yielded more than {GENERATOR_ITEMS} items")
-
-
-def _write(result: Any) -> None:
-    """Check that a result can be written as JSON; raise ValueError if it cannot."""
-    if isinstance(result, str):
-        result.encode()
-        return
-    written = to_json(result, bytes_mode="base64", inf_nan_mode="constants", fallback=_media)
-    if b"NaN" in written or b"Infinity" in written:  # a number, or part of a text: the parser finds out
-        json.loads(written, parse_constant=_no_number)
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _media(value: object) -> None:
-    """Accept FastMCP's media types, which FastMCP writes itself; raise an error for any other unknown type."""
-    if not isinstance(value, Image | Audio | File):
-        raise PydanticSerializationError(f"unknown type {type(value).__name__}")

@@ -24,6 +24,7 @@ from anyreplica.components.importing import DiscoveryError, import_module, short
 from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.lifespan import Lifespan
 from anyreplica.components.marks import MARK
+from anyreplica.components.plain_function import plain_function
 from anyreplica.components.prepare import Preparation
 from anyreplica.settings import Settings
 
@@ -189,7 +190,7 @@ def _build(name: str, value: Any, where: str, preparation: Preparation) -> FastM
 
 
 def _where(module: ModuleType, function: object) -> str:
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    code = getattr(inspect.unwrap(plain_function(function)), "__code__", None) if callable(function) else None
     if code is None:
         return short(module.__file__ or module.__name__)
     return f"{short(code.co_filename)}:{code.co_firstlineno}"

@@ -137,7 +137,8 @@ class Job:
         try:
             return self._validated(arguments)
         except ValidationError as error:
-            raise ValueError(problems.told(error)) from None
+            known = self.schema.get("properties", {})
+            raise ValueError(problems.with_known(problems.told(error), arguments, known)) from None
 
     def run(self, arguments: Mapping[str, Any], progress: Progress) -> Awaitable[Any]:
         """Call the function with arguments that `check` returned."""

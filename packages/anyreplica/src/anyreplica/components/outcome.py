@@ -6,17 +6,23 @@ other call, but it does not run the body, or the middleware around the body, aga
 same code writes the errors and results of both paths.
 """
 
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from fastmcp.exceptions import ToolError
+from fastmcp.exceptions import ValidationError as InvalidArguments
 from fastmcp.tools import FunctionTool, ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
-from mcp_types import InputRequiredResult
+from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import PrivateAttr
 
 from anyreplica.components import arguments as arguments_
+from anyreplica.components.json_results import NO_JSON, check_value, serializer_of
+from anyreplica.components.output_schema import OutputSchema
 
 
 @dataclass(slots=True)
@@ -78,6 +84,7 @@ class PlannedTool(FunctionTool):
     """A tool that can have a call plan. Its body does not run when the fast path has already run it."""
 
     _seconds: float | None = PrivateAttr(None)
+    _output: OutputSchema | None = PrivateAttr(None)
 
     @classmethod
     def of(cls, tool: FunctionTool, fn: Callable[..., Any]) -> "PlannedTool":
@@ -87,6 +94,8 @@ class PlannedTool(FunctionTool):
         """
         planned = cls(**{**dict(tool), "fn": fn, "timeout": None})
         planned._seconds = tool.timeout
+        if planned.output_schema is not None:
+            planned._output = OutputSchema(planned.output_schema, planned)
         return planned
 
     @property
@@ -94,15 +103,55 @@ class PlannedTool(FunctionTool):
         """Time limit of the tool in seconds, from its author. None: the setting CALL_TIMEOUT_SECONDS applies."""
         return self._seconds
 
+    @property
+    def output(self) -> OutputSchema | None:
+        """The output schema, which each result must match. None: the tool has no output schema."""
+        return self._output
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Run the tool, or use the outcome from the fast path."""
         outcome = BODY_OUTCOME.get()
         if outcome is None:
             arguments_.check(self, arguments)
-            return await super().run(arguments)
+            try:
+                return await super().run(arguments)
+            except InvalidArguments as error:
+                known = self.parameters.get("properties", {})
+                raise arguments_.with_known(error, arguments, known) from error.__cause__
         BODY_OUTCOME.set(None)  # for this call only: if the tool calls another tool, that tool must run
         return self.convert(outcome.give())
 
+    def convert_result(self, raw_value: Any) -> ToolResult:
+        """Convert a returned value to a tool result.
+
+        Raises:
+            ToolError: the value does not match the output schema, or contains NaN or an infinity.
+        """
+        output, kind = self._output, type(raw_value)
+        if kind is str and (output is None or output.is_text):
+            return super().convert_result(raw_value)
+        try:
+            result = super().convert_result(raw_value)
+        except ValueError:
+            if output is None:
+                raise
+            raise output.error(f"{kind.__name__} is not a JSON object") from None
+        is_result = isinstance(raw_value, ToolResult | CallToolResult)
+        if output is not None and not result.is_error and (is_result or not output.has_type(raw_value)):
+            output.check(result.structured_content)
+        if not is_result:
+            self._check_numbers(raw_value)
+        return result
+
+    def _check_numbers(self, value: Any) -> None:
+        """Raise ToolError if a model contains NaN or an infinity, for which pydantic would write `null`."""
+        with suppress(ValueError):
+            plain = serializer_of(self.return_type)(value, mode="json")
+            try:
+                check_value(plain)
+            except ValueError:
+                raise ToolError(NO_JSON.format(f"tool {self.name!r}"), log_level=logging.DEBUG) from None
+
     def convert(self, value: Any) -> ToolResult:
-        """Convert a returned value to a tool result; raise ToolError if it does not match the output schema."""
+        """Convert a returned value, or a question to the client; raise the same errors as `convert_result`."""
         return InputRequiredToolResult(value) if isinstance(value, InputRequiredResult) else self.convert_result(value)

@@ -91,9 +91,7 @@ class Preparation:
     def _prompt(self, prompt: FunctionPrompt, fn: Callable[..., Any]) -> Callable[..., Any]:
         what = f"prompt {prompt.name!r}"
         contained = contain(fn, threads=self._settings.tool_threads, kind="prompt", what=what)
-        if not self._settings.debug_errors:
-            contained = mask_prompt_errors(contained, what=what)
-        return without_injected_parameters(_marked(contained))
+        return without_injected_parameters(_marked(mask_prompt_errors(contained, what=what)))
 
 
 def _author_function(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,9 +26,22 @@ def unknown(arguments: Mapping[str, Any], known: Iterable[str]) -> str:
     """
     if len(arguments) <= _SHOWN:
         return ""
-    known = set(known)
+    known = dict.fromkeys(known)
     names = [name for name in arguments if name not in known]
-    return _text(len(names), [f"{name[:_LONGEST]}: unknown argument" for name in names[:_SHOWN]]) if names else ""
+    if not names:
+        return ""
+    found = _text(len(names), [f"{name[:_LONGEST]}: unknown argument" for name in names[:_SHOWN]])
+    return with_known(found, arguments, known)
+
+
+def with_known(text: str, arguments: Iterable[str], known: Iterable[str]) -> str:
+    """Return the text of an error. If an argument is unknown, name the known ones, so that a model can correct its
+    call.
+    """
+    names = list(known)
+    if set(arguments) <= set(names):
+        return text
+    return f"{text}\nKnown arguments: {', '.join(names)}" if names else f"{text}\nThere are no arguments"
 
 
 def told(error: ValidationError, whole: str = "arguments") -> str:

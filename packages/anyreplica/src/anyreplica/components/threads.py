@@ -35,10 +35,14 @@ class Threads:
     """At most `most` threads. A thread starts when a call finds no idle one. Further calls wait.
 
     All methods belong to the thread of the event loop, except those that say something else.
+
+    Args:
+        idle_seconds: time without a call after which a thread ends, in seconds.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._most = most
+        self._idle_seconds = idle_seconds
         self._threads = 0
         self._unfinished = 0
         """Number of runs that wait or are in a thread."""
@@ -84,7 +88,7 @@ class Threads:
         with claim_worker_thread(AsyncIOBackend, loop):
             while True:
                 try:
-                    run = self._runs.get(timeout=_IDLE_SECONDS)
+                    run = self._runs.get(timeout=self._idle_seconds)
                 except Empty:
                     if not _tell(loop, self._retire):
                         return

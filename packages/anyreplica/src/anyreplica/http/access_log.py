@@ -10,14 +10,14 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from functools import lru_cache, partial
 
 import orjson
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anyreplica.http.headers import headers_of
+from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
@@ -28,10 +28,14 @@ CALLED = "anyreplica.called"
 
 FAILED = "anyreplica.failed"
 """Scope key that is set if a reply contains an error although its status is 200. The value says what failed:
-`TOOL_ERROR`, `RPC_ERROR` or `FAULT`."""
+`TOOL_ERROR`, `RPC_ERROR` or `FAULT`. `NO_ERROR` says that nothing failed."""
 
 TOOL_ERROR, RPC_ERROR, FAULT = "tool_error", "rpc_error", "fault"
 """Values of `FAILED`: the tool, the request or the server failed."""
+
+NO_ERROR = ""
+"""Value of `FAILED` for a reply whose status is 400 or more although nothing failed: the client only tried whether the
+server has a feature."""
 
 PATH_TAKEN = "anyreplica.path"
 """Scope key for the protocol family of a request and its path (fast path or FastMCP path)."""
@@ -53,9 +57,6 @@ CLIENT_GONE = 499
 """Status in the log when the client disconnects before its request is complete. The number is from nginx; no reply has
 it."""
 
-_QUIET = frozenset({"/healthz", "/health", "/health/deep", "/readyz", "/metrics"})
-"""Paths of probes and of Prometheus. Their requests are neither logged nor counted, so that a failed probe does not
-count as a refused call. A request that authentication refuses is logged and counted on these paths, too."""
 _UNAUTHORIZED = (401, 403)
 _WELL_FORMED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -66,10 +67,15 @@ class AccessLog:
     It adds the request id (`X-Request-ID`) and the name of the replica (`X-Served-By`) to each reply. If the client
     sends an `X-Request-ID` of 1 to 64 letters, digits, `.`, `_` or `-`, this value is the request id. The middleware
     logs an unhandled exception once, with its traceback, and answers with a plain 500.
+
+    Args:
+        quiet: the paths of probes and of Prometheus. Their requests are neither logged nor counted, so that a failed
+            probe does not count as a refused call. A request that authentication refuses is logged and counted.
     """
 
-    def __init__(self, app: ASGIApp, replica: str, write: Write) -> None:
+    def __init__(self, app: ASGIApp, replica: str, write: Write, quiet: Container[str]) -> None:
         self.app = app
+        self.quiet = quiet
         self.served_by = (b"x-served-by", replica.encode("latin-1"))
         self.write = write
 
@@ -103,7 +109,7 @@ class AccessLog:
             if not status:
                 await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_id)
         finally:
-            if scope["path"] not in _QUIET or status in _UNAUTHORIZED:
+            if path_of(scope) not in self.quiet or status in _UNAUTHORIZED:
                 self.write(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
 
 
@@ -121,7 +127,7 @@ def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:
     form = partial(_json, replica) if settings.log_format == "json" else _text
 
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        failed = status >= 400 or FAILED in scope
+        failed = (status >= 400 or FAILED in scope) and scope.get(FAILED) != NO_ERROR
         path = (scope.get("raw_path") or scope["path"].encode())[:LONGEST]
         asked = scope["method"], path, scope.get(CALLED, ())
         buffer.add((form, time.time(), identity, trace_id.get(), status, failed, seconds, asked))

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.types import Message, Receive, Scope, Send
 
+from anyreplica.http.access_log import FAILED, NO_ERROR
 from anyreplica.http.headers import deciding, headers_of
 from anyreplica.http.refusal import Refused
 
@@ -12,6 +13,10 @@ _REMEMBERED = 1024
 """Maximum number of accepted heads that are cached. Clients send only a few different heads."""
 _SHORT = 500
 """Maximum size of a cached head, in bytes. Without this limit, clients could fill the memory with long heads."""
+
+_TRIED = ("GET", "DELETE")
+"""Methods that the official clients try. A server without a stream or sessions answers 405 (MCP 2025-11-25, Transports,
+"Listening for Messages from the Server" and "Session Management"), so this reply is no error."""
 
 _PASSED = 200
 _REFUSALS = {
@@ -52,6 +57,8 @@ class Admission:
         await self.check_source(scope, receive)
         if scope["method"] != "POST":
             if scope["method"] not in self._methods:
+                if scope["method"] in _TRIED:
+                    scope[FAILED] = NO_ERROR
                 text = "This server has no event stream outside of a call; send each JSON-RPC message with POST."
                 raise Refused(405, text, headers={"Allow": ", ".join(self._methods)})
             takes_stream = _accepts(headers_of(scope).get(b"accept"))[1]

@@ -1,4 +1,4 @@
-"""The headers of a request as a dictionary that all middleware share."""
+"""The headers of a request as a dictionary that all middleware share, and its path below a prefix."""
 
 from collections.abc import Hashable, Mapping
 
@@ -33,6 +33,19 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
         if len(values) != len(pairs):
             _fold(values, pairs)
     return values
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the prefix at which the app is mounted.
+
+    `scope["path"]` contains the prefix, which is `scope["root_path"]` (ASGI specification, HTTP connection scope).
+    Some servers and proxies leave the prefix out of the path. Then the path stays as it is.
+    """
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "")
+    if prefix and path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
+        return path[len(prefix) :]
+    return path
 
 
 def deciding(scope: Scope, headers: Headers) -> Hashable:

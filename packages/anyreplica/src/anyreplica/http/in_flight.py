@@ -59,7 +59,7 @@ class InFlight:
         self.leave()
 
     @asynccontextmanager
-    async def outside(self) -> AsyncIterator[None]:
+    async def outside(self, long_seconds: float = _LONG_SECONDS) -> AsyncIterator[None]:
         """Do not count a request of `enter` inside the `async with` block, because it waits for Redis.
 
         A Redis that does not answer would otherwise let the requests that need it hold all places. At most `most`
@@ -67,6 +67,9 @@ class InFlight:
 
         When Redis answers at last or is given up, many requests return at the same moment. So after a long wait, each
         one first waits until a quarter of the places is free, for at most a second.
+
+        Args:
+            long_seconds: time from which on a wait is long, in seconds.
         """
         if self._outside >= self.most:
             yield
@@ -78,7 +81,7 @@ class InFlight:
         try:
             yield
             now = loop.time()
-            until = now if now - left < _LONG_SECONDS else now + _RETURN_SECONDS
+            until = now if now - left < long_seconds else now + _RETURN_SECONDS
             while self.count > self.most * 3 // 4 and loop.time() < until:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(_RETURN_PAUSE_SECONDS)
         finally:

@@ -31,8 +31,8 @@ from starlette.routing import BaseRoute
 
 from anyreplica.mcp._overrides import own_way
 from anyreplica.mcp._sdk import low_level
-
-Prepare = Callable[[FastMCPComponent], FastMCPComponent]
+from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.registry import Components, Prepare
 
 _STEADY_TRANSFORMS = (Namespace, PromptsAsTools, ResourcesAsTools, ToolTransform, VersionFilter, Visibility)
 """Transforms of FastMCP that treat all requests alike."""
@@ -42,29 +42,6 @@ _STEADY_MODULES = ("fastmcp.server.providers.openapi.", "fastmcp.server.sessions
 
 _WITHOUT_TOOLS = "fastmcp.server.providers.skills."
 """The package of FastMCP's providers that offer resources and no tools."""
-
-
-class Components(dict[str, FastMCPComponent]):
-    """FastMCP's registry of components. It prepares each component that is added, and counts its changes."""
-
-    def __init__(self, components: dict[str, FastMCPComponent], prepare: Prepare) -> None:
-        super().__init__()
-        self._prepare = prepare
-        self.changes = 0
-        for key, component in components.items():
-            self[key] = component
-
-    def __setitem__(self, key: str, value: FastMCPComponent) -> None:
-        self.changes += 1
-        super().__setitem__(key, self._prepare(value))
-
-    def __delitem__(self, key: str) -> None:
-        self.changes += 1
-        super().__delitem__(key)
-
-    def clear(self) -> None:
-        self.changes += 1
-        super().clear()
 
 
 @dataclass(frozen=True)
@@ -120,7 +97,7 @@ def changing(mcp: FastMCP) -> tuple[list[Components], list[Sized]]:
         for provider, transforms in _providers(server):
             counted += (provider._transforms, *transforms)
         registries += [cast("Components", provider._components) for provider in _registries(server)]
-    return registries, counted
+    return (mcp.registries if isinstance(mcp, SdkServer) else registries), counted
 
 
 def parts_of(mcp: FastMCP) -> list[object]:
@@ -275,13 +252,15 @@ async def are_for_all(mcp: FastMCP) -> bool:
 
 def are_lists_steady(mcp: FastMCP) -> bool:
     """Return whether the lists of a server's components change only when one of `changing` changes."""
-    for server in servers_of(mcp):
-        if unsteady_transform(server) or own_way(server):
-            return False
-        for provider, _ in _providers(server):
-            if type(provider) is not FastMCPProvider and not _is_steady(provider):
-                return False
-    return True
+    return not has_unsteady_provider(mcp) and not any(
+        unsteady_transform(each) or own_way(each) for each in servers_of(mcp)
+    )
+
+
+def has_unsteady_provider(mcp: FastMCP) -> bool:
+    """Return whether a provider may offer other components at any time, such as those of another server."""
+    providers = (provider for server in servers_of(mcp) for provider, _ in _providers(server))
+    return any(type(each) is not FastMCPProvider and not _is_steady(each) for each in providers)
 
 
 def _providers(server: FastMCP) -> Iterator[tuple[Provider, list[list[Transform]]]]:

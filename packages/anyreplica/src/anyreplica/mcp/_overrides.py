@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from anyreplica.mcp._sdk import low_level
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.settings.errors import StartupError
 
 _OUTSIDE_OF_REQUESTS = frozenset(
@@ -25,11 +26,12 @@ _OUTSIDE_OF_REQUESTS = frozenset(
 _NEVER_CALLED = ("run_async", "run_http_async")
 """Methods with which `fastmcp run` serves. This package serves in its own way."""
 _LIBRARIES = ("anyreplica.", "fastmcp.", "mcp.")
-_MCP = "/mcp"
 
 
 def own_way(server: FastMCP) -> str:
     """Return a sentence that names what a server does in its own way in requests. Empty: it answers as FastMCP does."""
+    if isinstance(server, SdkServer):
+        return f"the server is of the MCP SDK ({server.kind})"
     for name in _overridden(server):
         if name not in _OUTSIDE_OF_REQUESTS:
             return f"{type(server).__name__} overrides {name}"
@@ -55,13 +57,13 @@ def _overridden(server: FastMCP) -> list[str]:
     return sorted(name for name in found if name[:2] != "__" and inspect.isroutine(getattr(FastMCP, name, None)))
 
 
-def added_by_http_app(mcp: FastMCP) -> tuple[list[Middleware], list[BaseRoute]]:
+def added_by_http_app(mcp: FastMCP, endpoint: str) -> tuple[list[Middleware], list[BaseRoute]]:
     """Return the ASGI middleware, outermost first, and the routes that the server's own `http_app` adds to FastMCP's.
 
     Raises:
         StartupError: the server has a method of its own whose effect would be lost. The text names the method.
     """
-    methods = _overridden(mcp)
+    methods = [] if isinstance(mcp, SdkServer) else _overridden(mcp)
     for name in _NEVER_CALLED:
         if name in methods:
             raise StartupError(
@@ -73,7 +75,7 @@ def added_by_http_app(mcp: FastMCP) -> tuple[list[Middleware], list[BaseRoute]]:
     where = f"{type(mcp).__name__}.http_app"
     accepted = inspect.signature(mcp.http_app).parameters
     takes_all = any(each.kind is each.VAR_KEYWORD for each in accepted.values())
-    options = {"path": _MCP, "stateless_http": True}
+    options = {"path": endpoint, "stateless_http": True}
     options = {name: value for name, value in options.items() if takes_all or name in accepted}
     try:
         own = mcp.http_app(**options)  # type: ignore[arg-type]
@@ -86,9 +88,9 @@ def added_by_http_app(mcp: FastMCP) -> tuple[list[Middleware], list[BaseRoute]]:
         raise _lost(where, "it replaces the lifespan")
     if own.exception_handlers.keys() - plain.exception_handlers.keys():
         raise _lost(where, "it adds exception handlers")
-    at_mcp = [_shape(route) for route in own.routes if getattr(route, "path", "") == _MCP]
-    if at_mcp != [_shape(route) for route in plain.routes if getattr(route, "path", "") == _MCP]:
-        raise _lost(where, f"it replaces the route {_MCP}")
+    at_mcp = [_shape(route) for route in own.routes if getattr(route, "path", "") == endpoint]
+    if at_mcp != [_shape(route) for route in plain.routes if getattr(route, "path", "") == endpoint]:
+        raise _lost(where, f"it replaces the route {endpoint}")
     known = {getattr(route, "path", "") for route in plain.routes}
     routes = [route for route in own.routes if getattr(route, "path", "") not in known]
     return _added(own.user_middleware, plain.user_middleware), routes

@@ -30,11 +30,11 @@ from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.low_level import LowLevelServer
 from fastmcp.server.middleware import MiddlewareContext
 from fastmcp.tools import FunctionTool, ToolResult
-from fastmcp.tools import base as _tools
 from fastmcp.tools.function_tool import _ToolBodyError
 from fastmcp.utilities.types import get_cached_typeadapter
+from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.connection import Connection
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.runner import ServerRunner, _extract_meta
 from mcp.shared.dispatcher import Outbound
@@ -54,11 +54,6 @@ _set = object.__setattr__
 def low_level(mcp: FastMCP) -> LowLevelServer[Any]:
     """Return the SDK's server inside a FastMCP server."""
     return mcp._mcp_server
-
-
-def mask_errors(mcp: FastMCP, *, masked: bool) -> None:
-    """Choose whether error texts of components are hidden from clients."""
-    mcp._mask_error_details = masked
 
 
 def has_random_name(mcp: FastMCP) -> bool:
@@ -92,6 +87,12 @@ def seal_states(mcp: FastMCP, security: RequestStateSecurity, audience: str) -> 
         boundary = RequestStateBoundary(security, default_audience=audience)
         chain = low_level(mcp).middleware
         chain[:] = [boundary if isinstance(each, RequestStateBoundary) else each for each in chain]
+
+
+def insert_middleware(mcp: FastMCP, middleware: ServerMiddleware[Any]) -> None:
+    """Add SDK middleware outside of all other, except the SDK's spans."""
+    chain = low_level(mcp).middleware
+    chain.insert(1 if chain and isinstance(chain[0], OpenTelemetryMiddleware) else 0, middleware)
 
 
 def runner_of(mcp: FastMCP, state: Any, version: str) -> ServerRunner[Any]:
@@ -206,19 +207,17 @@ def injects(tool: FunctionTool) -> bool:
     return without_injected_parameters(tool.fn, run_in_thread=tool.run_in_thread) is not tool.fn
 
 
-jsonable = _tools._serialize_to_jsonable
-"""Convert a tool's value to plain data, with the serializer of its annotation.
-
-Raises PydanticSerializationError or UnicodeDecodeError if the value has no such form.
-"""
-
-
 async def has_resource(mcp: FastMCP, request: ServerRequestContext[Any, Any], uri: str) -> bool:
     """Return whether the caller of a request may see a resource or a template of this URI, as for `resources/read`."""
     with bind_request_context(request):
         async with Context(fastmcp=mcp):
-            resource, exists = await mcp._lookup_resource(uri)
-            if exists:  # a hidden resource also hides a template of the same URI
+            look_up = getattr(mcp, "_lookup_resource", None)
+            if look_up is None:  # before FastMCP 4.1.2
+                resource = await mcp.get_resource(uri)
+                exists = resource is not None
+            else:
+                resource, exists = await look_up(uri)
+            if exists:  # since FastMCP 4.1.2, a hidden resource also hides a template of the same URI
                 return resource is not None
             try:
                 return await mcp.get_resource_template(uri) is not None
@@ -304,9 +303,10 @@ class Binding:
         self.mcp = mcp
         self.root = root
         self.state = state
-        values = self._values = {**_process_wide(mcp), **(mcp._shared_context_snapshot or {})}
-        # `serve_over_http` has set some variables for the whole process. Calls do not set these again.
-        self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) != value)
+        self._values = _process_wide(mcp)
+        # Some variables have their values in the whole process. Calls do not set these again.
+        values = {**self._values, **(root._shared_context_snapshot or {})}
+        self._per_call = tuple((each.set, value) for each, value in values.items() if each.get(None) is not value)
 
     def bind(self, call: Call) -> Context:
         """Set the context variables of the running task for a call, and return the call's Context."""

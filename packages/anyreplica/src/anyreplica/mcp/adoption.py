@@ -5,8 +5,11 @@ from functools import partial
 from fastmcp import FastMCP
 
 from anyreplica.auth.visibility import Visibility
-from anyreplica.mcp import _mounts, _sdk, _state_store
-from anyreplica.mcp._mounts import Prepare
+from anyreplica.components._error_details import choose_masking
+from anyreplica.mcp import _mounts, _state_store
+from anyreplica.mcp._log_levels import share_levels
+from anyreplica.mcp.own_work import can_hide_own_work
+from anyreplica.mcp.registry import Prepare
 from anyreplica.sessions.state import SharedState
 
 
@@ -18,18 +21,18 @@ class Adoption:
             planner fills it.
     """
 
-    def __init__(self, mcp: FastMCP, prepare: Prepare, *, mask_errors: bool, limits_tools: bool) -> None:
+    def __init__(self, mcp: FastMCP, prepare: Prepare, *, shows_errors: bool, limits_tools: bool) -> None:
         self.mcp = mcp
         self.timeouts: dict[str, float] = {}
         self._prepare = prepare
-        self._mask_errors = mask_errors
+        self._shows_errors = shows_errors
         self._limits_tools = limits_tools
         self._state: SharedState | None = None
         self._whole_state = False
         self._stores_state = False
 
     def adopt(self) -> None:
-        """Prepare the components of all servers, hide their error texts, and choose their stores of session state.
+        """Prepare all servers: their components, the masking of their errors, and their stores of session state.
 
         If callers may have a list of tools, mounted servers get the middleware that applies it.
 
@@ -37,11 +40,14 @@ class Adoption:
             ValueError: a component cannot be prepared.
         """
         for number, server in enumerate(_mounts.servers_of(self.mcp)):
+            can_hide_own_work(server)
             _mounts.prepare_components(server, self._prepare)
-            _sdk.mask_errors(server, masked=self._mask_errors)
+            choose_masking(server, self.mcp, debug=self._shows_errors)
             if number and self._limits_tools:
                 others = [each for each in server.middleware if not isinstance(each, Visibility)]
                 server.middleware[:] = [Visibility(partial(_mounts.outer_names, self.mcp, server)), *others]
+            if self._whole_state:
+                share_levels(server)
             if self._stores_state:
                 # Each server has state of its own. All replicas number their servers in the same order.
                 state = self._state.part(number) if self._state is not None and number else self._state

@@ -67,8 +67,8 @@ class CannotAsk:
         """Return a context that does nothing: without a session, there is no news but the end of the connection."""
         return nullcontext()
 
-    async def wants(self, level: str) -> bool:  # noqa: ARG002
-        """Return True: without a session, the client gets all log messages."""
+    async def wants(self, level: str, default: str) -> bool:  # noqa: ARG002
+        """Return True: without a session, the client gets all log messages that FastMCP sends."""
         return True
 
     def connection(self, call: "Call", outbound: Outbound) -> Connection:
@@ -97,6 +97,7 @@ class CannotAsk:
 
 STATELESS = CannotAsk("protocol version 2026-07-28 does not allow it; the component can return an InputRequiredResult.")
 OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set HANDSHAKE_SESSIONS=ask.")
+NO_STREAM = CannotAsk("the client accepts no event stream; send the header Accept with text/event-stream.")
 NO_SESSION = CannotAsk("the call has no session; send initialize first, and its Mcp-Session-Id with each call.")
 
 
@@ -206,15 +207,19 @@ class CallSession:
         if self._waiting is not None:
             self._waiting.end()
 
-    async def wants(self, level: str) -> bool:
-        """Return whether the session gets log messages of this level. While Redis cannot be reached, it gets all."""
+    async def wants(self, level: str, default: str) -> bool:
+        """Return whether the session gets log messages of this level.
+
+        Args:
+            default: the minimum level if the client has set none, and while Redis cannot be reached. Empty: no minimum.
+        """
         session, records = self._session, self._sessions.records
         if session is None or records is None:
             return True
+        wanted = default
         with contextlib.suppress(OSError):
-            wanted = (await records.read(session)).level
-            return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
-        return True
+            wanted = (await records.read(session)).level or default
+        return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
 
     async def wait_in_round(self, call: "Call", found: OpenRound) -> None:
         """Note that the call waits for its client in a round of a multi-round component.
@@ -265,8 +270,7 @@ class CallSession:
             ClientRequestError: the client accepts no event stream, or see `ClientRequests.send`.
         """
         if not call.may_stream:
-            reason = "the client accepts no event stream; send the header Accept with text/event-stream."
-            return await CannotAsk(reason).ask(call, question, opts)
+            return await NO_STREAM.ask(call, question, opts)
         sessions, identity = self._sessions, question.identity
         try:
             session = self._session or await sessions.open_live(call.scope, self._sealed)

@@ -248,8 +248,9 @@ class Call:
 
     def _look_seconds(self) -> float:
         """Return the pause between two looks at the client, in seconds."""
-        quiet = self._quiet_seconds()
-        return min(quiet, self.events.seconds) if self.detached and self.events is not None else quiet
+        if self.detached and self.events is not None:
+            return min(PING_SECONDS, self.events.seconds)
+        return self._quiet_seconds()
 
     async def _react(self, watch: ClientWatch) -> None:
         """React to news about the client. Raise `ClientGone` if the call must end."""
@@ -275,14 +276,23 @@ class Call:
                     raise ClientGone
                 self.leaves = False  # the call does not wait now
 
+    async def let_go(self) -> None:
+        """End the event stream of a call that this replica no longer runs, so that its client resumes it at another."""
+        if self.streaming and self.events is not None and not self.detached:
+            with contextlib.suppress(RuntimeError):  # the stream has ended, or the connection is closed
+                await self._end_stream()
+
+    async def _end_stream(self) -> None:
+        await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
+        await self._close()
+
     async def _detach(self, events: CallEvents, *, closed: bool) -> None:
         """Go on without a connection. If the connection is not `closed`, end the event stream with a pause for the
         client.
         """
         async with self._locked():  # no other task sends an event after the end of the stream
             if not closed:
-                await self._send(b"retry: %d\r\n\r\n" % RETRY_MILLISECONDS)
-                await self._close()
+                await self._end_stream()
             self.detached = True
         with contextlib.suppress(OSError):  # `_ping` tries again
             await events.lose_reader()
@@ -304,7 +314,7 @@ class Call:
             async with asyncio.timeout(1), self._locked():
                 await self._send(PING)
             if self.events is not None:
-                await self.events.has_reader()
+                await self.events.keep()
         except (TimeoutError, OSError):
             pass  # a slow client, or a slow Redis, must not delay the next check of the task
         except RuntimeError:  # uvloop raises it for a closed connection before the server reports the disconnect

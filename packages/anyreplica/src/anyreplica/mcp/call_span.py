@@ -1,13 +1,14 @@
 """The trace span of a call on the fast path: the same span that FastMCP makes for a call on the FastMCP path."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.telemetry import record_span_exception, seam_span, server_span
-from fastmcp.telemetry import suppress_fastmcp_telemetry
+from fastmcp.telemetry import extract_trace_context, suppress_fastmcp_telemetry
 from fastmcp.tools import Tool
+from opentelemetry.context import attach, detach
 from opentelemetry.trace import ProxyTracerProvider, StatusCode, get_current_span, get_tracer_provider
 
 from anyreplica.auth.caller import caller_of
@@ -32,6 +33,9 @@ def is_on() -> bool:
 async def in_span(mcp: FastMCP, call: Call, answer: Callable[[], Awaitable[None]], tool: Tool | None = None) -> None:
     """Answer a tool call, a request for a list, or a ping inside a span.
 
+    The parent of the span is the current span. If there is none, because the author or `opentelemetry-instrument` has
+    set up tracing, it is the client's span in the message's `_meta` (SEP-414).
+
     If the client closes the connection, the span does not record `ClientGone` as an error.
     """
     gone = False
@@ -45,7 +49,7 @@ async def in_span(mcp: FastMCP, call: Call, answer: Callable[[], Awaitable[None]
         kind = _LISTED.get(method)
         component = {"fastmcp.component.type": kind, "fastmcp.component.key": ""} if kind else {}
         about = nullcontext()
-    with seam_span(method, mcp.name) as span, about:
+    with _beneath_client(call), seam_span(method, mcp.name) as span, about:
         if span.is_recording():
             span.set_attributes({**component, **_attributes(call)})
         try:
@@ -81,6 +85,17 @@ async def noted_in_span(handed: Handover, result: Awaitable[dict[str, Any]]) -> 
         if known is None:
             span.set_status(StatusCode.ERROR)
     return given
+
+
+@contextmanager
+def _beneath_client(call: Call) -> Iterator[None]:
+    """Make the client's span in the message's `_meta` the current one, if there is no current one yet."""
+    meta = (call.request.params or {}).get("_meta")
+    token = attach(extract_trace_context(meta if isinstance(meta, dict) else None))
+    try:
+        yield
+    finally:
+        detach(token)
 
 
 def _attributes(call: Call) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The catalogue: the list of a server's components for people."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +11,11 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
 from anyreplica.components.job import Job
+from anyreplica.mcp import _mounts
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.job_tools import JOB_TOOLS
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,16 +45,34 @@ class Catalogue:
         made._take(components)
         return made
 
-    async def read(self, mcp: FastMCP) -> None:
-        """Read the components that the server has now, with those of mounted servers and of providers."""
-        self._take(
-            [
+    async def read(self, mcp: FastMCP) -> bool:
+        """Read the components that the server has now, with those of mounted servers and of providers.
+
+        Return False, and read nothing, if a provider cannot list its components now, for example because the server
+        behind a proxy is away.
+        """
+        if isinstance(mcp, SdkServer):
+            listed = await mcp.listed()
+            resources = [(each.uri, each.description) for each in listed.resources]
+            resources += [(each.uri_template, each.description) for each in listed.templates]
+            self.tools = _sorted([(each.name, each.description) for each in listed.tools])
+            self.resources = _sorted(resources)
+            self.prompts = _sorted([(each.name, each.description) for each in listed.prompts])
+            return True
+        try:
+            found = [
                 *await mcp.list_tools(run_middleware=False),
                 *await mcp.list_resources(run_middleware=False),
                 *await mcp.list_resource_templates(run_middleware=False),
                 *await mcp.list_prompts(run_middleware=False),
             ]
-        )
+        except Exception:
+            if not _mounts.has_unsteady_provider(mcp):
+                raise
+            logger.debug("The components cannot be listed", exc_info=True)
+            return False
+        self._take(found)
+        return True
 
     @property
     def kinds(self) -> list[tuple[str, list[CatalogueEntry]]]:
@@ -87,8 +110,12 @@ def name_of(component: FastMCPComponent) -> str:
 
 def _entries(components: Iterable[FastMCPComponent], *kinds: type[FastMCPComponent]) -> list[CatalogueEntry]:
     """Return one entry for each name. A component may have several versions."""
-    found = {name_of(each): _summary(each.description or "") for each in components if isinstance(each, kinds)}
-    return [CatalogueEntry(name, description) for name, description in sorted(found.items())]
+    return _sorted((name_of(each), each.description) for each in components if isinstance(each, kinds))
+
+
+def _sorted(found: Iterable[tuple[str, str | None]]) -> list[CatalogueEntry]:
+    described = {name: _summary(description or "") for name, description in found}
+    return [CatalogueEntry(name, description) for name, description in sorted(described.items())]
 
 
 def _summary(description: str) -> str:

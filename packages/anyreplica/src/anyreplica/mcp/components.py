@@ -16,14 +16,17 @@ from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.not_found import answer_not_found
 from anyreplica.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk, request_state
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.catalogue import name_of
 from anyreplica.mcp.job_tools import JOB_TOOLS, tools_of
 from anyreplica.mcp.rounds import Rounds
+from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.server_tasks import offer_tasks
 from anyreplica.mcp.unserved import refuse_unserved
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
 
 
 def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adoption]:
@@ -32,12 +35,14 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
     Raises:
         StartupError: a component cannot be served.
     """
+    if isinstance(mcp, SdkServer):
+        return serve_sdk_server(mcp, settings)
     discovered = discover(settings)
     found = discovered.components
     adoption = Adoption(
         mcp,
         discovered.preparation.prepare,
-        mask_errors=not settings.debug_errors,
+        shows_errors=settings.debug_errors,
         limits_tools=settings.api_keys_file is not None,
     )
     if _sdk.has_random_name(mcp):
@@ -79,6 +84,8 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
 def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
     """Return a sentence that names the components that cannot ask handshake-protocol clients; empty if all can."""
     names = sorted(name_of(component) for component in _mounts.local_components(mcp) if may_ask(component))
+    if isinstance(mcp, SdkServer):
+        names = asking(mcp)
     if not names or settings.handshake_sessions != "off":
         return ""
     return f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {', '.join(names)}"
@@ -88,8 +95,10 @@ def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     """Add the job tools, and the tasks extension for jobs and for tools with `task=True`.
 
     Raises:
-        StartupError: the tasks of tools cannot run, see `offer_tasks`.
+        StartupError: the packages of jobs are not installed, or the tasks of tools cannot run, see `offer_tasks`.
     """
+    if service.jobs:
+        require_extra("jobs", f"job {min(service.jobs)!r}")
     for tool in tools_of(service):
         mcp.add_tool(tool)
     offer_tasks(mcp, service, settings)

@@ -16,6 +16,7 @@ from starlette.types import Scope
 from anyreplica.auth.caller import CALLER
 from anyreplica.http.headers import drop_credentials, drop_session_id, headers_of
 from anyreplica.http.responses import encode
+from anyreplica.mcp._log_levels import take_default_level
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Notification, Request
 from anyreplica.sessions.errors import ClientRequestError
@@ -87,7 +88,9 @@ class Dispatch:
         if not listens and isinstance(change := event_from_wire(method, params), ResourceUpdated):
             await publish(change)
         if self.call is not None and self.call.may_stream:
-            if method == "notifications/message" and not await self.call.asking.wants((params or {}).get("level", "")):
+            if method == "notifications/message" and not await self.call.asking.wants(
+                (params or {}).get("level", ""), take_default_level()
+            ):
                 return
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
             if params is not None:

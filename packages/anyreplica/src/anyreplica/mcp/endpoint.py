@@ -10,12 +10,13 @@ from starlette.types import Receive, Scope, Send
 
 from anyreplica.audit.call import ARGUMENTS, note_arguments
 from anyreplica.http.access_log import CALLED, LONGEST
+from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.headers import Headers, deciding, headers_of
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.responses import send_response
-from anyreplica.mcp import _sdk
+from anyreplica.mcp import _shared_dependencies
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.asking import NO_SESSION, OFF, STATELESS, Asking, CallSession
 from anyreplica.mcp.call import Call
@@ -25,8 +26,9 @@ from anyreplica.mcp.protocol_version import check_envelope, check_param_headers,
 from anyreplica.mcp.session_methods import SessionMethods
 from anyreplica.mcp.session_stream import send_stream
 from anyreplica.mcp.stateless import forget_sessions
-from anyreplica.mcp.stopping import answer_cancelled
+from anyreplica.mcp.stopping import answer_cancelled, let_go
 from anyreplica.mcp.taken_calls import TakenCalls
+from anyreplica.process.meanwhile import meanwhile
 from anyreplica.sessions.session import Session
 from anyreplica.sessions.sessions import Sessions
 from anyreplica.sessions.state import SharedState
@@ -84,12 +86,12 @@ class McpEndpoint:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Open FastMCP's lifespan and plan the tools; the endpoint answers requests inside the `async with` block."""
-        server = _sdk.low_level(self.mcp)
-        async with server.lifespan(server) as state:
+        async with _shared_dependencies.lifespan(self.mcp) as state:
             self.paths = CallPaths(self.adoption, state, self.seconds, self.sessions)
             with untraced():
                 await self.paths.plan()
-            yield
+            async with meanwhile(self.paths.keep_planning()):
+                yield
 
     def _answer_fully(self, call: Call) -> Awaitable[None]:
         return self.paths.full.answer(call)
@@ -106,6 +108,7 @@ class McpEndpoint:
         return self._without_body(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = None
         try:
             headers = headers_of(scope)
             intake = self.intake
@@ -116,7 +119,6 @@ class McpEndpoint:
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
             if TRACE in scope:
                 scope[TRACE].read(message.params)
-            call = None
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
             elif isinstance(message, Response) and self.sessions is not None:
@@ -142,7 +144,7 @@ class McpEndpoint:
         except Refused as refused:
             await send_refusal(scope, send, refused)
         except ClientGone:
-            return
+            await let_go(call)
 
     def _call(
         self, request: Request, takes_stream: bool, headers: Headers, scope: Scope, receive: Receive, send: Send
@@ -171,7 +173,8 @@ class McpEndpoint:
         if method == "tools/call" and self.paths.plans.annotated:
             check_param_headers(request, scope, self.paths.plans.annotated)
         streams = takes_stream and (self.streams or listens)
-        return Call(request, version, True, scope, receive, send, streams, STATELESS, self.first_event_seconds)
+        seconds = PING_SECONDS if listens else self.first_event_seconds  # a subscription is silent for hours
+        return Call(request, version, True, scope, receive, send, streams, STATELESS, seconds)
 
     async def _acknowledge(
         self, message: Request | Notification | Response, headers: Headers, scope: Scope, send: Send

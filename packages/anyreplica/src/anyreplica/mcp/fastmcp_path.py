@@ -1,4 +1,7 @@
-"""The FastMCP path: FastMCP and the SDK's runner answer the requests that no call plan covers."""
+"""The FastMCP path: FastMCP and the SDK's runner answer the requests that no call plan covers.
+
+For a server of the MCP SDK, the runner alone answers all requests.
+"""
 
 import logging
 from collections.abc import Awaitable
@@ -18,16 +21,19 @@ from anyreplica.http.access_log import FAILED, FAULT, PATH_TAKEN, RPC_ERROR, TOO
 from anyreplica.http.refusal import ClientGone
 from anyreplica.http.responses import error_response, response
 from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.dispatch import Dispatch
-from anyreplica.mcp.message import Notification
+from anyreplica.mcp.message import Notification, drop_null_token
 from anyreplica.process import task_exits
 from anyreplica.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
-HANDSHAKE_FULL, STATELESS_FULL = ("handshake", "fastmcp"), ("stateless", "fastmcp")
+FASTMCP, SDK = "fastmcp", "sdk"
+"""Names of paths: what answers the requests on this path."""
+HANDSHAKE_FULL, STATELESS_FULL = ("handshake", FASTMCP), ("stateless", FASTMCP)
 """Protocol family and path for the access log."""
 
 
@@ -45,6 +51,8 @@ class FastMcpPath:
         self.state = state
         self.sessions = sessions
         self.in_span = in_span
+        name = SDK if isinstance(mcp, SdkServer) else FASTMCP
+        self._taken = ("handshake", name), ("stateless", name)
 
     async def answer(self, call: Call, handed: Handover = Handover()) -> None:  # noqa: B008  # frozen
         """Answer a request.
@@ -58,7 +66,7 @@ class FastMcpPath:
         """
         if not call.asking.is_open:
             await call.asking.open(call)
-        call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
+        call.scope[PATH_TAKEN] = self._taken[call.modern]
         task = task_exits.start(self._serve(call, handed))
         await call.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
@@ -106,6 +114,7 @@ class FastMcpPath:
         BODY_OUTCOME.set(handed.body)  # this task runs this request only, so the variables affect no other request
         CALL_OUTCOME.set(handed.around)
         request = call.request
+        drop_null_token(request.params)
         dispatch = Dispatch(request, call.scope, call)
         set_transport("streamable-http")
         with set_http_request(dispatch.http_request):

@@ -118,6 +118,18 @@ def _check_names(params: dict[str, Any], identity: int | str) -> None:
             raise Refused(400, text, code=INVALID_PARAMS, identity=identity)
 
 
+def drop_null_token(params: dict[str, Any] | None) -> bool:
+    """Remove a progress token that is null from `_meta`, and return whether there was one.
+
+    Clients in Java, C# and Go write null for "no token". The SDK would refuse it.
+    """
+    meta = None if params is None else params.get("_meta")
+    if type(meta) is not dict or meta.get("progressToken", _NONE) is not None:
+        return False
+    del meta["progressToken"]
+    return True
+
+
 def is_too_long(name: object) -> bool:
     """Return whether an id or a progress token in a notification is too long to be passed on to other replicas."""
     if isinstance(name, int):

@@ -8,6 +8,7 @@ from typing import Any
 
 from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.mcp import _mounts
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.cached_lists import CACHED_METHODS, CachedLists
 from anyreplica.mcp.call import Call
@@ -15,8 +16,9 @@ from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.direct_path import DirectPath
 from anyreplica.mcp.fast_path import FastPath
 from anyreplica.mcp.fastmcp_path import FastMcpPath
+from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.plan import DirectPlan
-from anyreplica.mcp.planning import Plans, plan
+from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.protocol_version import Envelopes
 from anyreplica.sessions.sessions import Sessions
 
@@ -24,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
 """Protocol family and path for the access log. The FastMCP path replaces them when it takes a request over."""
+
+_RETRY_SECONDS = 30
+"""Pause before the next attempt to list the tools of a server whose tools could not be listed."""
 
 
 class CallPaths:
@@ -50,19 +55,54 @@ class CallPaths:
         self.keeps_state = sessions is not None and sessions.records is not None
         self._changing = _mounts.changing(mcp)
         self._planned: object = None
+        self._is_planned = False
         self._planning = asyncio.Lock()
 
-    async def plan(self) -> None:
-        """Decide the path of each tool. This is repeated after each change of the components."""
+    async def plan(self, *, again: bool = False) -> None:
+        """Decide the path of each tool. This is repeated after each change of the components.
+
+        If the tools cannot be listed, for example because the server behind a proxy is away, FastMCP answers all
+        requests. `keep_planning` then tries again.
+
+        Args:
+            again: whether to make new plans even if nothing has changed.
+
+        Raises:
+            Exception: the tools cannot be listed at the start, and no provider can be the reason.
+        """
         async with self._planning:
-            if self._stamp() == self._planned:  # another request has made the plans while this one waited for the lock
-                return
-            self.adoption.adopt()  # a server may have been mounted since
-            self._changing = _mounts.changing(self.mcp)
-            stamp = self._stamp()
-            self.plans = await plan(self.mcp, self.seconds, self.adoption.timeouts, keeps_state=self.keeps_state)
-            self._planned = stamp
-            self.lists.forget()
+            # Another request may have made the plans while this one waited for the lock.
+            if again or self._stamp() != self._planned:
+                try:
+                    await self._plan()
+                    self._is_planned = True
+                except Exception as error:
+                    if self._planned is None and not _mounts.has_unsteady_provider(self.mcp):
+                        raise
+                    reason = " ".join(f"{type(error).__name__}: {error}".split())
+                    logger.warning("The tools cannot be listed (%.300s); FastMCP answers all requests", reason)
+                    logger.debug("The reason in full", exc_info=True)
+                    self.plans, self._planned, self._is_planned = Plans(), self._stamp(), False
+                    self.lists.forget()
+
+    async def keep_planning(self) -> None:
+        """Every `_RETRY_SECONDS`, try again to make the plans, if the last try failed. This method never returns."""
+        while True:
+            await asyncio.sleep(_RETRY_SECONDS)
+            if not self._is_planned:
+                await self.plan(again=True)
+
+    async def _plan(self) -> None:
+        self.adoption.adopt()  # a server may have been mounted since
+        self._changing = _mounts.changing(self.mcp)
+        stamp = self._stamp()
+        with own_work():
+            if isinstance(self.mcp, SdkServer):
+                self.plans = await plan_sdk_server(self.mcp)
+            else:
+                self.plans = await plan(self.mcp, self.seconds, self.adoption.timeouts, keeps_state=self.keeps_state)
+        self._planned = stamp
+        self.lists.forget()
         paths = self.plans.paths
         for path in sorted(set(paths.values())):
             logger.info("Path of %s: %s", ", ".join(tool for tool in paths if paths[tool] == path), path)
@@ -94,10 +134,5 @@ class CallPaths:
         return self.full.answer(call)
 
     async def _plan_and_answer(self, call: Call) -> None:
-        try:
-            await self.plan()
-        except Exception:
-            logger.exception("After a change, the tools cannot be listed; FastMCP answers all requests")
-            self.plans, self._planned = Plans(), self._stamp()
-            self.lists.forget()
+        await self.plan()
         await self.answer(call)

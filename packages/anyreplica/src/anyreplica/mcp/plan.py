@@ -9,14 +9,16 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools import ToolResult
-from fastmcp.tools.base import default_serializer
 from fastmcp.utilities.types import Audio, File, Image
 from mcp_types import CallToolResult, ContentBlock, InputRequiredResult, TextContent
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from anyreplica.components.asking import finds_context
+from anyreplica.components.json_results import check_value, serializer_of
 from anyreplica.components.outcome import PlannedTool
+from anyreplica.components.output_schema import OutputSchema
 from anyreplica.http.responses import encode, response
 from anyreplica.mcp import _sdk
 
@@ -142,14 +144,15 @@ class Plan:
         templates: Templates,
         server: FastMCP,
     ) -> None:
+        output = tool.output
         # Structured content must be an object. FastMCP puts any other value into an object, under the key `result`.
-        wrapped = bool((tool.output_schema or {}).get("x-fastmcp-wrap-result"))
+        wrapped = output is not None and output.wraps
         self.tool = tool
         self.call = _sdk.compiled(tool)
         self.parameters = len(tool.parameters.get("properties", {}))
         self.seconds = seconds
-        returns_str = wrapped and tool.return_type is str
-        self.write = _write_str if returns_str else _writer(tool, wrapped=wrapped)
+        returns_str = output is not None and output.is_text
+        self.write = _write_str if returns_str else _writer(tool, output)
         self.convert = partial(_convert_str, tool) if returns_str else tool.convert
         self.structured: Mapping[str, Template] = templates.wrapped if wrapped else templates.structured
         self.templates = templates
@@ -214,13 +217,21 @@ def _write_str(value: Any) -> WrittenResult | None:
     return text, text
 
 
-def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResult | None]:
-    """Return a function with the effect of `Tool.convert_result` for results that become one text block.
+def _writer(tool: PlannedTool, output: OutputSchema | None) -> Callable[[Any], WrittenResult | None]:
+    """Return a function with the effect of `PlannedTool.convert` for results that become one text block.
 
-    The function does not make the pydantic models that `convert_result` makes.
+    The function writes the JSON text itself, without the pydantic models of `convert`. For other results, and for those
+    that do not match the output schema, it returns None. Then `convert` makes the answer.
+
+    Raises (the returned function):
+        ValueError: the value cannot be written as JSON.
     """
-    annotation, declared = tool.return_type, tool.output_schema is not None
+    annotation = tool.return_type
     usual = _PLAIN | ({annotation} if _is_record(annotation) else frozenset())
+    to_plain = serializer_of(annotation)
+    declared, wrapped = output is not None, output is not None and output.wraps
+    if output is not None:
+        _ = output.has_type  # made here, and not in the first call
 
     def write(value: Any) -> WrittenResult | None:
         kind = type(value)
@@ -228,11 +239,19 @@ def _writer(tool: PlannedTool, *, wrapped: bool) -> Callable[[Any], WrittenResul
             kind not in (list, tuple) or not value or any(isinstance(item, _MEDIA) for item in value)
         ):
             return None
-        plain = _sdk.jsonable(value, annotation)
+        plain = to_plain(value, mode="json")
         is_object = type(plain) is dict
         if plain is None or plain == [] or (declared and not (wrapped or is_object)):
             return None  # None and [] have no text, and an output schema needs an object: the FastMCP path answers
-        text = encode(plain if type(plain) is str else default_serializer(plain))
+        if output is not None and not output.has_type(value) and output.problem(plain):
+            return None
+        if type(plain) is str:
+            text = encode(plain)
+        else:
+            written = to_json(plain)
+            if b"NaN" in written or b"Infinity" in written:
+                check_value(plain)  # a number, or part of a text
+            text = encode(written.decode())
         return text, encode(plain) if wrapped or is_object else None
 
     return write

@@ -7,23 +7,22 @@ from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.server.middleware import Middleware
-from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 from fastmcp.telemetry import telemetry_mode
 from fastmcp.tools import FunctionTool, Tool
 from mcp.shared.inbound import x_mcp_header_map
 
-from anyreplica.auth.visibility import Visibility
 from anyreplica.components.asking import changes_visibility
-from anyreplica.components.call_limits import CallLimits
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.mcp import _mounts, _sdk
 from anyreplica.mcp._mounts import Origin
 from anyreplica.mcp._overrides import own_way
+from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.fastmcp_path import FASTMCP, SDK
 from anyreplica.mcp.job_tools import JobTool
+from anyreplica.mcp.own_work import OWN_MIDDLEWARE
 from anyreplica.mcp.plan import HOOKS, DirectPlan, Plan, Templates, overrides, steps_of
-from anyreplica.mcp.rounds import Rounds
 
-_HARMLESS = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
+_HARMLESS = OWN_MIDDLEWARE
 """Middleware classes that do not prevent call plans and cached lists.
 
 Either the fast path applies the rule of the middleware itself, or it hands such calls over to the FastMCP path, or the
@@ -45,9 +44,11 @@ class Plans:
     """The paths of all tools.
 
     Attributes:
+        fallback: the name of the path that all other requests take.
         tools: call plans, by tool name.
         direct: plans of direct calls, by tool name.
         fastmcp: the reasons why the other tools take the FastMCP path, by tool name.
+        schemas: input schemas of all tools, by tool name. A name may have several versions.
         annotated: input schemas that repeat an argument in a header (`x-mcp-header`), by tool name.
         cacheable: whether all callers that may use the same tools get the same lists, until components change.
     """
@@ -55,14 +56,16 @@ class Plans:
     tools: dict[str, Plan] = field(default_factory=dict)
     direct: dict[str, DirectPlan] = field(default_factory=dict)
     fastmcp: dict[str, str] = field(default_factory=dict)
+    schemas: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     annotated: dict[str, Any] = field(default_factory=dict)
     cacheable: bool = False
+    fallback: str = FASTMCP
 
     @property
     def paths(self) -> dict[str, str]:
         """The path of each tool. A path other than the plain fast path includes its reason or condition."""
         fast = {name: _describe(plan) for name, plan in self.tools.items()}
-        fastmcp = {name: f"fastmcp: {reason}" for name, reason in self.fastmcp.items()}
+        fastmcp = {name: f"{self.fallback}: {reason}" for name, reason in self.fastmcp.items()}
         return dict(sorted({**fast, **fastmcp}.items()))
 
 
@@ -88,6 +91,7 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
     limits: dict[str, list[float | None]] = {}
     indirect = set[str]()
     for tool, origin in tools:
+        plans.schemas.setdefault(tool.name, []).append(tool.parameters)
         if x_mcp_header_map(tool.parameters):
             plans.annotated[tool.name] = tool.parameters
         inner = origin.tool
@@ -116,6 +120,14 @@ async def plan(mcp: FastMCP, seconds: float, timeouts: dict[str, float], *, keep
         and await _mounts.are_for_all(mcp)
     )
     return plans
+
+
+async def plan_sdk_server(mcp: SdkServer) -> Plans:
+    """Return the paths of the tools of an SDK server, which have no call plans."""
+    tools = (await mcp.listed()).tools
+    reasons = {tool.name: own_way(mcp) for tool in tools}
+    annotated = {tool.name: tool.input_schema for tool in tools if x_mcp_header_map(tool.input_schema)}
+    return Plans(fastmcp=reasons, annotated=annotated, fallback=SDK)
 
 
 def _own(server: FastMCP) -> list[Middleware]:

@@ -49,7 +49,9 @@ class Envelopes:
         request in bytes.
         """
         if "progressToken" in meta:
-            if not _is_usual(meta["progressToken"]):
+            if meta["progressToken"] is None:  # no token: clients in Java, C# and Go write null
+                del meta["progressToken"]
+            elif not _is_usual(meta["progressToken"]):
                 return False
             # The progress token is different in each request, so it is not part of the key.
             meta = {name: value for name, value in meta.items() if name != "progressToken"}

@@ -16,11 +16,12 @@ from fastmcp.server.dependencies import bind_request_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
+from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.shared.dispatcher import CallOptions
 from mcp_types import (
     INTERNAL_ERROR,
-    INVALID_REQUEST,
+    INVALID_PARAMS,
     CallToolRequestParams,
     CreateMessageResult,
     CreateMessageResultWithTools,
@@ -37,6 +38,7 @@ from pydantic import ValidationError
 
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME
 from anyreplica.mcp._sdk import call_of, outbound_of, request_context_of
+from anyreplica.mcp.asking import NO_STREAM, CannotAsk
 from anyreplica.mcp.call import Call
 from anyreplica.sessions.errors import ClientRequestError
 from anyreplica.sessions.open_round import OpenRound, Question, new_identity
@@ -50,9 +52,9 @@ so the client limits the number."""
 _PAUSE_SECONDS = 0.5
 """Pause before the next round if a component asks for nothing and only wants to be called again."""
 
-_CANNOT = (
-    "The component needs several rounds. With a handshake-protocol client, this needs HANDSHAKE_SESSIONS=ask, the "
-    "Mcp-Session-Id from initialize in the call, and the header Accept with text/event-stream."
+_NEEDS_ROUNDS = (
+    "The component returned an InputRequiredResult, which needs protocol version 2026-07-28. This client uses {}, and "
+    "the server cannot ask it: {}"
 )
 _INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequiredResourceResult)
 
@@ -88,7 +90,8 @@ class Rounds(Middleware):
     async def _rounds(self, context: MiddlewareContext[P], call_next: CallNext[P, R]) -> R:
         request = request_context_of(context)
         call = None if request is None else call_of(request)
-        if request is not None and not _is_called_by_client(request, context.message):
+        nested = request is not None and not _is_called_by_client(request, context.message)
+        if nested:
             call = None  # a new replica would begin with the component that calls this one
         if request is not None and call is not None and call.taken is not None:
             found = call.taken.round
@@ -98,6 +101,10 @@ class Rounds(Middleware):
                 return result
             if request is None or request.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 return result
+            if not request.session.can_send_request:
+                if nested:
+                    return result  # the component that the client calls returns it, too
+                raise _cannot_ask(request)
             found = _round(request, 0, result.input_required)
         while found.number < _MOST_ROUNDS:
             responses = await _answers(request, call, found)
@@ -110,6 +117,12 @@ class Rounds(Middleware):
                 return result
             found = _round(request, found.number + 1, result.input_required)
         raise ClientRequestError(INTERNAL_ERROR, f"The call asked its client in {_MOST_ROUNDS} rounds, the maximum.")
+
+
+def _cannot_ask(request: ServerRequestContext[Any, Any]) -> MCPError:
+    call = call_of(request)
+    asking = call.asking if call is not None and isinstance(call.asking, CannotAsk) else NO_STREAM
+    return MCPError(INVALID_PARAMS, _NEEDS_ROUNDS.format(request.protocol_version, asking.reason))
 
 
 def _is_called_by_client(request: ServerRequestContext[Any, Any], message: Any) -> bool:
@@ -137,8 +150,6 @@ async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, f
     While the client is asked, another replica can take over the call.
     """
     if not found.questions:
-        if not request.session.can_send_request:
-            raise ClientRequestError(INVALID_REQUEST, _CANNOT)
         await asyncio.sleep(_PAUSE_SECONDS)
         return {}
     if call is not None:

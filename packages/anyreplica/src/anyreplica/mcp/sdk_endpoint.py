@@ -7,6 +7,7 @@ from typing import Any
 
 from fastmcp import FastMCP
 from sse_starlette.sse import AppStatus
+from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
 from anyreplica.audit.call import note_arguments
@@ -16,8 +17,10 @@ from anyreplica.http.body import replay
 from anyreplica.http.headers import deciding, drop_credentials, drop_session_id, headers_of
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
+from anyreplica.http.responses import encode
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.catalogue import Catalogue
-from anyreplica.mcp.message import Request, called, called_tool, parse
+from anyreplica.mcp.message import Notification, Request, Response, called, called_tool, drop_null_token, parse
 from anyreplica.mcp.protocol_version import handshake_version
 from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.settings import Settings
@@ -34,25 +37,32 @@ class SdkEndpoint:
 
     def __init__(self, mcp: FastMCP, settings: Settings, catalogue: Catalogue, intake: Intake) -> None:
         self.stateless = settings.stateless_http
+        self._path = settings.mcp_path
         if self.stateless:
             forget_sessions(mcp)
-        login, mcp.auth = mcp.auth, None  # the authenticator in front of this endpoint has checked the token already
-        self.app = mcp.http_app(
-            path="/mcp",
-            stateless_http=self.stateless,
-            json_response=settings.json_response != "false",
-            host_origin_protection=False,  # the intake has already checked Host and Origin
-        )
-        mcp.auth = login
+        self.app = self._app(mcp, json_response=settings.json_response != "false")
         self.intake = intake
         self._catalogue = catalogue
         self._stopping = asyncio.Event()
         # At SIGTERM, sse_starlette would cut the event streams of the calls in flight.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
 
+    def _app(self, mcp: FastMCP, *, json_response: bool) -> Starlette:
+        if isinstance(mcp, SdkServer):
+            return mcp.sdk_app(self._path, stateless=self.stateless, json_response=json_response)
+        login, mcp.auth = mcp.auth, None  # the authenticator in front of this endpoint has checked the token already
+        app = mcp.http_app(
+            path=self._path,
+            stateless_http=self.stateless,
+            json_response=json_response,
+            host_origin_protection=False,  # the intake has already checked Host and Origin
+        )
+        mcp.auth = login
+        return app
+
     def opened(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of FastMCP's app. The endpoint answers requests while this lifespan is open."""
-        return self.app.lifespan(self.app)
+        return self.app.router.lifespan_context(self.app)
 
     def tool_paths(self) -> Mapping[str, str]:
         """Return the path of each tool, with the setting that selects this endpoint."""
@@ -72,7 +82,9 @@ class SdkEndpoint:
             return
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["path"] = "/mcp"  # the path of FastMCP's route; many clients send a trailing slash
+        scope["path"] = (
+            scope.get("root_path", "") + self._path
+        )  # the path of FastMCP's route; many clients send a trailing slash
         headers = headers_of(scope)
         if deciding(scope, headers) not in self.intake.admission.known:
             await self.intake.admission.check(scope, receive)
@@ -109,7 +121,7 @@ class SdkEndpoint:
             await send(part)
 
         try:
-            await self.app(scope, replay(body, receive), send_noting_failure)
+            await self.app(scope, replay(_without_null_token(message, body), receive), send_noting_failure)
         finally:
             leave()
 
@@ -135,6 +147,13 @@ class SdkEndpoint:
         await self.app(scope, receive_until_stopped, send_noting_end)
         if open_ and self._stopping.is_set():
             await send({"type": "http.response.body", "body": b""})
+
+
+def _without_null_token(message: Request | Notification | Response, body: bytes) -> bytes:
+    """Return the body of a message. A progress token that is null is left out."""
+    if not isinstance(message, Request) or not drop_null_token(message.params):
+        return body
+    return encode({"jsonrpc": "2.0", "id": message.id, "method": message.method, "params": message.params})
 
 
 def _failed(body: bytes) -> str:

@@ -19,9 +19,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from anyreplica.auth.caller import current_caller
 from anyreplica.jobs.service import JobService
 from anyreplica.mcp import _mounts, _sdk
+from anyreplica.mcp.task_rounds import TaskRounds
 from anyreplica.mcp.tasks import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
 from anyreplica.settings.keys import derived
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
         mcp.add_extension(own)
     if own is not None:
         _configure(own, names, settings)
+        own = TaskRounds(own)
+        _sdk.replace_extension(mcp, own)
     if service.off or not settings.stateless_http or settings.json_response == "false":
         return
     if own is None:
@@ -103,6 +107,7 @@ class JobAndToolTasks(JobTasks):
 
 
 def _extension(tool: str) -> "TasksExtension":
+    require_extra("jobs", f"tool {tool!r} with task=True")
     try:
         from fastmcp_tasks import TasksExtension  # noqa: PLC0415  # it takes 2 s and 31 MB to import
     except ImportError:
@@ -114,7 +119,7 @@ def _extension(tool: str) -> "TasksExtension":
 
 
 def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None:
-    """Set the options of FastMCP's extension that its author has not set."""
+    """Set the options of FastMCP's extension that its author has not set, and replace a queue in memory."""
     logging.getLogger("docket").setLevel(logging.WARNING)  # as for jobs: the access log has each call
     options = extension.docket_settings
     wanted: Mapping[str, Any] = {
@@ -126,10 +131,12 @@ def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None
     for name, value in wanted.items():
         if name not in options.model_fields_set:
             setattr(options, name, value)
+    if options.url.startswith(_IN_MEMORY) and not settings.jobs_in_process:
+        options.url = wanted["url"]  # memory:// is what an author writes for one process
     if options.url.startswith(_IN_MEMORY) and settings.mcp_replicas > 1:
         raise StartupError(
-            f"JOBS_URL={_IN_MEMORY}: the tasks of {', '.join(names)} need a queue that all {settings.mcp_replicas} "
-            "replicas share; set JOBS_URL=redis://…"
+            f"JOBS_URL={_IN_MEMORY}: the tasks of {', '.join(names) or 'this server'} need a queue that all "
+            f"{settings.mcp_replicas} replicas share; set JOBS_URL=redis://…"
         )
     _encrypt(settings)
     _assign_owners()

@@ -21,6 +21,7 @@ from mcp_types import (
 
 from anyreplica.components.not_found import RESOURCE_NOT_FOUND
 from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.asking import SESSION
 from anyreplica.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
 from anyreplica.sessions.session import Session
@@ -40,7 +41,12 @@ class SessionMethods:
         self._records = records
 
     def offer(self, mcp: FastMCP) -> None:
-        """Register the handlers, and announce that a session gets notifications of changed lists."""
+        """Register the handlers, and announce that a session gets notifications of changed lists.
+
+        A server of the SDK has only the methods that its author has chosen.
+        """
+        if isinstance(mcp, SdkServer):
+            return
         self._mcp = mcp
         server = _sdk.low_level(mcp)
         server.notification_options = NotificationOptions(

@@ -2,16 +2,18 @@
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastmcp import FastMCP
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
 from mcp_types import INTERNAL_ERROR, SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.request_state import OneUse, note_state
 from anyreplica.settings import Settings
 from anyreplica.shared import publish
@@ -75,22 +77,31 @@ class Sharing:
         self.peers = peers(settings, self.redis, replica)
         self.subscriptions: Subscriptions | None = None
         """The subscriptions; None if the settings do not allow them."""
+        self.close_streams: Callable[[], None] = lambda: None
+        """Ends all event streams of subscriptions."""
         self.bus: SubscriptionBus | None = None
         """The change events of all replicas; None if this replica does not get those of the others."""
         self._bus: RedisBus | None = None
         if self.redis is not None:
-            # FastMCP's boundary unseals request states. One middleware must run before it, the other one after it.
+            # The boundary unseals request states. One middleware must run before it, the other one after it.
             middleware = _sdk.low_level(mcp).middleware
-            middleware.insert(0, note_state)
-            middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
+            if any(isinstance(each, RequestStateBoundary) for each in middleware):
+                middleware.insert(0, note_state)
+                middleware.append(OneUse(self.redis, settings.request_state_seconds, settings.mcp_name))
             self._bus = RedisBus.of(self.redis, settings.mcp_name)
         elif settings.mcp_replicas > 1:
             logger.info("Subscriptions are disabled: with more than one replica they need REDIS_URL")
+            if isinstance(mcp, SdkServer) and not mcp.listens_over(None):
+                self.close_streams = mcp.close_streams
             return
         bus = self.bus = self._bus or InMemorySubscriptionBus()
         publish.use(bus)
+        if isinstance(mcp, SdkServer) and not mcp.listens_over(bus):
+            self.close_streams = mcp.close_streams
+            return
         self.subscriptions = Subscriptions(mcp, bus, settings.subscriptions)
         self.subscriptions.offer()
+        self.close_streams = self.subscriptions.close
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

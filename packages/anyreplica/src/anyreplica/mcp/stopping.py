@@ -1,4 +1,4 @@
-"""The answer to a call that a stopping replica has cancelled."""
+"""The end of a call that this replica does not finish: it stops, or another replica runs the call."""
 
 import asyncio
 from contextlib import suppress
@@ -34,3 +34,9 @@ async def answer_cancelled(call: Call | None) -> None:
         else:
             refused = Refused(503, text, code=UNAVAILABLE, identity=identity, headers={"Retry-After": "1"})
             await send_refusal(call.scope, call.send, refused)
+
+
+async def let_go(call: Call | None) -> None:
+    """End the event stream of a call that this replica no longer runs. None: the request had no call."""
+    if call is not None:
+        await call.let_go()

@@ -1,4 +1,4 @@
-"""The route `GET /metrics` for Prometheus."""
+"""The route `GET METRICS_PATH` for Prometheus."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
@@ -11,13 +11,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-PATH = "/metrics"
-
 
 def metrics_route(
-    collectors: Iterable[Collector], look: Callable[[], Awaitable[None]], token: SecretStr | None
+    collectors: Iterable[Collector],
+    look: Callable[[], Awaitable[None]],
+    token: SecretStr | None,
+    path: str = "/metrics",
 ) -> Route:
-    """Return the route `/metrics`. It replies in the classic text format, or in OpenMetrics if the client accepts it.
+    """Return the route. It replies in the classic text format, or in OpenMetrics if the client accepts it.
 
     If `token` is set, the client must send it. The route awaits `look` before each reply: `look` fetches the values
     that a collector cannot get without waiting.
@@ -39,4 +40,4 @@ def metrics_route(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=content_type)
 
-    return Route(PATH, show)
+    return Route(path, show)

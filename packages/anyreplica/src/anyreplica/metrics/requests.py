@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-from anyreplica.http.access_log import CALLED, CLIENT_GONE, FAILED, FAULT, PATH_TAKEN, RPC_ERROR, Write
+from anyreplica.http.access_log import CALLED, CLIENT_GONE, FAILED, FAULT, NO_ERROR, PATH_TAKEN, RPC_ERROR, Write
 from anyreplica.metrics.durations import Durations
 
 _TASK_METHODS = {"tasks/get", "tasks/update", "tasks/cancel"}
@@ -110,6 +110,8 @@ class RequestMetrics(Collector):
 
 
 def _outcome(status: int, failed: str | None) -> str:
+    if failed == NO_ERROR:
+        return "ok"
     if status == CLIENT_GONE:
         return "gone"
     if status >= 500:

@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 
+from anyreplica.process import forked_children
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
@@ -24,6 +25,34 @@ _HINTS = {
 }
 
 
+def hosts(settings: Settings) -> list[str]:
+    """Return the addresses to listen on. `MCP_HOST=::` stands for all addresses of the machine, IPv4 and IPv6.
+
+    Each version of IP has its own socket. If one socket served both, the address of an IPv4 client would be written as
+    an IPv6 address, such as `::ffff:192.0.2.1`. On a machine without IPv6, a replica listens on IPv4 only.
+    """
+    if settings.mcp_host != "::":
+        return [settings.mcp_host]
+    try:
+        socket.socket(socket.AF_INET6).close()
+    except OSError:
+        return ["0.0.0.0"]  # noqa: S104  # the operator has chosen all addresses
+    return ["0.0.0.0", "::"]  # noqa: S104
+
+
+def new_socket(host: str) -> socket.socket:
+    """Return a TCP socket for an address. A socket for IPv6 does not serve IPv4."""
+    new = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    if new.family == socket.AF_INET6:
+        new.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return new
+
+
+def authority(host: str, port: int) -> str:
+    """Return an address as in a URL (RFC 3986, section 3.2): `[::1]:8000`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def refuse_taken(settings: Settings) -> None:
     """Raise `StartupError` if another server uses the address of the settings, or if the address cannot be used.
 
@@ -33,33 +62,42 @@ def refuse_taken(settings: Settings) -> None:
     if settings.mcp_uds:
         _refuse_file(Path(settings.mcp_uds))
     else:
-        _refuse_port(settings.mcp_host, settings.mcp_port)
+        for host in hosts(settings):
+            _refuse_port(host, settings.mcp_port)
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that accepts up to `_HANDLES` connections in each turn of the event loop."""
+    """A uvicorn server that accepts up to `_HANDLES` connections in each turn of the event loop.
+
+    The loop of asyncio accepts as many connections by itself. Processes that a tool forks do not have the sockets of
+    this server.
+    """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         config, loop = self.config, asyncio.get_running_loop()
-        if config.uds or not self.started:
+        listening = [each for server in self.servers for each in server.sockets] if self.started else []
+        forked_children.release(listening)
+        if config.uds or config.loop != "uvloop":
             return
         made: Any = config.http_protocol_class
         protocol = functools.partial(made, config=config, server_state=self.server_state, app_state=self.lifespan.state)
-        for first in [each for server in self.servers for each in server.sockets]:
+        for first in listening:
             for _ in range(_HANDLES - 1):
                 handle = socket.socket(fileno=os.dup(first.fileno()))
                 self.servers.append(await loop.create_server(protocol, sock=handle, backlog=config.backlog))
 
 
 def _refuse_port(host: str, port: int) -> None:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    with new_socket(host) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an earlier run may still exist
         try:
             probe.bind((host, port))
         except OSError as error:
             hint = _HINTS.get(error.errno or 0, "MCP_HOST must be an address of this machine")
-            raise StartupError(f"Cannot listen on {host}:{port}: {error.strerror or error}; {hint}.") from None
+            raise StartupError(
+                f"Cannot listen on {authority(host, port)}: {error.strerror or error}; {hint}."
+            ) from None
 
 
 def _refuse_file(path: Path) -> None:

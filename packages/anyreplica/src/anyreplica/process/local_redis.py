@@ -10,8 +10,10 @@ from pathlib import Path
 
 from anyreplica.process.embedded_redis import EmbeddedRedis
 from anyreplica.process.redis_process import RedisProcess
+from anyreplica.process.temporary_folder import for_sockets
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,8 @@ class LocalRedis:
 
     def __init__(self) -> None:
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="anyreplica-"))  # only its user can open such a folder
+            # Only its user can open such a folder.
+            self._folder = Path(tempfile.mkdtemp(prefix="anyreplica-", dir=for_sockets()))
         except OSError as error:
             raise StartupError(_refusal(error)) from None
         self._path = self._folder / "redis.sock"
@@ -78,6 +81,9 @@ class LocalRedis:
                 _log(f"redis-server {server.version} from PATH")
                 return server
         self._path.unlink(missing_ok=True)
+        require_extra(
+            "local", "REDIS_URL: the Redis of local replicas", ", install redis-server, or start them with --no-redis"
+        )
         try:
             stand_in = EmbeddedRedis(str(self._path))
         except OSError as error:

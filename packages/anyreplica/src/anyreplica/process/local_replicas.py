@@ -1,28 +1,35 @@
 """Several replicas on one port of this machine, as real processes without Docker. `make up` uses this module."""
 
 import logging
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from multiprocessing import resource_tracker
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.process.exit_codes import EXIT_REFUSED
-from anyreplica.process.listening import refuse_taken
+from anyreplica.process.forking import forked, serve
+from anyreplica.process.listening import Server, hosts, new_socket, refuse_taken
 from anyreplica.process.local_redis import LocalRedis
 from anyreplica.process.local_worker import LocalWorker
 from anyreplica.process.replica import uvicorn_options
+from anyreplica.process.start import one_printer, share_printer
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
 
 _READY_SECONDS = 180  # on a busy machine
+_ANSWER_SECONDS = 1.0
+_PAUSE_SECONDS = 0.1
 
 
 class OwnSocket(socket.socket):
@@ -41,11 +48,40 @@ class OwnSocket(socket.socket):
 
 def bind(host: str, port: int) -> OwnSocket:
     """Return a socket bound to `host:port`. Other processes of the same user may bind it too (SO_REUSEPORT)."""
-    bound = OwnSocket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound = OwnSocket(fileno=new_socket(host).detach())
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of this run must not block the next run
     bound.bind((host, port))
     return bound
+
+
+class Replica(Process):
+    """The forked process of a replica. uvicorn's own class would start a new Python, which imports everything again."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], printer: Connection) -> None:
+        self.config = config
+        self.printer = printer
+        self._server = None
+        self.parent_conn, self.child_conn = Pipe()
+        self.process = forked(_serve, self, sockets)  # type: ignore[assignment]  # another kind of process
+
+    @property
+    def server(self) -> uvicorn.Server:
+        """The server of the replica. uvicorn's own class would serve with `uvicorn.Server`."""
+        if self._server is None:
+            self._server = Server(self.config)
+        return self._server
+
+    def terminate(self) -> None:
+        """Send SIGTERM. For a moment, a replica that has ended by itself has neither a process nor an exit code."""
+        with suppress(ProcessLookupError):
+            super().terminate()
+
+
+def _serve(replica: Replica, sockets: list[socket.socket]) -> None:
+    share_printer(replica.printer)
+    replica.config.configure_logging()
+    serve(partial(replica.target, sockets))
 
 
 class Replicas(Multiprocess):
@@ -66,17 +102,42 @@ class Replicas(Multiprocess):
         self.ready = ready
         self.redis = redis
         self.worker = worker
+        self._printer = one_printer()
+
+    @property
+    def refused(self) -> bool:
+        """Whether a replica has refused to start. It has printed the reason, and would refuse again."""
+        return any(replica.exitcode == EXIT_REFUSED for replica in self.processes)
 
     def init_processes(self) -> None:
-        with _later():
-            super().init_processes()
-        if all(process.wait_until_ready(_READY_SECONDS) for process in self.processes):
+        self.processes += [self._started() for _ in range(self.processes_num)]
+        if self._all_ready():
             self.ready()
+        elif self.refused or self.should_exit.is_set():
+            self.should_exit.set()
+            return
         else:
             logger.warning("Not all replicas are ready; their log says why")
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
-            with _later():
-                self.worker.start()
+            self.worker.start()
+
+    def _started(self) -> Replica:
+        replica = Replica(self.config, self.sockets, self._printer)
+        replica.start()
+        return replica
+
+    def _all_ready(self) -> bool:
+        """Wait until all replicas are ready. Return False if one has ended, if a signal stops them, or after 180 s."""
+        until, waiting = time.monotonic() + _READY_SECONDS, list(self.processes)
+        while waiting:
+            self.handle_signals()
+            if self.should_exit.is_set() or time.monotonic() > until:
+                return False
+            if not all(replica.process.is_alive() for replica in waiting):
+                return False
+            waiting = [replica for replica in waiting if not replica.is_ready(_ANSWER_SECONDS)]
+            time.sleep(_PAUSE_SECONDS if waiting else 0)
+        return True
 
     def keep_subprocess_alive(self) -> None:
         if self.should_exit.is_set():
@@ -84,21 +145,20 @@ class Replicas(Multiprocess):
         if self.redis is not None:
             self.redis.restart_if_ended()
         if self.worker is not None:
-            with _later():
-                self.worker.restart_if_ended()
+            self.worker.restart_if_ended()
             if self.worker.refused:
                 self.should_exit.set()
         # uvicorn would ask each replica for a sign of life, and wait 30 s for a replica that ends or hangs. That is not
         # necessary: if a replica hangs, its own watchdog ends it.
-        if all(replica.process.is_alive() for replica in self.processes):
-            return
-        before = list(self.processes)
-        with _later():
-            super().keep_subprocess_alive()
-        for old, new in zip(before, self.processes, strict=False):
-            if old is not new:
-                number = old.process.name.rpartition("-")[2]
-                logger.warning("Replica %s ended with exit code %s; started a new replica", number, old.exitcode)
+        for place, replica in enumerate(self.processes):
+            if replica.process.is_alive():
+                continue
+            if self.refused:
+                self.should_exit.set()
+                return
+            self.processes[place] = self._started()
+            number = replica.process.name.rpartition("-")[2]
+            logger.warning("Replica %s ended with exit code %s; started a new replica", number, replica.exitcode)
 
     def terminate_all(self) -> None:
         super().terminate_all()
@@ -113,17 +173,6 @@ class Replicas(Multiprocess):
     def handle_hup(self) -> None:
         """Stop when the terminal closes, because nobody can press Ctrl-C then."""
         self.handle_term()
-
-
-@contextmanager
-def _later() -> Iterator[None]:
-    """Block SIGINT (Ctrl-C) while replicas start. In each replica, `process_lifespan` unblocks the signal."""
-    resource_tracker.ensure_running()  # Python starts it with the first replica, and its start unblocks SIGINT
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def run(
@@ -156,8 +205,7 @@ def run(
     options: dict[str, Any] = {**uvicorn_options(settings, app), "workers": replicas}
     worker = LocalWorker(settings, create_worker) if create_worker is not None else None
     with redis or nullcontext() as server:
-        sockets: list[socket.socket] = [bind(settings.mcp_host, settings.mcp_port)]
+        sockets: list[socket.socket] = [bind(host, settings.mcp_port) for host in hosts(settings)]
         supervisor = Replicas(uvicorn.Config(**options), sockets, ready, server, worker)
         supervisor.run()
-    refused = any(process.exitcode == EXIT_REFUSED for process in supervisor.processes)
-    return EXIT_REFUSED if refused or (worker is not None and worker.refused) else 0
+    return EXIT_REFUSED if supervisor.refused or (worker is not None and worker.refused) else 0

@@ -1,16 +1,16 @@
 """The worker of local replicas: a process beside them that runs their jobs. It has no port."""
 
 import logging
-import multiprocessing
 from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.context import SpawnProcess
+from functools import partial
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from anyreplica.process.exit_codes import EXIT_REFUSED
+from anyreplica.process.forking import forked, serve
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.settings import Settings
 
@@ -28,7 +28,7 @@ class LocalWorker:
     def __init__(self, settings: Settings, create: Callable[[], ASGIApp]) -> None:
         options: dict[str, Any] = {**uvicorn_options(settings, ""), "factory": True, "app": create}
         self._config = uvicorn.Config(**options)
-        self._process: SpawnProcess | None = None
+        self._process: ForkServerProcess | None = None
 
     @property
     def refused(self) -> bool:
@@ -36,9 +36,8 @@ class LocalWorker:
         return self._process is not None and self._process.exitcode == EXIT_REFUSED
 
     def start(self) -> None:
-        """Start the process. The caller has blocked SIGINT, as for a replica."""
-        start = multiprocessing.get_context("spawn").Process
-        self._process = start(target=_serve, args=(self._config,), name="SpawnProcess-worker")  # see replica_name
+        """Start the process."""
+        self._process = forked(_serve, self._config, name="Process-worker")  # see replica_name
         self._process.start()
 
     def restart_if_ended(self) -> None:
@@ -60,5 +59,4 @@ class LocalWorker:
 
 def _serve(config: uvicorn.Config) -> None:
     """Run the worker in its process. Without a socket nothing can connect to it."""
-    with suppress(KeyboardInterrupt):  # the worker has drained; uvicorn raises the signal again
-        uvicorn.Server(config).run(sockets=[])
+    serve(partial(uvicorn.Server(config).run, sockets=[]))

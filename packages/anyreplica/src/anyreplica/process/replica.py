@@ -1,6 +1,7 @@
 """One replica: its name, its options for uvicorn, and its process."""
 
 import asyncio
+import importlib.util
 import logging
 import multiprocessing
 import os
@@ -15,8 +16,10 @@ from starlette.types import ASGIApp
 
 from anyreplica.process import garbage_collector, task_exits
 from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.listening import hosts
 from anyreplica.process.watchdog import watch
 from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
 
 _LAST_SECONDS = 1.0
 
@@ -35,17 +38,23 @@ def replica_name(settings: Settings) -> str:
     name = settings.replica_name or socket.gethostname()
     if multiprocessing.parent_process() is None:
         return name
-    return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # SpawnProcess-1, …
+    return f"{name}-{multiprocessing.current_process().name.rpartition('-')[2]}"  # ForkServerProcess-1, …
 
 
 def uvicorn_options(settings: Settings, app: str | ASGIApp) -> dict[str, Any]:
-    """Return the keyword arguments of `uvicorn.Config`. All commands that start a replica use them."""
+    """Return the keyword arguments of `uvicorn.Config`. All commands that start a replica use them.
+
+    Raises:
+        StartupError: the event loop of the settings is not installed.
+    """
+    if settings.event_loop == "uvloop" and importlib.util.find_spec("uvloop") is None:
+        raise StartupError("EVENT_LOOP=uvloop: uvloop is not installed; install it, or set EVENT_LOOP=asyncio")
     return {
         "app": app,
         "factory": isinstance(app, str),
         "interface": "asgi3",
-        **({"uds": settings.mcp_uds} if settings.mcp_uds else {"host": settings.mcp_host, "port": settings.mcp_port}),
-        "loop": "uvloop",
+        **({"uds": settings.mcp_uds} if settings.mcp_uds else {"host": hosts(settings), "port": settings.mcp_port}),
+        "loop": settings.event_loop,
         "http": "anyreplica.http.uvicorn.protocol:HttpProtocol",
         "ws": "none",
         "lifespan": "on",
@@ -71,7 +80,7 @@ async def process_lifespan(settings: Settings, lifecycle: Lifecycle) -> AsyncIte
     garbage_collector.settle()
     try:
         with lifecycle.running():
-            # local_replicas has blocked SIGINT until now.
+            # `forked` has blocked SIGINT until now.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             async with watch(settings.loop_stall_seconds), garbage_collector.trimming():
                 yield
@@ -87,8 +96,13 @@ def end_regardless() -> None:
 
 
 def _exit(code: int) -> None:
-    """Write the waiting log lines and end the process at once."""
+    """Write the waiting log lines and end the process at once, together with the processes of `multiprocessing`.
+
+    Python would wait for these processes. Without this process, they would wait for work for ever.
+    """
     _flush()
+    for child in multiprocessing.active_children():
+        child.kill()  # a forked process has our handler of SIGTERM, which does not end it
     os._exit(code)
 
 

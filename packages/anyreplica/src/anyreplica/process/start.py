@@ -1,14 +1,43 @@
 """Print one line that says why a process cannot start."""
 
+import asyncio
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.settings.errors import StartupError
+
+_byte: Connection | None = None
+
+
+def one_printer() -> Connection:
+    """Return the end of a pipe with one byte. The process that reads the byte may print why it cannot start.
+
+    Replicas of one supervisor usually fail for the same reason, and the operator needs to read it only once.
+    """
+    byte, writer = Pipe(duplex=False)
+    with writer:
+        os.write(writer.fileno(), b"1")
+    return byte
+
+
+def share_printer(byte: Connection) -> None:
+    """Let this process print why it cannot start only if no other process has read the byte of `one_printer`."""
+    global _byte  # noqa: PLW0603  # the app prints the reason, and it knows no supervisor
+    _byte = byte
+
+
+def print_reason(error: BaseException) -> None:
+    """Print why this process cannot start: one line, and with LOG_LEVEL=DEBUG the traceback."""
+    if _byte is None or os.read(_byte.fileno(), 1):
+        print(_reason(error), file=sys.stderr)  # noqa: T201
 
 
 @contextmanager
@@ -55,6 +84,10 @@ class StartReport:
         async def send_but_failures(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "lifespan.startup.complete"
+            task = asyncio.current_task()
+            if message["type"] == "lifespan.shutdown.failed" and task is not None and task.cancelling():
+                # A second SIGTERM cancels the lifespan. This is no error, so the log gets no traceback.
+                message = {**message, "message": ""}
             if message["type"] != "lifespan.startup.failed":
                 await send(message)
 
@@ -63,6 +96,6 @@ class StartReport:
         except (Exception, SystemExit) as error:
             if started:
                 raise
-            print(_reason(error), file=sys.stderr)  # noqa: T201
+            print_reason(error)
             logging.getLogger("uvicorn.error").disabled = True  # uvicorn would log only that the start failed
             await send({"type": "lifespan.startup.failed", "message": ""})

@@ -106,9 +106,14 @@ class SharedBuckets:
 
     While Redis can't be reached, each replica applies its share of a rate limit: the limit divided by the number of
     replicas.
+
+    Args:
+        answer_seconds: time limit for an answer of Redis, in seconds.
     """
 
-    def __init__(self, redis: "Redis", prefix: str, replica: str, peers: Peers) -> None:
+    def __init__(
+        self, redis: "Redis", prefix: str, replica: str, peers: Peers, *, answer_seconds: float = _ANSWER_SECONDS
+    ) -> None:
         self.alone = False
         """Whether this replica applies its share of each limit, because Redis can't be reached."""
         self.outages = 0
@@ -116,6 +121,7 @@ class SharedBuckets:
         self._prefix = f"{prefix}:rate:"
         self._replica = replica
         self._peers = peers
+        self._answer_seconds = answer_seconds
         self._script = redis.register_script(_TAKE)
         self._wishes: dict[tuple[str, float, int], _Wish] = {}
         self._asking = False
@@ -203,7 +209,7 @@ class SharedBuckets:
             rate, running = wish.rate, self._own.running.get(wish.name, 0)
             arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(self._answer_seconds):
                 said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
             return [_read(answer) for answer in said]
         except (RedisError, OSError, ValueError) as error:
@@ -228,7 +234,7 @@ class SharedBuckets:
         while self.alone:
             await asyncio.sleep(_RETRY_SECONDS)
             with suppress(RedisError, OSError):
-                async with asyncio.timeout(_ANSWER_SECONDS):
+                async with asyncio.timeout(self._answer_seconds):
                     await self._redis.ping()
                 self.alone = False
         logger.warning("Redis can be reached again: all replicas share the rate limits")

@@ -1,16 +1,17 @@
-"""The probes of liveness (`/healthz`) and readiness (`/readyz`)."""
+"""The probes of liveness (`LIVENESS_PATH`) and readiness (`READINESS_PATH`)."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.settings.paths import PathSettings
 
 
-def health_routes(lifecycle: Lifecycle) -> list[Route]:
+def health_routes(lifecycle: Lifecycle, paths: PathSettings) -> list[Route]:
     """Return the routes of the probes.
 
-    `/healthz` (alias `/health`) answers 200 as long as the event loop runs. `/readyz` answers 200 if the replica is
+    The liveness probe answers 200 as long as the event loop runs. The readiness probe answers 200 if the replica is
     ready, otherwise 503.
     """
 
@@ -21,4 +22,4 @@ def health_routes(lifecycle: Lifecycle) -> list[Route]:
         ready = lifecycle.state == "ready"
         return JSONResponse({"status": lifecycle.state}, 200 if ready else 503, None if ready else {"Retry-After": "1"})
 
-    return [Route("/healthz", healthz), Route("/health", healthz), Route("/readyz", readyz)]
+    return [Route(paths.liveness_path, healthz), Route(paths.readiness_path, readyz)]

@@ -11,7 +11,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from anyreplica._version import __version__
+from anyreplica.http.paths import prefix
 from anyreplica.mcp.catalogue import Catalogue
+from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -27,7 +29,7 @@ _HEADERS = {
 }
 
 
-def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
+def home_route(settings: Settings, replica: str, catalogue: Catalogue | None) -> Route:
     """Return the route `GET /`. Its page says how to connect and lists the components.
 
     `catalogue` is None if callers need a token. The page then does not list the components.
@@ -35,13 +37,15 @@ def home_route(name: str, replica: str, catalogue: Catalogue | None) -> Route:
 
     async def show(request: Request) -> Response:
         host = request.headers.get("host", "")
-        base = f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}"
+        base = f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix(request.scope)}"
         html = _template().render(
-            name=name,
+            name=settings.mcp_name,
+            settings=settings,
             version=__version__,
             replica=replica,
             base=base,
-            clients=_clients(name, f"{base}/mcp", secured=catalogue is None),
+            prefix=prefix(request.scope),
+            clients=_clients(settings.mcp_name, f"{base}{settings.mcp_path}", secured=catalogue is None),
             catalogue=catalogue,
         )
         return HTMLResponse(html, headers=_HEADERS)
@@ -66,20 +70,23 @@ def _template() -> "Template":
 def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]]:
     """Return the configuration of each common client: (name of the client, place of the text, text)."""
     claude = f"claude mcp add --transport http {name} {url}"
-    entry: dict[str, object] = {"url": url}
+    headers: dict[str, object] = {}
     codex = f'[mcp_servers."{name}"]\nurl = "{url}"'
     curl = f"curl -X POST {url} -H 'Content-Type: application/json' \\\n  -H 'Accept: application/json'"
     if secured:
         bearer = "Bearer <token>"
         claude += f' --header "Authorization: {bearer}"'
-        entry["headers"] = {"Authorization": bearer}
+        headers = {"headers": {"Authorization": bearer}}
         codex += '\nbearer_token_env_var = "MCP_TOKEN"'
         curl += f" -H 'Authorization: {bearer}'"
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    entry = {"type": "http", "url": url, **headers}
+    windsurf = {"mcpServers": {name: {"serverUrl": url, **headers}}}
     return [
         ("Claude Code", "shell", claude),
-        ("Cursor, Windsurf and others", "mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2)),
-        ("VS Code", ".vscode/mcp.json", json.dumps({"servers": {name: {"type": "http", **entry}}}, indent=2)),
+        ("Cursor and others", "mcp.json", json.dumps({"mcpServers": {name: entry}}, indent=2)),
+        ("Windsurf", "~/.codeium/windsurf/mcp_config.json", json.dumps(windsurf, indent=2)),
+        ("VS Code", ".vscode/mcp.json", json.dumps({"servers": {name: entry}}, indent=2)),
         ("Codex", "~/.codex/config.toml", codex),
         ("curl", "shell", f"{curl} -d '{message}'"),
     ]

@@ -137,17 +137,27 @@ class RedisAnswers:
     """The store that replicas share, in Redis.
 
     A waiting call reads the answer from Redis. A wake-up contains no answer: it only makes the call look in Redis. The
-    call also looks every 5 seconds, so a lost wake-up does not lose the answer. All keys start with `prefix`.
+    call also looks every `look_seconds`, so a lost wake-up does not lose the answer. All keys start with `prefix`.
 
     Args:
         seconds: time for which another replica can take over a call, in seconds.
+        look_seconds: pause between two looks for an answer whose wake-up was lost, in seconds.
     """
 
-    def __init__(self, redis: "Redis", prefix: str, wakeups: RedisWakeups, seconds: float = 0) -> None:
+    def __init__(
+        self,
+        redis: "Redis",
+        prefix: str,
+        wakeups: RedisWakeups,
+        seconds: float = 0,
+        *,
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
         self._redis = redis
         self._prefix = prefix
         self._wakeups = wakeups
         self._keep = int(seconds) + _SLACK_SECONDS
+        self._look_seconds = look_seconds
         self._expect = redis.register_script(_EXPECT)
         self._give = redis.register_script(_GIVE)
         self._forget = redis.register_script(_FORGET)
@@ -192,7 +202,7 @@ class RedisAnswers:
         while True:
             remaining = end - loop.time()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(remaining, _LOOK_SECONDS))):
+                async with asyncio.timeout(max(0.0, min(remaining, self._look_seconds))):
                     await woken.wait()
             woken.clear()
             with contextlib.suppress(OSError), raising_os_errors():  # look again when Redis is back

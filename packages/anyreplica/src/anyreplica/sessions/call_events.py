@@ -2,11 +2,13 @@
 
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.responses import encode
 from anyreplica.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
@@ -25,7 +27,7 @@ _MOST_LATE = 1000
 class CallEvents:
     """The events of one call, on the replica that owns the call."""
 
-    __slots__ = ("_log", "_loss_is_noted", "_mark", "_request", "_round", "_stream", "_written")
+    __slots__ = ("_keep_after", "_log", "_loss_is_noted", "_mark", "_request", "_round", "_stream", "_written")
 
     def __init__(self, log: "EventLog", stream: str, request: str) -> None:
         self._log = log
@@ -39,6 +41,7 @@ class CallEvents:
         """Begins the marks of the events. A replica may own a call twice, so its own id would not do."""
         self._written = 0
         """Number of events that this object has written."""
+        self._keep_after = 0.0
 
     @property
     def first_id(self) -> str:
@@ -175,6 +178,17 @@ class CallEvents:
         """
         self._loss_is_noted = False
         await persistently(self._note_loss, PATIENT_SECONDS)  # the call is not watched during this time
+
+    async def keep(self) -> None:
+        """Keep the events of a call whose client is connected. Ask the store at most every `PING_SECONDS`.
+
+        Raises:
+            OSError: the store cannot be reached.
+        """
+        if time.monotonic() >= self._keep_after:
+            self._keep_after = time.monotonic() + PING_SECONDS
+            await self._log.store.keep(self._stream)
+            self._log.kept.keep(self._stream)
 
     async def has_reader(self) -> bool:
         """Keep the events, and return whether a client follows them or has time to resume.

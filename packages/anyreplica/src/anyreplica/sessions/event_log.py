@@ -82,6 +82,9 @@ class EventLog:
     Args:
         seconds: time for which a call goes on without a connection, and for which its events stay after its end.
         most: RESUME_BYTES, the limit of the bytes that this replica keeps.
+        look_seconds: time after which a resumed stream looks whether the replica of the call still runs, in seconds.
+        silent_seconds: time without a sign of life after which a replica counts as lost, if a client has waited as
+            long, in seconds.
     """
 
     def __init__(
@@ -92,8 +95,13 @@ class EventLog:
         seconds: float,
         keys: Sequence[str],
         most: int,
+        *,
+        look_seconds: float = _LOOK_SECONDS,
+        silent_seconds: float = _SILENT_SECONDS,
     ) -> None:
         self.seconds = seconds
+        self._look_seconds = look_seconds
+        self._silent_seconds = silent_seconds
         self.kept = KeptBytes(most, int(seconds) + SLACK_SECONDS)
         self._sending = Shares(most)
         """Bytes of the events that are being sent to clients that resume calls."""
@@ -175,13 +183,13 @@ class EventLog:
         if part.owner in ("", self.owner):
             return stream not in self.running_here
         since = self._healthy_since
-        if since is None or self._is_late or time.monotonic() - since < _SILENT_SECONDS:
+        if since is None or self._is_late or time.monotonic() - since < self._silent_seconds:
             return False
         asked = time.monotonic()
         silence = await patiently(self.store.silence(part.owner))
         if time.monotonic() - asked > QUICK_SECONDS:
             return False
-        return silence > (_SILENT_SECONDS if waited > _SILENT_SECONDS else _LONG_SILENT_SECONDS)
+        return silence > (self._silent_seconds if waited > self._silent_seconds else _LONG_SILENT_SECONDS)
 
     def close(self) -> None:
         """End all resumed streams. The clients then resume their calls at other replicas."""
@@ -252,7 +260,7 @@ class EventLog:
                         return
                     await patiently(self.store.follow(stream, self.seconds))
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(_LOOK_SECONDS, self.seconds / 2)):
+                    async with asyncio.timeout(min(self._look_seconds, self.seconds / 2)):
                         await woken.wait()
                 if not woken.is_set():
                     yield "", b""

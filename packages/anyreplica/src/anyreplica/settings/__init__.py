@@ -1,7 +1,8 @@
 """The settings: every variable with its type, default, meaning and check.
 
 The value of a variable comes from the environment. If the variable is unset, the value comes from a file of the same
-name (upper or lower case) in the secrets folder. Docker mounts secrets there.
+name (upper or lower case) in the secrets folder. Docker mounts secrets there. The last source is FastMCP's own
+variables: see `of_fastmcp`.
 """
 
 import difflib
@@ -13,11 +14,13 @@ from typing import Any, Self, get_args
 from pydantic import SecretStr, ValidationError, model_validator
 from pydantic_settings import SettingsConfigDict, SettingsError
 
+from anyreplica.settings import of_fastmcp
 from anyreplica.settings.access import AccessSettings
 from anyreplica.settings.downstream import DownstreamSettings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.jobs import JobSettings
 from anyreplica.settings.login import LoginSettings
+from anyreplica.settings.paths import PathSettings
 from anyreplica.settings.rate import RateSettings
 from anyreplica.settings.replica import ReplicaSettings
 from anyreplica.settings.sessions import SessionSettings
@@ -33,7 +36,9 @@ class Settings(
     LoginSettings,
     AccessSettings,
     SessionSettings,
+    PathSettings,
     ReplicaSettings,
+    of_fastmcp.WithFastMcp,
 ):
     """The settings of the server. The name of a variable or secret file is the name of the field in capitals.
 
@@ -62,6 +67,7 @@ class Settings(
             )
         if self.handshake_sessions != "off":
             self._check_sessions()
+        self._check_arguments()
         self.check_login(self.public_url)
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
@@ -69,6 +75,14 @@ class Settings(
                 "set one of them, or mount a secret named auth_token"
             )
         return self
+
+    def _check_arguments(self) -> None:
+        for setting in ("drop_unknown_arguments", "parse_json_arguments"):
+            if getattr(self, setting) and (self.json_response == "false" or not self.stateless_http):
+                raise ValueError(
+                    f"{setting.upper()}=true: needs STATELESS_HTTP=true, and JSON_RESPONSE=auto or true; "
+                    "otherwise the MCP SDK answers all calls"
+                )
 
     def _check_sessions(self) -> None:
         setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}"
@@ -124,7 +138,7 @@ def _line(problem: Mapping[str, Any], settings: type[Settings]) -> str:
     # For a missing field, pydantic's input is the values of all fields.
     hidden = secret or problem["type"] == "missing"
     shown = "" if hidden else f"={value if value.isprintable() else ascii(value)}"
-    return f"{field.upper()}{shown}: {message[:1].lower()}{message[1:]}"
+    return f"{of_fastmcp.name_of(field, problem['input'])}{shown}: {message[:1].lower()}{message[1:]}"
 
 
 def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:

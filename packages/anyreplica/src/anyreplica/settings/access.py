@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -41,7 +42,8 @@ class AccessSettings(SettingsGroup):
     """Scopes that every token must have, comma-separated. A token without them gets HTTP 403."""
     public_url: str = ""
     """URL at which clients reach this server, such as `https://mcp.example.com`. Clients that log in get this URL and
-    the URL of the login (RFC 9728). Required with `AUTH_JWT_ISSUER` and `LOGIN_PROVIDER`."""
+    the URL of the login (RFC 9728). If it has a path, the replica also answers below this path, so a proxy may remove
+    the path or keep it. Required with `AUTH_JWT_ISSUER` and `LOGIN_PROVIDER`."""
     signing: Literal["off", "accept", "require"] = "off"
     """Signed requests (RFC 9421). The public keys of the signers are in `API_KEYS_FILE`. `off`: signatures are ignored.
     `accept`: a valid signature authenticates the caller, like a key or a token. `require`: every caller must sign."""
@@ -83,6 +85,11 @@ class AccessSettings(SettingsGroup):
                 f"API_KEYS_FILE: required by SIGNING={self.signing}; set it to the file with the public keys"
             )
         return self
+
+    @property
+    def prefix(self) -> str:
+        """Path of `PUBLIC_URL`: the prefix at which a proxy serves this server. Empty without a path."""
+        return urlsplit(self.public_url).path
 
     @property
     def asks_who(self) -> str:

@@ -19,11 +19,14 @@ class ReplicaSettings(SettingsGroup):
     mcp_port: int = Field(8000, ge=1, le=65535)
     """TCP port that a replica listens on."""
     mcp_host: str = "127.0.0.1"
-    """Address that a replica listens on. With the default, only programs on the same machine can connect. The container
-    image sets `0.0.0.0`."""
+    """Address that a replica listens on. With the default, only programs on the same machine can connect. `::`: all
+    addresses of the machine, IPv4 and IPv6; the container image sets it. `0.0.0.0`: all IPv4 addresses."""
     mcp_uds: str = Field("", max_length=100)  # Linux accepts at most 107 bytes
     """Path of a Unix socket. If set, the replica creates the socket and listens on it instead of `MCP_HOST` and
     `MCP_PORT`. Use it for clients and proxies on the same machine."""
+    event_loop: Literal["uvloop", "asyncio"] = "uvloop"
+    """Event loop of a replica or worker. `uvloop`: the faster one. `asyncio`: the loop of Python itself, for tools that
+    need it, for example because they call `nest_asyncio.apply()`."""
     mcp_name: str = "template-mcp"
     """Name of the server, the same on every replica. Allowed characters: letters, digits, `.`, `_` and `-`."""
     replica_name: str = ""
@@ -33,15 +36,15 @@ class ReplicaSettings(SettingsGroup):
     `Mcp-Session-Id` header."""
     json_response: Literal["auto", "true", "false"] = "auto"
     """Whether a reply is one JSON object. `auto`: yes, unless the client accepts an event stream and the call reports
-    progress, sends a log message or asks the client. `true`: always, except for subscriptions. `false`: the reply is an
-    event stream, as the MCP SDK sends it."""
+    progress, sends a log message, asks the client or takes longer than `FIRST_EVENT_SECONDS`. `true`: always, except
+    for subscriptions. `false`: the reply is an event stream, as the MCP SDK sends it."""
     auto_discover: bool = True
     """Serve the components of the packages in `MCP_COMPONENTS`. `false`: serve none of them."""
     mcp_components: WordList = ("server",)
     """Packages with components, comma-separated. The replica loads the `tools`, `resources`, `prompts` and `jobs`
     folders of each package, or the whole package if it has none of these folders."""
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
-    """Minimum log level."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL"] = "INFO"
+    """Minimum log level. `WARN` means `WARNING`, and `FATAL` means `CRITICAL`."""
     log_format: Literal["text", "json"] = "text"
     """Format of log lines. `text`: for people. `json`: one JSON object per line."""
     debug_errors: bool = False
@@ -50,6 +53,13 @@ class ReplicaSettings(SettingsGroup):
     dereference_schemas: bool = True
     """Replace each `$ref` in the schemas of tools with the definition that it refers to, because some clients do not
     follow references. `false`: send the schemas as they are, with `$defs`, `$ref` and `$anchor`."""
+    drop_unknown_arguments: bool = False
+    """Remove the arguments that a tool does not have from its calls, because some clients add arguments of their own.
+    For example, n8n sends `sessionId`, `action`, `chatInput` and `toolCallId`. `false`: such a call gets an error that
+    names the arguments of the tool."""
+    parse_json_arguments: bool = False
+    """Parse an argument that is a JSON text if the tool needs a list or an object and accepts no text. Some models send
+    `"[1, 2]"` for `[1, 2]`. `false`: such a call gets an error."""
     allowed_hosts: WordList = ()
     """Names that a request may have in its `Host` header besides the loopback names, comma-separated. `*` is a
     wildcard. Other names get HTTP 421. Empty: the replica checks `Host` only on loopback addresses."""
@@ -68,10 +78,11 @@ class ReplicaSettings(SettingsGroup):
     call_timeout_seconds: Seconds = Field(60, gt=0)
     """Time limit for a tool, resource or prompt without a timeout of its own, in seconds. When it ends, the call gets
     an error."""
-    first_event_seconds: Seconds = Field(15, ge=0)
+    first_event_seconds: Seconds = Field(2, ge=0)
     """Time without a reply after which the reply to a call becomes an event stream, if its client accepts one, in
-    seconds. The stream gets a comment as often, so that no proxy closes the connection of a long call. 0: only an event
-    makes the reply an event stream."""
+    seconds. The stream gets a comment as often. So neither a proxy nor a client with a time limit for silence, often 5
+    s, closes the connection of a long call. 0: only an event makes the reply an event stream, and comments follow every
+    15 s."""
     tool_threads: int = Field(16, ge=1)
     """Maximum number of calls of one synchronous (`def`) tool that run at the same time. Further calls wait."""
     compress_min_bytes: int = Field(16 * 1024, ge=0)
@@ -146,8 +157,10 @@ class ReplicaSettings(SettingsGroup):
 
     @field_validator("log_level", mode="before")
     @classmethod
-    def _upper(cls, value: object) -> object:
-        return value.upper() if isinstance(value, str) else value
+    def _level(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return {"WARN": "WARNING", "FATAL": "CRITICAL"}.get(value.upper(), value.upper())
 
     @field_validator("mcp_name")
     @classmethod

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
+
+_Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 _LOOK_SECONDS = 2.0
 _GONE_SECONDS = 10.0
@@ -134,14 +136,19 @@ def _by_name(name: str) -> Callable[[], Awaitable[int]]:
     async def look() -> int:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(name, _ANY_PORT, type=socket.SOCK_DGRAM)
-        addresses = {(family, address) for family, _, _, _, address in found}
-        # Swarm's DNS lists a replica only when it is healthy. Before that, this replica counts itself.
-        return len(addresses) + (not any(_is_own(family, address) for family, address in addresses))
+        # In a network with IPv4 and IPv6, each replica has an address of each.
+        families = {family for family, *_ in found}
+        return max(_counted(family, {each[4] for each in found if each[0] == family}) for family in families)
 
     return look
 
 
-def _is_own(family: int, address: tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]) -> bool:
+def _counted(family: int, addresses: Collection[_Address]) -> int:
+    # Swarm's DNS lists a replica only when it is healthy. Before that, this replica counts itself.
+    return len(addresses) + (not any(_is_own(family, address) for address in addresses))
+
+
+def _is_own(family: int, address: _Address) -> bool:
     """Return whether an address belongs to this machine. The function sends nothing.
 
     A packet to an own address would have the same address as its source.

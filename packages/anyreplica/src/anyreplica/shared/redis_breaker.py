@@ -21,11 +21,15 @@ class RedisBreaker:
     Args:
         name: what does not answer, for the log.
         probe: asks Redis something, and returns whether the answer came in time. It has a time limit of its own.
+        pause_seconds: pause between two probes, in seconds.
     """
 
-    def __init__(self, name: str, probe: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self, name: str, probe: Callable[[], Awaitable[bool]], *, pause_seconds: float = _PAUSE_SECONDS
+    ) -> None:
         self._name = name
         self._probe = probe
+        self._pause_seconds = pause_seconds
         self._probing: asyncio.Task[None] | None = None
         self._waits: set[asyncio.Timeout] = set()
 
@@ -65,5 +69,5 @@ class RedisBreaker:
 
     async def _probe_until_answered(self) -> None:
         while not await self._probe():  # noqa: ASYNC110  # a pause between two probes
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(self._pause_seconds)
         logger.warning("%s answers again", self._name)

@@ -12,16 +12,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica._version import __version__
 from anyreplica.http.access_log import CALLED, FAILED, FAULT, LONGEST, PATH_TAKEN
-from anyreplica.http.headers import headers_of
+from anyreplica.http.headers import headers_of, path_of
+from anyreplica.http.paths import mcp_paths, quiet_paths
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.process.logs import request_id, trace_id
+from anyreplica.settings.paths import PathSettings
 from anyreplica.tracing.parent import of_headers, of_meta
 
 TRACE = "anyreplica.trace"
 """Key of a traced request's `RequestSpan` in the scope."""
 
-_MCP = frozenset({"/mcp", "/mcp/"})
-_UNTRACED = frozenset({"/healthz", "/health", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 _HTTP, _UNKNOWN = "HTTP", "_OTHER"
 """Texts for a method that is not in `_METHODS`: the first for the name of a span, the second for its attribute."""
@@ -30,20 +30,22 @@ _tracer = trace.get_tracer("anyreplica", __version__)
 
 
 class TracingMiddleware:
-    """The tracing middleware. It makes a span for each request except probes and `/metrics`.
+    """The tracing middleware. It makes a span for each request except probes and the metrics.
 
     The names and attributes follow OpenTelemetry's conventions for HTTP. This middleware is outside all others,
     including the access log, because an access log entry contains the id of the trace.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, settings: PathSettings) -> None:
         self.app = app
+        self._mcp = mcp_paths(settings)
+        self._untraced = quiet_paths(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _UNTRACED:
+        if scope["type"] != "http" or (path := path_of(scope)) in self._untraced:
             await self.app(scope, receive, send)
             return
-        span = scope[TRACE] = RequestSpan(scope)
+        span = scope[TRACE] = RequestSpan(scope, path if path in self._mcp else "")
 
         def send_noting(message: Message) -> Awaitable[None]:
             if message["type"] in BEGINNINGS:
@@ -60,16 +62,20 @@ class RequestSpan:
     """The span of a request. It starts when its parent is known, from a header or else from the message's `_meta`.
 
     Its start time is the time when this object was made. After its start it is the current span of the request's task.
+
+    Args:
+        endpoint: the path of the MCP endpoint; empty: the request is for another path.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, endpoint: str) -> None:
         self.status = 0
         """HTTP status of the reply; 0 before the reply."""
         self._scope = scope
+        self._endpoint = endpoint.rstrip("/")
         self._since = time.time_ns()
         self._span: trace.Span | None = None
         parent = of_headers(headers_of(scope))
-        if parent is not None or scope["path"] not in _MCP:
+        if parent is not None or not endpoint:
             self._begin(parent)
 
     def read(self, params: Mapping[str, Any] | None) -> None:
@@ -97,9 +103,9 @@ class RequestSpan:
             "url.scheme": self._scope["scheme"],
             "network.protocol.version": self._scope["http_version"],
         }
-        if self._scope["path"] in _MCP:
-            attributes["http.route"] = "/mcp"
-            name = f"{name} /mcp"
+        if self._endpoint:
+            attributes["http.route"] = self._endpoint
+            name = f"{name} {self._endpoint}"
         parent = Context() if parent is None else parent
         self._span = _tracer.start_span(name, parent, SpanKind.SERVER, attributes, start_time=self._since)
         current_context.attach(trace.set_span_in_context(self._span, parent))

@@ -1,22 +1,19 @@
 """Replicas with a login behind a round-robin proxy, with an identity provider and a Redis."""
 
 import contextlib
-import functools
 import signal
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 from conftest import Server, free_port
 from tests.auth.issuer import Issuer
 from tests.auth.login.identity_provider import identity_provider
+from tests.downstream.exchange.served import Reply, served
 from tests.replicas import KEYS, Fleet, RedisServer, RoundRobin
 
 COMMAND = ("-m", "tests.auth.login.server")
-COMPONENTS = "tests.sample,tests.packs.scoped"
+COMPONENTS = "server,tests.packs.scoped"
 
 
 @dataclass
@@ -80,7 +77,7 @@ def logins(
             "LOGIN_RATE_LIMIT": "100000/s",
             "IDP": idp,
             "JWKS": issuer.url,
-            "DOCUMENTS": stack.enter_context(_serving(documents)),
+            "DOCUMENTS": f"http://{stack.enter_context(served(_Documents(documents)))}",
             **({"JOBS_URL": redis.url} if jobs else {}),
             **{name: idp if value == "IDP" else value for name, value in settings.items()},
         }
@@ -93,19 +90,10 @@ def logins(
         yield fleet
 
 
-class _Documents(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
+@dataclass
+class _Documents:
+    folder: Path
 
-
-@contextlib.contextmanager
-def _serving(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Documents, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    def answer(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:  # noqa: ARG002
+        """Answer with the file of a name."""
+        return Reply(body=(self.folder / path.strip("/")).read_bytes(), headers={"Content-Type": "application/json"})

@@ -94,11 +94,11 @@ def test_a_setting_without_a_provider_is_refused() -> None:
         Settings(login_issuer="login.example.com")
 
 
-def check(tmp_path: Path, *arguments: str, **settings: str) -> tuple[int, str]:
-    """Return the exit code and stderr of a start."""
+def check(tmp_path: Path, **settings: str) -> tuple[int, str]:
+    """Return the exit code and stderr of `check`."""
     settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", "FASTMCP_HOME": str(tmp_path)}
     with patch.object(fastmcp.settings, "home", tmp_path):  # FastMCP has read its home before the test
-        done = start(*arguments, **settings)
+        done = start("check", **settings)
     return done.returncode, done.stderr
 
 
@@ -109,21 +109,19 @@ NEEDS_REDIS = (
 GITHUB = {name.upper(): value for name, value in needed("github").items()}
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["--replicas", "3", "--no-redis"]])
-def test_several_replicas_need_redis(tmp_path: Path, arguments: list[str]) -> None:
+def test_several_replicas_need_redis(tmp_path: Path) -> None:
     """A named provider with state needs Redis for several replicas."""
-    replicas = {"MCP_REPLICAS": "3", "REQUEST_STATE_KEYS": KEYS} if arguments == ["check"] else {}
-    assert check(tmp_path, *arguments, **replicas, **GITHUB) == (3, NEEDS_REDIS)
+    assert check(tmp_path, MCP_REPLICAS="3", REQUEST_STATE_KEYS=KEYS, **GITHUB) == (3, NEEDS_REDIS)
 
 
 def test_one_replica_starts(tmp_path: Path) -> None:
     """A single replica starts without Redis."""
-    assert check(tmp_path, "check", **GITHUB) == (0, "")
+    assert check(tmp_path, **GITHUB) == (0, "")
 
 
 def test_code_and_settings_are_not_combined(tmp_path: Path) -> None:
     """Two logins would both serve the same routes."""
-    settings = {"AUTH": "verifier", "JWKS": "https://login.example.com/keys", "MCP_COMPONENTS": "tests.sample"}
+    settings = {"AUTH": "verifier", "JWKS": "https://login.example.com/keys", "MCP_COMPONENTS": "server"}
     settings |= {"MCP_PORT": str(free_port()), "LOG_LEVEL": "ERROR", **GITHUB}
     with patch.object(cimd, "ssrf_safe_fetch_response"):  # the server replaces this function
         done = start("check", app="tests.auth.login.server:create_app", **settings)
@@ -136,7 +134,7 @@ def test_code_and_settings_are_not_combined(tmp_path: Path) -> None:
 def test_an_identity_provider_that_does_not_answer_is_named(tmp_path: Path) -> None:
     """The last line of the start names the setting."""
     settings = {name.upper(): str(value) for name, value in needed("oidc").items()}
-    code, error = check(tmp_path, "check", **{**settings, "LOGIN_ISSUER": f"http://127.0.0.1:{free_port()}"})
+    code, error = check(tmp_path, **{**settings, "LOGIN_ISSUER": f"http://127.0.0.1:{free_port()}"})
     assert code == 3
     assert error.splitlines()[-1].startswith("LOGIN_ISSUER=http://127.0.0.1:")
 

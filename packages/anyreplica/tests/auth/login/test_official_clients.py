@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx2
@@ -65,11 +64,17 @@ class Storage:
 
 
 class Login:
-    """The OAuth flow of the SDK's client, with a browser that logs the user in."""
+    """The OAuth flow of the SDK's client, with a browser that logs the user in.
+
+    Attributes:
+        served: the names of the replicas that have answered.
+    """
 
     def __init__(self, url: str, browser: Browser, document: str | None = None) -> None:
         self.storage = Storage()
         self.logins = 0
+        self.served = set[str]()
+        self._url = f"{url}/mcp"
         self._browser = browser
         self._answer: dict[str, str] = {}
         metadata = OAuthClientMetadata(
@@ -79,8 +84,21 @@ class Login:
             token_endpoint_auth_method="none",
         )
         self.auth = OAuthClientProvider(
-            f"{url}/mcp", metadata, self.storage, self._redirect, self._callback, client_metadata_url=document
+            self._url, metadata, self.storage, self._redirect, self._callback, client_metadata_url=document
         )
+
+    async def call(self, times: int = 1, pause: float = 0) -> None:
+        """Let the SDK's client call `whoami` several times, with a pause after each call."""
+        async with (
+            httpx2.AsyncClient(auth=self.auth, timeout=60, event_hooks={"response": [self._note]}) as http,
+            Client(streamable_http_client(self._url, http_client=http)) as client,
+        ):
+            for _ in range(times):
+                assert said(await client.call_tool("whoami", {})) == "ada"
+                await asyncio.sleep(pause)
+
+    async def _note(self, response: httpx2.Response) -> None:
+        self.served.add(response.headers.get("x-served-by", ""))
 
     async def _redirect(self, url: str) -> None:
         self.logins += 1
@@ -93,39 +111,17 @@ class Login:
 def test_the_sdks_client_logs_in(fleet: LoginFleet, browser: Browser) -> None:
     """The SDK's client finds the login, registers, logs in, calls, refreshes and calls again."""
     login = Login(fleet.url, browser)
-    served: set[str] = set()
-
-    async def note(response: httpx2.Response) -> None:
-        served.add(response.headers.get("x-served-by", ""))
-
-    async def converse() -> None:
-        async with (
-            httpx2.AsyncClient(auth=login.auth, timeout=30, event_hooks={"response": [note]}) as http,
-            Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
-        ):
-            for _ in range(3):
-                assert said(await client.call_tool("whoami", {})) == "ada"
-                await asyncio.sleep(SECONDS + 1)
-
-    asyncio.run(converse())
+    asyncio.run(login.call(3, SECONDS + 1))
     assert login.logins == 1
     assert login.storage.stored >= 3, "the client has refreshed its token"
-    assert served == {"replica-1", "replica-2", "replica-3"}
+    assert login.served == {"replica-1", "replica-2", "replica-3"}
 
 
 def test_the_sdks_client_logs_in_with_its_document(fleet: LoginFleet, browser: Browser) -> None:
     """The SDK's client uses the URL of its metadata as its id, and does not register."""
     document = CimdClient(fleet).id
     login = Login(fleet.url, browser, document)
-
-    async def converse() -> None:
-        async with (
-            httpx2.AsyncClient(auth=login.auth, timeout=60) as http,
-            Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
-        ):
-            assert said(await client.call_tool("whoami", {})) == "ada"
-
-    asyncio.run(converse())
+    asyncio.run(login.call())
     assert login.storage.client is not None
     assert login.storage.client.client_id == document
 
@@ -140,27 +136,6 @@ def test_fastmcps_client_logs_in(fleet: LoginFleet, browser: Browser) -> None:
             assert (await client.call_tool("whoami", {})).data == "ada"
 
     asyncio.run(converse())
-
-
-@pytest.mark.servers
-def test_a_replica_is_killed_while_a_client_is_logged_in(tmp_path: Path, browser: Browser) -> None:
-    """The client goes on with the other replicas, and its user does not log in again."""
-    with logins(tmp_path, access_seconds=SECONDS) as fleet:
-        login = Login(fleet.url, browser)
-
-        async def converse() -> None:
-            async with (
-                httpx2.AsyncClient(auth=login.auth, timeout=60) as http,
-                Client(streamable_http_client(f"{fleet.url}/mcp", http_client=http)) as client,
-            ):
-                for number in (1, 2):
-                    assert said(await client.call_tool("whoami", {})) == "ada"
-                    await asyncio.to_thread(fleet.kill, number)
-                    await asyncio.sleep(SECONDS + 1)
-                assert said(await client.call_tool("whoami", {})) == "ada"
-
-        asyncio.run(converse())
-        assert login.logins == 1
 
 
 @pytest.mark.parametrize("registers", [True, False], ids=["DCR", "CIMD"])

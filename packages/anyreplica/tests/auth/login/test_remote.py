@@ -5,11 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import Server
 from tests.auth.issuer import NAME, Issuer
-from tests.auth.login.fleets import COMMAND
+from tests.auth.login.fleets import COMMAND, COMPONENTS
 from tests.calls import HEADERS, legacy, post, request
-from tests.replicas import KEYS
+from tests.replicas import running
 
 pytestmark = pytest.mark.servers
 
@@ -19,19 +18,14 @@ URL = "https://mcp.example.com"
 
 def test_each_replica_verifies_tokens(tmp_path: Path) -> None:
     """Each replica serves the metadata and accepts the tokens of the issuer, with their scopes."""
-    settings = {"AUTH": "remote", "PUBLIC_URL": URL, "MCP_REPLICAS": "2", "REQUEST_STATE_KEYS": KEYS}
-    settings["MCP_COMPONENTS"] = "tests.sample,tests.packs.scoped"
-    with Issuer().serving() as issuer:
-        servers = [
-            Server(tmp_path / f"{number}.log", command=COMMAND, JWKS=issuer.url, **settings) for number in range(2)
-        ]
-        try:
-            for server in servers:
-                server.wait_ready()
-                check(server.url, issuer)
-        finally:
-            for server in servers:
-                server.stop()
+    with (
+        Issuer().serving() as issuer,
+        running(
+            tmp_path, 2, command=COMMAND, JWKS=issuer.url, AUTH="remote", PUBLIC_URL=URL, MCP_COMPONENTS=COMPONENTS
+        ) as fleet,
+    ):
+        for url in fleet.urls:
+            check(url, issuer)
 
 
 def check(url: str, issuer: Issuer) -> None:
@@ -42,7 +36,7 @@ def check(url: str, issuer: Issuer) -> None:
     assert f'resource_metadata="{resource}"' in refused.headers["www-authenticate"]
     described = httpx.get(resource.replace(URL, url)).json()
     assert described["resource"] == f"{URL}/mcp"
-    assert described["authorization_servers"] == [f"{NAME}/"]
+    assert described["authorization_servers"] == [NAME]
     called = {"name": "read_report", "arguments": {}}
     reply = legacy(url, "tools/call", called, Authorization=f"Bearer {issuer.token()}")
     assert reply.json()["result"]["content"][0]["text"] == "for ada"

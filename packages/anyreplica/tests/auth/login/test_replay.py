@@ -1,7 +1,9 @@
 """A code, a refresh token and an assertion are valid once, on all replicas together."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import httpx
@@ -9,9 +11,10 @@ import pytest
 
 from tests.auth.login.assertions import CimdClient, identity_assertion
 from tests.auth.login.browser import Browser
-from tests.auth.login.fleets import LoginFleet
+from tests.auth.login.fleets import LoginFleet, logins
 from tests.auth.login.flow import OAuthClient, post
 from tests.auth.login.test_flow import may_call
+from tests.calls import legacy
 
 pytestmark = [pytest.mark.needs("node"), pytest.mark.needs("redis")]
 
@@ -28,18 +31,6 @@ def at_once(urls: list[str], send: Callable[[str], httpx.Response]) -> list[http
         return list(pool.map(wait_and_send, urls))
 
 
-def test_a_used_code_is_refused_on_another_replica(login_fleet: LoginFleet, browser: Browser) -> None:
-    """A code is valid once, also at the replica that issued it."""
-    client = OAuthClient(login_fleet.url)
-    client.register(login_fleet.url)
-    code = client.code(login_fleet.url, browser)
-    first, *others = login_fleet.urls
-    assert client.exchange(first, code).status_code == 200
-    for url in (*others, first):
-        reply = client.exchange(url, code)
-        assert (reply.status_code, reply.json()["error"]) == (401, "invalid_grant")
-
-
 def test_a_wrong_verifier_does_not_use_up_a_code(login_fleet: LoginFleet, browser: Browser) -> None:
     """A stranger who has read a code can neither use it nor make it invalid."""
     client = OAuthClient(login_fleet.url)
@@ -52,7 +43,7 @@ def test_a_wrong_verifier_does_not_use_up_a_code(login_fleet: LoginFleet, browse
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_only_one_of_many_replicas_accepts_a_code(login_fleet: LoginFleet, browser: Browser, attempt: int) -> None:
-    """If many requests with one code arrive at the same moment, exactly one gets tokens."""
+    """If many requests with one code arrive at the same moment, exactly one gets tokens. Later requests get none."""
     client = OAuthClient(login_fleet.url)
     client.register(login_fleet.url)
     code = client.code(login_fleet.url, browser)
@@ -60,6 +51,8 @@ def test_only_one_of_many_replicas_accepts_a_code(login_fleet: LoginFleet, brows
     assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
     (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
     assert may_call(login_fleet.url, granted["access_token"])
+    later = [client.exchange(url, code) for url in login_fleet.urls]
+    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_grant")] * 3
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -85,49 +78,34 @@ def test_a_client_with_a_document_logs_in(login_fleet: LoginFleet, browser: Brow
     assert client.refresh(login_fleet.urls[0], tokens["refresh_token"]).status_code == 200
 
 
-def test_a_used_client_assertion_is_refused_on_another_replica(login_fleet: LoginFleet, browser: Browser) -> None:
-    """An assertion of a client (private_key_jwt) is valid for one request."""
-    client = CimdClient(login_fleet, key=True)
-    code = client.code(login_fleet.url, browser)
-    used = client.assertion()
-    tokens = client.exchange(login_fleet.urls[0], code, **used).json()
-    assert may_call(login_fleet.url, tokens["access_token"])
-    for url in login_fleet.urls:
-        reply = client.refresh(url, tokens["refresh_token"], **used)
-        assert (reply.status_code, reply.json()["error"]) == (401, "invalid_client"), reply.text
-    assert client.refresh(login_fleet.urls[1], tokens["refresh_token"], **client.assertion()).status_code == 200
-
-
 def test_only_one_of_many_replicas_accepts_a_client_assertion(login_fleet: LoginFleet, browser: Browser) -> None:
-    """If many requests with one assertion arrive at the same moment, exactly one passes the check of the client."""
+    """An assertion of a client (private_key_jwt) is valid for one request, also if many arrive at the same moment."""
     client = CimdClient(login_fleet, key=True)
-    tokens = client.exchange(login_fleet.url, client.code(login_fleet.url, browser), **client.assertion()).json()
+    used = client.assertion()
+    tokens = client.exchange(login_fleet.url, client.code(login_fleet.url, browser), **used).json()
+    assert may_call(login_fleet.url, tokens["access_token"])
+    later = [client.refresh(url, tokens["refresh_token"], **used) for url in login_fleet.urls]
+    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_client")] * 3
     used = client.assertion()
     replies = at_once(login_fleet.urls * 2, lambda url: client.refresh(url, tokens["refresh_token"], **used))
     errors = sorted(reply.json().get("error", "") for reply in replies)
     assert errors == ["", *["invalid_client"] * 5]
 
 
-def test_a_used_identity_assertion_is_refused_on_another_replica(login_fleet: LoginFleet) -> None:
-    """An identity assertion (ID-JAG) is valid once."""
-    client = OAuthClient(login_fleet.url)
-    client.register(login_fleet.url)
-    said = identity_assertion(login_fleet.issuer, client)
-    granted = post(f"{login_fleet.urls[0]}/token", data=said)
-    assert granted.status_code == 200, granted.text
-    assert may_call(login_fleet.urls[1], granted.json()["access_token"])
-    for url in login_fleet.urls:
-        reply = post(f"{url}/token", data=said)
-        assert (reply.status_code, reply.json()["error"]) == (401, "invalid_grant")
-
-
 def test_only_one_of_many_replicas_accepts_an_identity_assertion(login_fleet: LoginFleet) -> None:
-    """If many requests with one assertion arrive at the same moment, exactly one gets a token."""
+    """If many requests with one assertion (ID-JAG) arrive at the same moment, exactly one gets a token.
+
+    Later requests get none.
+    """
     client = OAuthClient(login_fleet.url)
     client.register(login_fleet.url)
     said = identity_assertion(login_fleet.issuer, client)
     replies = at_once(login_fleet.urls * 4, lambda url: post(f"{url}/token", data=said))
     assert sorted(reply.status_code for reply in replies) == [200, *[401] * 11]
+    (granted,) = (reply.json() for reply in replies if reply.status_code == 200)
+    assert may_call(login_fleet.url, granted["access_token"])
+    later = [post(f"{url}/token", data=said) for url in login_fleet.urls]
+    assert [(reply.status_code, reply.json()["error"]) for reply in later] == [(401, "invalid_grant")] * 3
 
 
 def test_a_revoked_token_of_an_assertion_is_refused_everywhere(login_fleet: LoginFleet) -> None:
@@ -140,3 +118,22 @@ def test_a_revoked_token_of_an_assertion_is_refused_everywhere(login_fleet: Logi
     assert all(may_call(url, token) for url in login_fleet.urls)
     assert client.revoke(login_fleet.urls[1], token).status_code == 200
     assert not any(may_call(url, token) for url in login_fleet.urls)
+
+
+SECONDS = 3
+"""Lifetime of an access token of the identity provider in the last test, in seconds."""
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+def test_only_one_replica_renews_a_token(tmp_path: Path) -> None:
+    """Requests at all replicas find an expired token of the identity provider. One of them renews it.
+
+    The identity provider ends the whole login if it gets the same refresh token twice.
+    """
+    with logins(tmp_path, 3, SECONDS, TOKEN_SECONDS="3600") as fleet:
+        token = OAuthClient(fleet.url).log_in(fleet.url)["access_token"]
+        for _ in range(3):
+            time.sleep(SECONDS + 1)
+            replies = at_once(fleet.urls * 4, lambda url: legacy(url, "ping", {}, Authorization=f"Bearer {token}"))
+            assert [reply.status_code for reply in replies] == [200] * 12

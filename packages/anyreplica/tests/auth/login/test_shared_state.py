@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.auth.login.registration import UNUSED_SECONDS
 from conftest import until
 from tests.auth.login.assertions import CimdClient, identity_assertion
 from tests.auth.login.browser import Browser
@@ -77,21 +76,6 @@ def test_every_key_expires_and_no_value_is_readable(login_fleet: LoginFleet, bro
     post(f"{login_fleet.url}/token", data=vouched)
     secrets += [said["client_assertion"], vouched["assertion"]]
     look()
-
-
-@pytest.mark.needs("node")
-def test_a_registration_lasts_after_a_login(login_fleet: LoginFleet) -> None:
-    """A client that nobody uses is forgotten after an hour, and a client of a login after 90 days."""
-    redis, unused, used = login_fleet.redis, OAuthClient(login_fleet.url), OAuthClient(login_fleet.url)
-
-    def lifetimes() -> list[int]:
-        return sorted(int(redis.ask("ttl", key)) for key in redis.ask("keys", "*:login:state:*").split())
-
-    redis.ask("flushall")
-    unused.register(login_fleet.url)
-    assert lifetimes()[-1] == pytest.approx(UNUSED_SECONDS, abs=10)
-    used.log_in(login_fleet.url)
-    assert [each for each in lifetimes() if each == pytest.approx(90 * 86400, abs=30)]
 
 
 @pytest.mark.needs("node")

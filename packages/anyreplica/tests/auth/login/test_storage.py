@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.auth.login import lock
 from anyreplica.auth.login.lock import SharedLock
 from anyreplica.auth.login.once import Once
 from anyreplica.auth.login.outage import LoginUnavailable, noting_outages
@@ -120,19 +119,18 @@ def test_a_mark_is_set_once(redis_server: RedisServer) -> None:
     run(redis_server, scenario)
 
 
-def test_only_one_holds_a_lock(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_holds_a_lock(redis_server: RedisServer) -> None:
     """A lock has one owner, is renewed while it is held, and is free after its block, also after an error."""
-    monkeypatch.setattr(lock, "_LEASE_SECONDS", 1)
-    monkeypatch.setattr(lock, "_RENEW_SECONDS", 0.2)
 
     async def scenario(shared: SharedLogins) -> None:
         inside = 0
 
         async def hold(seconds: float) -> None:
             nonlocal inside
-            async with SharedLock(shared, "grant", "id"):
+            async with SharedLock(shared, "grant", "id", lease_seconds=1, renew_seconds=0.2):
                 inside += 1
                 assert inside == 1
+                assert await shared.redis.ttl(shared.key("grant", "id")) in (0, 1), "the lease is short"
                 await asyncio.sleep(seconds)
                 inside -= 1
 
@@ -145,9 +143,8 @@ def test_only_one_holds_a_lock(redis_server: RedisServer, monkeypatch: pytest.Mo
     run(redis_server, scenario)
 
 
-def test_the_lock_of_a_dead_owner_ends(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_of_a_dead_owner_ends(redis_server: RedisServer) -> None:
     """The lock of a killed replica is free after its lease, and a request waits for it."""
-    monkeypatch.setattr(lock, "_LEASE_SECONDS", 1)
 
     async def scenario(shared: SharedLogins) -> None:
         await shared.redis.set(shared.key("grant", "id"), "a dead replica", ex=1)
@@ -158,14 +155,13 @@ def test_the_lock_of_a_dead_owner_ends(redis_server: RedisServer, monkeypatch: p
     run(redis_server, scenario)
 
 
-def test_a_request_does_not_wait_for_ever(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_does_not_wait_for_ever(redis_server: RedisServer) -> None:
     """A request that waits too long for a lock fails, and leaves the owner's lock as it is."""
-    monkeypatch.setattr(lock, "_PATIENCE_SECONDS", 0.2)
 
     async def scenario(shared: SharedLogins) -> None:
         await shared.redis.set(shared.key("grant", "id"), "another replica", ex=60)
         with pytest.raises(LoginUnavailable):
-            async with SharedLock(shared, "grant", "id"):
+            async with SharedLock(shared, "grant", "id", patience_seconds=0.2):
                 raise AssertionError("two owners")
         assert await shared.redis.get(shared.key("grant", "id")) == b"another replica"
 
@@ -174,12 +170,11 @@ def test_a_request_does_not_wait_for_ever(redis_server: RedisServer, monkeypatch
 
 def test_a_lost_lock_is_no_outage_of_the_request(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Redis is lost while a lock is held, the work in the block may be done, so its reply must reach the client."""
-    monkeypatch.setattr(lock, "_RENEW_SECONDS", 0.05)
     renewed = asyncio.Event()
 
     async def scenario(shared: SharedLogins) -> None:
         with noting_outages() as outage:
-            async with SharedLock(shared, "grant", "id"):
+            async with SharedLock(shared, "grant", "id", renew_seconds=0.05):
                 redis_server.kill()
                 evaluate = shared.redis.eval
 

@@ -16,24 +16,21 @@ def test_a_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("policy", "function", "said"),
     [
-        ('@tool(meta={"cache": {"ttl": 0}})\nasync def f() -> int: return 1', "cache.ttl: Input should be greater"),
-        ('@tool(meta={"cache": {}})\nasync def f() -> int: return 1', "cache.ttl: Field required"),
-        ('@tool(meta={"cache": 60})\nasync def f() -> int: return 1', "cache: Input should be"),
-        ('@tool(meta={"cache": {"ttl": 1, "scope": "all"}})\nasync def f() -> int: return 1', "cache.scope: Input"),
-        ('@tool(meta={"cache": {"ttl": 1, "tll": 2}})\nasync def f() -> int: return 1', "cache.tll: Extra inputs"),
-        (
-            '@tool(meta={"cache": {"ttl": 1}})\nasync def f(ctx: Context) -> int: return 1',
-            "cannot have parameters for Context",
-        ),
-        ('@tool(meta={"cache": {"ttl": 1}})\nasync def f() -> Image: ...', "a cached tool must return a type that can"),
+        ({"ttl": 0}, "f() -> int", "cache.ttl: Input should be greater"),
+        ({}, "f() -> int", "cache.ttl: Field required"),
+        (60, "f() -> int", "cache: Input should be"),
+        ({"ttl": 1, "scope": "all"}, "f() -> int", "cache.scope: Input"),
+        ({"ttl": 1, "tll": 2}, "f() -> int", "cache.tll: Extra inputs"),
+        ({"ttl": 1}, "f(ctx: Context) -> int", "cannot have parameters for Context"),
+        ({"ttl": 1}, "f() -> Image", "a cached tool must return a type that can"),
     ],
 )
-def test_an_invalid_policy_stops_the_start(tmp_path: Path, source: str, said: str) -> None:
+def test_an_invalid_policy_stops_the_start(tmp_path: Path, policy: object, function: str, said: str) -> None:
     """`check` refuses an invalid cache policy, with one line that has the function's file and line."""
     imports = "from fastmcp import Context\nfrom fastmcp.tools import tool\nfrom fastmcp.utilities.types import Image\n"
-    (tmp_path / "odd.py").write_text(f"{imports}{source}\n")
+    (tmp_path / "odd.py").write_text(f'{imports}@tool(meta={{"cache": {policy}}})\nasync def {function}: ...\n')
     done = start("check", MCP_COMPONENTS="odd", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()

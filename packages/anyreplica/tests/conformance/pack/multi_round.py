@@ -26,8 +26,8 @@ from mcp_types import (
 @tool
 async def test_input_required_result_elicitation(ctx: Context) -> str | InputRequiredResult:
     """Ask for a name and return a greeting."""
-    name = _answered(ctx, "user_name", "name")
-    return f"Hello, {name}!" if name else _ask(user_name=_form("What is your name?", name="string"))
+    name = answered(ctx, "user_name", "name")
+    return f"Hello, {name}!" if name else _ask(user_name=form("What is your name?", name="string"))
 
 
 @tool
@@ -46,29 +46,29 @@ async def test_input_required_result_list_roots(ctx: Context) -> str | InputRequ
 @tool
 async def test_input_required_result_request_state(ctx: Context) -> str | InputRequiredResult:
     """Ask for a confirmation and check that the request state comes back with the answer."""
-    if _answered(ctx, "confirm", "ok") is not None and ctx.request_state == "asked":
+    if answered(ctx, "confirm", "ok") is not None and ctx.request_state == "asked":
         return "state-ok"
-    return _ask("asked", confirm=_form("Please confirm", ok="boolean"))
+    return _ask("asked", confirm=form("Please confirm", ok="boolean"))
 
 
 @tool
 async def test_input_required_result_tampered_state(ctx: Context) -> str | InputRequiredResult:
     """Ask for a confirmation with a request state that the client must not change."""
-    if _answered(ctx, "confirm", "ok") is not None and ctx.request_state == "untouched":
+    if answered(ctx, "confirm", "ok") is not None and ctx.request_state == "untouched":
         return "state-ok"
-    return _ask("untouched", confirm=_form("Please confirm", ok="boolean"))
+    return _ask("untouched", confirm=form("Please confirm", ok="boolean"))
 
 
 @tool
 async def test_input_required_result_multiple_inputs(ctx: Context) -> str | InputRequiredResult:
     """Ask three questions in one round."""
-    name, greeting = _answered(ctx, "user_name", "name"), _sampled(ctx, "greeting")
+    name, greeting = answered(ctx, "user_name", "name"), _sampled(ctx, "greeting")
     roots = _roots(ctx, "client_roots")
     if name and greeting and roots and ctx.request_state == "asked":
         return f"{name}: {greeting} ({roots})"
     return _ask(
         "asked",
-        user_name=_form("What is your name?", name="string"),
+        user_name=form("What is your name?", name="string"),
         greeting=_sample("Generate a greeting", 50),
         client_roots=ListRootsRequest(),
     )
@@ -77,12 +77,12 @@ async def test_input_required_result_multiple_inputs(ctx: Context) -> str | Inpu
 @tool
 async def test_input_required_result_multi_round(ctx: Context) -> str | InputRequiredResult:
     """Ask for a name, then for a colour. The request state carries the name."""
-    name, color = _answered(ctx, "step1", "name"), _answered(ctx, "step2", "color")
+    name, color = answered(ctx, "step1", "name"), answered(ctx, "step2", "color")
     if ctx.request_state and color:
         return f"{ctx.request_state.removeprefix('name=')} likes {color}."
     if name:
-        return _ask(f"name={name}", step2=_form("Step 2: What is your favorite color?", color="string"))
-    return _ask("started", step1=_form("Step 1: What is your name?", name="string"))
+        return _ask(f"name={name}", step2=form("Step 2: What is your favorite color?", color="string"))
+    return _ask("started", step1=form("Step 1: What is your name?", name="string"))
 
 
 @tool
@@ -95,7 +95,7 @@ async def test_input_required_result_capabilities(ctx: Context) -> str | InputRe
     if can and can.sampling is not None:
         wanted["greeting"] = _sample("Generate a greeting", 50)
     if can and can.elicitation is not None:
-        wanted["user_name"] = _form("What is your name?", name="string")
+        wanted["user_name"] = form("What is your name?", name="string")
     if not wanted:
         raise ToolError("Declare sampling or elicitation to be asked something")
     return _ask(**wanted)
@@ -105,24 +105,25 @@ async def test_input_required_result_capabilities(ctx: Context) -> str | InputRe
 async def test_streaming_elicitation(ctx: Context) -> str | InputRequiredResult:
     """Report progress, then return the question as the result instead of sending a separate request."""
     await ctx.report_progress(1, 2)
-    name = _answered(ctx, "user_name", "name")
-    return f"Hello, {name}!" if name else _ask(user_name=_form("What is your name?", name="string"))
+    name = answered(ctx, "user_name", "name")
+    return f"Hello, {name}!" if name else _ask(user_name=form("What is your name?", name="string"))
 
 
 @prompt
 async def test_input_required_result_prompt(ctx: Context) -> str | InputRequiredResult:
     """Ask for a context and return a prompt with it."""
-    context = _answered(ctx, "user_context", "context")
+    context = answered(ctx, "user_context", "context")
     if context:
         return f"Use this context: {context}"
-    return _ask(user_context=_form("What context should the prompt use?", context="string"))
+    return _ask(user_context=form("What context should the prompt use?", context="string"))
 
 
 def _ask(state: str | None = None, /, **requests: InputRequest) -> InputRequiredResult:
     return InputRequiredResult(input_requests=requests, request_state=state)
 
 
-def _form(message: str, **types: str) -> ElicitRequest:
+def form(message: str, **types: str) -> ElicitRequest:
+    """Return a question to the user with a field of each type."""
     properties = {name: {"type": kind} for name, kind in types.items()}
     schema = {"type": "object", "properties": properties, "required": list(types)}
     return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
@@ -133,7 +134,7 @@ def _sample(text: str, max_tokens: int) -> CreateMessageRequest:
     return CreateMessageRequest(params=CreateMessageRequestParams(messages=[message], max_tokens=max_tokens))
 
 
-def _answered(ctx: Context, key: str, field: str) -> object:
+def answered(ctx: Context, key: str, field: str) -> object:
     """Return the user's value of a form's field, or None without an accepted form."""
     answer = (ctx.input_responses or {}).get(key)
     return (answer.content or {}).get(field) if isinstance(answer, ElicitResult) else None

@@ -10,12 +10,7 @@ from fastmcp.server.providers.filesystem_discovery import extract_components
 from fastmcp.server.providers.skills import SkillsDirectoryProvider
 from fastmcp.skills.extension import SkillsExtension
 from fastmcp.tools import Tool
-from mcp_types import (
-    CompletionArgument,
-    CompletionContext,
-    PromptReference,
-    ResourceTemplateReference,
-)
+from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
 from tests.conformance.pack import multi_round, prompts, resources, schemas, server_requests, tools
 from tests.conformance.server import tasks

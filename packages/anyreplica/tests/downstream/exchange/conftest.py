@@ -1,7 +1,7 @@
 """Fixtures: an authorization server, an API, and a client that exchanges tokens between them."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from anyreplica.downstream import Downstream
 from anyreplica.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.downstream.hosts import Hosts
 from anyreplica.settings.downstream import DownstreamSettings
-from tests.downstream.exchange.authorization_server import CLIENT, SECRET, Api, AuthorizationServer
+from tests.downstream.exchange.authorization_server import CLIENT, SECRET, Api, AuthorizationServer, own
 from tests.downstream.exchange.served import served
 
 
@@ -43,38 +43,37 @@ class Exchanging:
         path.write_text("\n".join(lines))
         return path
 
-    def run(self, test: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Run a test with a new client."""
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Open a new client, which is there until the block ends."""
+        self.hosts = Hosts(DownstreamSettings.model_validate(self.settings))
+        endpoints = Downstream(self.hosts)
+        self.caller_tokens = CallerTokens(endpoints.post)
+        self.caller_tokens.configure(self.file(), lambda: self.user)
+        self.client = Downstream(self.hosts, tokens=self.caller_tokens)
+        try:
+            yield
+        finally:
+            await self.client.close()
+            await endpoints.close()
 
-        async def go() -> Any:
-            self.hosts = Hosts(DownstreamSettings.model_validate(self.settings))
-            endpoints = Downstream(self.hosts)
-            self.caller_tokens = CallerTokens(endpoints.post)
-            self.caller_tokens.configure(self.file(), lambda: self.user)
-            self.client = Downstream(self.hosts, tokens=self.caller_tokens)
-            try:
-                return await test()
-            finally:
-                await self.client.close()
-                await endpoints.close()
-
-        return asyncio.run(go())
-
-    def get(self, **options: Any) -> Any:
+    async def get(self, **options: Any) -> Any:
         """Call the API once with a new client, and return its document."""
-
-        async def call() -> Any:
+        async with self.opened():
             return (await self.client.get(self.api.url, **options)).json()
-
-        return self.run(call)
 
 
 @pytest.fixture
 def exchanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exchanging]:
-    """A client that exchanges tokens. The authorization server has refused no request at the end of the test."""
+    """A client that exchanges tokens, at first those of the user `ada`.
+
+    The authorization server has refused no request at the end of the test.
+    """
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     tokens = AuthorizationServer()
     api = Api(tokens)
     with served(tokens) as tokens.host, served(api) as api.host:
-        yield Exchanging(tmp_path, tokens, api)
+        made = Exchanging(tmp_path, tokens, api)
+        made.user = own("ada")
+        yield made
     assert tokens.refused == []

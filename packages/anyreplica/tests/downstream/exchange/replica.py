@@ -31,7 +31,7 @@ def exchanging_replica(folder: Path) -> Iterator[tuple[Server, Exchanging]]:
             AUTH_JWT_JWKS=str(folder / "jwks"),
             AUTH_JWT_ALGORITHMS="RS256",
             PUBLIC_URL="https://mcp.example.com",
-            MCP_COMPONENTS="tests.sample,tests.packs.in_name,examples.gateway",
+            MCP_COMPONENTS="server,tests.packs.in_name,examples.gateway",
             GATEWAY_APIS=f"http://{api.host}",
             DOWNSTREAM_TOKENS_FILE=str(exchanging.file()),
             LOG_LEVEL="DEBUG",

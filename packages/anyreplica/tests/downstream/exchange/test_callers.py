@@ -7,59 +7,53 @@ import pytest
 
 from anyreplica.downstream import NoToken, Unusable
 from anyreplica.downstream.exchange.entry_file import read
-from tests.downstream.exchange.authorization_server import own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.downstream.exchange.served import Reply
 
+pytestmark = pytest.mark.anyio
+
 
 @pytest.mark.parametrize("user", [None, ""])
-def test_a_caller_without_a_token(exchanging: Exchanging, user: str | None) -> None:
+async def test_a_caller_without_a_token(exchanging: Exchanging, user: str | None) -> None:
     """A caller with an API key, and a job, get an error. Neither host gets a request."""
     exchanging.user = user
     with pytest.raises(NoToken, match=r"was not called: the caller has no token that can be exchanged"):
-        exchanging.get()
+        await exchanging.get()
     assert (exchanging.api.seen, exchanging.tokens.asked) == ([], 0)
     assert exchanging.caller_tokens.outcomes == {(exchanging.api.host, "no_token"): 1}
 
 
-def test_credentials_of_the_tool(exchanging: Exchanging) -> None:
+async def test_credentials_of_the_tool(exchanging: Exchanging) -> None:
     """If a tool passes other credentials, the call has these, and there is no exchange."""
-    exchanging.user = own("ada")
     exchanging.api.instead = Reply
-
-    async def calls() -> None:
+    async with exchanging.opened():
         get, url = exchanging.client.get, exchanging.api.url
         await get(url, headers={"authorization": "Bearer service"})
         await get(url, auth=httpx2.BasicAuth("a", "b"))
         await get(url.replace("http://", "http://a:b@"))
-
-    exchanging.run(calls)
     assert exchanging.api.authorizations == ["Bearer service", "Basic YTpi", "Basic YTpi"]
     assert exchanging.tokens.asked == 0
 
 
-def test_a_call_without_exchange(exchanging: Exchanging) -> None:
+async def test_a_call_without_exchange(exchanging: Exchanging) -> None:
     """With `exchange=False`, a call has no token, so that a check can ask a host for its state."""
     exchanging.api.instead = Reply
-    assert exchanging.get(exchange=False) == {}
+    assert await exchanging.get(exchange=False) == {}
     assert exchanging.api.authorizations == [None]
 
 
 @pytest.mark.parametrize("options", [{"exchange": False}, {"exchange": True}, {}])
 @pytest.mark.parametrize("header", ["Authorization", "X-Forwarded-Access-Token", "Cookie"])
-def test_the_callers_own_token_in_a_header(exchanging: Exchanging, header: str, options: dict[str, bool]) -> None:
+async def test_the_callers_own_token_in_a_header(exchanging: Exchanging, header: str, options: dict[str, bool]) -> None:
     """A tool cannot pass the caller's own token on in a header."""
-    exchanging.user = own("ada")
     with pytest.raises(Unusable, match="a header contains the caller's own token"):
-        exchanging.get(headers={header: f"Bearer {exchanging.user}"}, **options)
+        await exchanging.get(headers={header: f"Bearer {exchanging.user}"}, **options)
     assert exchanging.api.seen == []
 
 
-def test_a_call_that_needs_an_exchange(exchanging: Exchanging) -> None:
+async def test_a_call_that_needs_an_exchange(exchanging: Exchanging) -> None:
     """With `exchange=True`, a call fails if the host has no token exchange, or if the tool passes credentials."""
-    exchanging.user = own("ada")
-
-    async def calls() -> list[str]:
+    async with exchanging.opened():
         host = exchanging.api.host.replace("127.0.0.1", "localhost")
         given: list[tuple[str, Any]] = [(f"http://{host}/me", {}), (exchanging.api.url, {"Authorization": "Bearer a"})]
         said = []
@@ -68,26 +62,20 @@ def test_a_call_that_needs_an_exchange(exchanging: Exchanging) -> None:
                 await exchanging.client.get(url, headers=headers, exchange=True)
             said.append(str(error.value))
         assert (await exchanging.client.get(exchanging.api.url, exchange=True)).json() == {"user": "ada"}
-        return said
-
-    missing, other = exchanging.run(calls)
+    missing, other = said
     assert "it has no token exchange (DOWNSTREAM_TOKENS_FILE)" in missing
     assert "the tool passes other credentials" in other
     assert len(exchanging.api.seen) == 1
 
 
-def test_plain_http(exchanging: Exchanging) -> None:
+async def test_plain_http(exchanging: Exchanging) -> None:
     """No token goes over plain HTTP to another machine, unless the operator allows it for this host."""
-    exchanging.user = own("ada")
     path = exchanging.folder / "another.toml"
     path.write_text(exchanging.file().read_text().replace(exchanging.api.host, "API.invalid"))
-
-    async def call() -> None:
+    async with exchanging.opened():
         exchanging.caller_tokens.configure(path, lambda: exchanging.user)
         with pytest.raises(Unusable, match=r"api\.invalid was not called: its token must not go over plain HTTP"):
             await exchanging.client.get("http://api.invalid/me")
-
-    exchanging.run(call)
     assert exchanging.tokens.asked == 0
     path.write_text(path.read_text() + "\nallow_http = true")
     assert read(path)["api.invalid"].may_carry(httpx2.URL("http://api.invalid/me"))

@@ -1,5 +1,6 @@
 """A token endpoint that fails, is slow, or sends nonsense: the call is not sent, and the error names the host."""
 
+import asyncio
 import json
 import logging
 import re
@@ -20,6 +21,8 @@ from conftest import free_port
 from tests.downstream.exchange.authorization_server import CLIENT, SECRET, own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.downstream.exchange.served import Reply
+
+pytestmark = pytest.mark.anyio
 
 
 def endless() -> Iterator[bytes]:
@@ -75,7 +78,7 @@ def test_no_usable_token(
     exchanging.settings = {"downstream_timeout_seconds": seconds, "downstream_retries": 0}
     exchanging.tokens.instead = lambda: reply
     with pytest.raises(NoToken) as error:
-        exchanging.get()
+        asyncio.run(exchanging.get())  # the exchange has ended, too, when the event loop has ended
     text = str(error.value)
     assert text.startswith(f"No token for {exchanging.api.host}: ")
     assert why.format(exchanging.tokens.host) in text
@@ -85,18 +88,16 @@ def test_no_usable_token(
         assert secret not in text + caplog.text
 
 
-def test_an_own_token_that_comes_back(exchanging: Exchanging) -> None:
+async def test_an_own_token_that_comes_back(exchanging: Exchanging) -> None:
     """If the endpoint returns the caller's own token, the API does not get it."""
-    exchanging.user = own("ada")
     exchanging.tokens.says = {"access_token": exchanging.user}
     with pytest.raises(NoToken, match="sent the caller's own token"):
-        exchanging.get()
+        await exchanging.get()
     assert exchanging.api.seen == []
 
 
-def test_retries_and_the_circuit_breaker(exchanging: Exchanging) -> None:
+async def test_retries_and_the_circuit_breaker(exchanging: Exchanging) -> None:
     """The calls of the endpoint have the retries and the circuit breaker of every call."""
-    exchanging.user = own("ada")
     replies = [Reply(503), Reply(503)]
     tokens = exchanging.tokens
 
@@ -107,37 +108,30 @@ def test_retries_and_the_circuit_breaker(exchanging: Exchanging) -> None:
         return reply
 
     tokens.instead = flaky
-    assert exchanging.get() == {"user": "ada"}
+    assert await exchanging.get() == {"user": "ada"}
     assert tokens.asked == 3
     tokens.instead = lambda: Reply(500)
     exchanging.settings = {"downstream_breaker_failures": 2}
-
-    async def calls() -> list[str]:
+    async with exchanging.opened():
         found = []
         for _ in range(3):
             with pytest.raises(NoToken) as error:
                 await exchanging.client.get(exchanging.api.url)
             found.append(str(error.value))
-        return found
-
-    last = exchanging.run(calls)[-1]
-    assert f"No token for {exchanging.api.host}: Circuit open for {tokens.host} after 2 failures" in last
+    assert f"No token for {exchanging.api.host}: Circuit open for {tokens.host} after 2 failures" in found[-1]
     assert exchanging.hosts.known[exchanging.api.host].breaker.state == "closed"
 
 
-def test_an_endpoint_that_is_not_there(exchanging: Exchanging) -> None:
+async def test_an_endpoint_that_is_not_there(exchanging: Exchanging) -> None:
     """The error names an endpoint that cannot be reached."""
-    exchanging.user = own("ada")
     nowhere = f"127.0.0.1:{free_port()}"
     exchanging.fields = {"token_url": f'"http://{nowhere}/token"'}
     with pytest.raises(NoToken, match=f"No token for {exchanging.api.host}: {nowhere} can't be reached"):
-        exchanging.get()
+        await exchanging.get()
 
 
-def test_the_time_of_a_call_includes_the_exchange(exchanging: Exchanging) -> None:
+async def test_the_time_of_a_call_includes_the_exchange(exchanging: Exchanging) -> None:
     """A call waits for its exchange no longer than its own time limit. Its exchange goes on for later calls."""
-    exchanging.user = own("ada")
-
     answers = threading.Event()
 
     def slow() -> Reply:
@@ -146,14 +140,11 @@ def test_the_time_of_a_call_includes_the_exchange(exchanging: Exchanging) -> Non
         return said(access_token="slow")
 
     exchanging.tokens.instead = slow
-
-    async def calls() -> Any:
+    async with exchanging.opened():
         with pytest.raises(NoToken, match=f"{exchanging.tokens.host} did not answer within 0.2 s"):
             await exchanging.client.get(exchanging.api.url, timeout=0.2)
         answers.set()
-        return (await exchanging.client.get(exchanging.api.url)).json()
-
-    assert exchanging.run(calls) == {"user": "ada"}
+        assert (await exchanging.client.get(exchanging.api.url)).json() == {"user": "ada"}
     assert exchanging.tokens.asked == 1
 
 

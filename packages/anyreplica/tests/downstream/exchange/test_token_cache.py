@@ -14,47 +14,38 @@ from tests.downstream.exchange.authorization_server import own
 from tests.downstream.exchange.conftest import Exchanging
 from tests.ratelimit.test_bucket import Clock
 
+pytestmark = pytest.mark.anyio
 
-def test_a_token_is_kept(exchanging: Exchanging) -> None:
+
+async def test_a_token_is_kept(exchanging: Exchanging) -> None:
     """Later calls of the same caller use the same token. Another token of the same user is another caller."""
     tokens = [own("ada"), own("bob"), own("ada", jti="another")]
-
-    async def calls() -> None:
+    async with exchanging.opened():
         for exchanging.user in tokens * 3:
             await exchanging.client.get(exchanging.api.url)
-
-    exchanging.run(calls)
     assert exchanging.api.users == ["ada", "bob", "ada"] * 3
     assert exchanging.tokens.asked == 3
     assert exchanging.caller_tokens.outcomes == {(exchanging.api.host, "ok"): 3}
     assert len(exchanging.caller_tokens.cache) == 3
 
 
-def test_concurrent_calls_share_an_exchange(exchanging: Exchanging) -> None:
+async def test_concurrent_calls_share_an_exchange(exchanging: Exchanging) -> None:
     """Twenty concurrent calls of one user make one request to the token endpoint."""
-    exchanging.user = own("ada")
-
-    async def calls() -> None:
+    async with exchanging.opened():
         await asyncio.gather(*(exchanging.client.get(exchanging.api.url) for _ in range(20)))
-
-    exchanging.run(calls)
     assert exchanging.api.users == ["ada"] * 20
     assert exchanging.tokens.asked == 1
 
 
-def test_a_call_that_goes_away_ends_no_exchange(exchanging: Exchanging) -> None:
+async def test_a_call_that_goes_away_ends_no_exchange(exchanging: Exchanging) -> None:
     """If the call that started an exchange is cancelled, the other calls still get the token."""
-    exchanging.user = own("ada")
-
-    async def calls() -> Any:
+    async with exchanging.opened():
         first = asyncio.create_task(exchanging.client.get(exchanging.api.url))
         others = [asyncio.create_task(exchanging.client.get(exchanging.api.url)) for _ in range(3)]
         await asyncio.sleep(0)
         first.cancel()
         results = await asyncio.gather(first, *others, return_exceptions=True)
         assert isinstance(results[0], asyncio.CancelledError)
-
-    exchanging.run(calls)
     assert exchanging.api.users == ["ada"] * 3
     assert exchanging.tokens.asked == 1
 
@@ -69,95 +60,75 @@ def made(text: str, seconds: float = 300) -> Any:
     return exchange
 
 
-def test_a_token_is_renewed_before_it_expires() -> None:
+async def test_a_token_is_renewed_before_it_expires() -> None:
     """A token is used until its time ends. A token without time serves only the calls that wait for it."""
     clock = Clock()
-
-    async def calls() -> None:
-        cache = TokenCache(10, clock)
-        key = "api", b"ada"
-        assert await cache.get(key, made("1"), 1) == "1"
-        clock.now += 299
-        assert await cache.get(key, made("2"), 1) == "1"
-        clock.now += 1
-        assert len(cache) == 0
-        assert await cache.get(key, made("2", 0), 1) == "2"
-        assert len(cache) == 0
-        assert await cache.get(key, made("3"), 1) == "3"
-
-    asyncio.run(calls())
+    cache = TokenCache(10, clock)
+    key = "api", b"ada"
+    assert await cache.get(key, made("1"), 1) == "1"
+    clock.now += 299
+    assert await cache.get(key, made("2"), 1) == "1"
+    clock.now += 1
+    assert len(cache) == 0
+    assert await cache.get(key, made("2", 0), 1) == "2"
+    assert len(cache) == 0
+    assert await cache.get(key, made("3"), 1) == "3"
 
 
-def test_the_number_of_tokens_is_limited() -> None:
+async def test_the_number_of_tokens_is_limited() -> None:
     """At the limit, the token that was used longest ago is dropped."""
-
-    async def calls() -> None:
-        cache = TokenCache(3)
-        for name in (b"a", b"b", b"c", b"a", b"d", b"e"):
-            assert await cache.get(("api", name), made(name.decode()), 1) == name.decode()
-        assert len(cache) == 3
-        assert [await cache.get(("api", name), made("new"), 1) for name in (b"a", b"d", b"e")] == ["a", "d", "e"]
-        assert await cache.get(("api", b"b"), made("new"), 1) == "new"
-
-    asyncio.run(calls())
+    cache = TokenCache(3)
+    for name in (b"a", b"b", b"c", b"a", b"d", b"e"):
+        assert await cache.get(("api", name), made(name.decode()), 1) == name.decode()
+    assert len(cache) == 3
+    assert [await cache.get(("api", name), made("new"), 1) for name in (b"a", b"d", b"e")] == ["a", "d", "e"]
+    assert await cache.get(("api", b"b"), made("new"), 1) == "new"
 
 
-def test_a_dropped_token() -> None:
+async def test_a_dropped_token() -> None:
     """Only the token that a host refused is dropped, and not the token that has replaced it."""
-
-    async def calls() -> None:
-        cache, key = TokenCache(), ("api", b"ada")
-        cache.drop(key, "1")
-        await cache.get(key, made("1"), 1)
-        cache.drop(key, "another")
-        assert await cache.get(key, made("2"), 1) == "1"
-        cache.drop(key, "1")
-        assert await cache.get(key, made("2"), 1) == "2"
-
-    asyncio.run(calls())
+    cache, key = TokenCache(), ("api", b"ada")
+    cache.drop(key, "1")
+    await cache.get(key, made("1"), 1)
+    cache.drop(key, "another")
+    assert await cache.get(key, made("2"), 1) == "1"
+    cache.drop(key, "1")
+    assert await cache.get(key, made("2"), 1) == "2"
 
 
-def test_a_failed_exchange_is_not_kept() -> None:
+async def test_a_failed_exchange_is_not_kept() -> None:
     """All waiting calls get the error of a failed exchange. The next call starts a new exchange."""
-
-    go_on = asyncio.Event()
+    before, go_on = asyncio.all_tasks(), asyncio.Event()
 
     async def failing() -> ExchangedToken:
         await go_on.wait()
         raise NoToken("failed")
 
-    async def calls() -> None:
-        cache, key = TokenCache(), ("api", b"ada")
-        waiting = [asyncio.create_task(cache.get(key, failing, 1)) for _ in range(5)]
-        await asyncio.sleep(0)  # each of them begins to wait
-        go_on.set()
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [str(error) for error in results] == ["failed"] * 5
-        assert len({id(error) for error in results}) == 5
-        assert await cache.get(key, made("1"), 1) == "1"
-        go_on.clear()
-        with pytest.raises(TimeoutError):
-            await cache.get(("api", b"bob"), failing, 0)
-        go_on.set()
-        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110  # the exchange fails without a waiting call, and logs nothing
-            await asyncio.sleep(0)
-
-    asyncio.run(calls())
-
-
-def test_a_closed_client() -> None:
-    """If the client is closed during an exchange, the waiting calls get an error. The next call works."""
-
-    async def calls() -> None:
-        cache, key = TokenCache(), ("api", b"ada")
-        waiting = asyncio.create_task(cache.get(key, made("1"), 1))
+    cache, key = TokenCache(), ("api", b"ada")
+    waiting = [asyncio.create_task(cache.get(key, failing, 1)) for _ in range(5)]
+    await asyncio.sleep(0)  # each of them begins to wait
+    go_on.set()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [str(error) for error in results] == ["failed"] * 5
+    assert len({id(error) for error in results}) == 5
+    assert await cache.get(key, made("1"), 1) == "1"
+    go_on.clear()
+    with pytest.raises(TimeoutError):
+        await cache.get(("api", b"bob"), failing, 0)
+    go_on.set()
+    while asyncio.all_tasks() > before:  # noqa: ASYNC110  # the exchange fails without a waiting call, and logs nothing
         await asyncio.sleep(0)
-        cache.stop()
-        with pytest.raises(NoToken, match="the client was closed"):
-            await waiting
-        assert await cache.get(key, made("2"), 1) == "2"
 
-    asyncio.run(calls())
+
+async def test_a_closed_client() -> None:
+    """If the client is closed during an exchange, the waiting calls get an error. The next call works."""
+    cache, key = TokenCache(), ("api", b"ada")
+    waiting = asyncio.create_task(cache.get(key, made("1"), 1))
+    await asyncio.sleep(0)
+    cache.stop()
+    with pytest.raises(NoToken, match="the client was closed"):
+        await waiting
+    assert await cache.get(key, made("2"), 1) == "2"
 
 
 STEPS = st.lists(
@@ -172,41 +143,37 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 4))
-def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]], most: int) -> None:
+async def test_two_users_never_share_a_token(steps: list[tuple[str, str, str, float]], most: int) -> None:
     """Whatever the calls do, and in whatever order, a call gets only a token of its own user and host, in its time."""
     clock = Clock()
+    cache = TokenCache(most, clock)
+    ends: dict[str, float] = {}
 
-    async def calls() -> None:
-        cache = TokenCache(most, clock)
-        ends: dict[str, float] = {}
+    async def call(user: str, host: str, seconds: float, number: int) -> None:
+        async def exchange() -> ExchangedToken:
+            await asyncio.sleep(0)
+            text = f"{user} {host} {number}"
+            ends[text] = clock.now + seconds
+            return ExchangedToken(text, seconds)
 
-        async def call(user: str, host: str, seconds: float, number: int) -> None:
-            async def exchange() -> ExchangedToken:
-                await asyncio.sleep(0)
-                text = f"{user} {host} {number}"
-                ends[text] = clock.now + seconds
-                return ExchangedToken(text, seconds)
+        began = clock.now
+        text = await cache.get((host, user.encode()), exchange, 1)
+        assert text.split()[:2] == [user, host]
+        assert began <= ends[text]
+        if number % 3 == 0:
+            cache.drop((host, user.encode()), text)
 
-            began = clock.now
-            text = await cache.get((host, user.encode()), exchange, 1)
-            assert text.split()[:2] == [user, host]
-            assert began <= ends[text]
-            if number % 3 == 0:
-                cache.drop((host, user.encode()), text)
-
-        running = []
-        for number, (user, host, step, seconds) in enumerate(steps):
-            if step == "wait":
-                clock.now += seconds
-                await asyncio.sleep(0)
-            elif step == "drop":
-                cache.drop((host, user.encode()), f"{user} {host} {number - 1}")
-            else:
-                running.append(asyncio.create_task(call(user, host, seconds, number)))
-            assert len(cache) <= most
-        await asyncio.gather(*running)
-
-    asyncio.run(calls())
+    running = []
+    for number, (user, host, step, seconds) in enumerate(steps):
+        if step == "wait":
+            clock.now += seconds
+            await asyncio.sleep(0)
+        elif step == "drop":
+            cache.drop((host, user.encode()), f"{user} {host} {number - 1}")
+        else:
+            running.append(asyncio.create_task(call(user, host, seconds, number)))
+        assert len(cache) <= most
+    await asyncio.gather(*running)
 
 
 @given(

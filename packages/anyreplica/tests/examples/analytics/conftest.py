@@ -1,7 +1,6 @@
 """Fixtures: the pack `examples.analytics` on each of its databases."""
 
 import asyncio
-import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,33 +8,29 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pydantic import validate_call
 
 from conftest import run
 from tests.examples.analytics.postgres import PASSWORD, PostgresServer
+from tests.examples.conftest import Pack, imported
 
 
-class Analytics:
-    """The pack and its event loop."""
+class Analytics(Pack):
+    """The pack, its event loop and its database."""
 
     def __init__(self, runner: asyncio.Runner, module: ModuleType) -> None:
-        self.runner = runner
-        self.module = module
-
-    def ask(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool, with the argument checks of the server, and return the result."""
-        return self.runner.run(validate_call(getattr(self.module, tool))(**arguments))
+        super().__init__(runner, module)
+        self.database = module._DATABASE
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement in the tools' database."""
-        found: list[tuple[Any, ...]] = self.runner.run(self.module._DATABASE.rows(statement, *values))
+        found: list[tuple[Any, ...]] = self.runner.run(self.database.rows(statement, *values))
         return found
 
     def crowd(self, count: int, statement: str) -> list[Any]:
         """Run a statement many times at the same moment, and return the rows or errors."""
 
         async def together() -> list[Any]:
-            asked = (self.module._DATABASE.rows(statement) for _ in range(count))
+            asked = (self.database.rows(statement) for _ in range(count))
             return await asyncio.gather(*asked, return_exceptions=True)
 
         return self.runner.run(together())
@@ -44,16 +39,15 @@ class Analytics:
 @contextmanager
 def opened(url: str, size: str = "") -> Iterator[Analytics]:
     """Import the pack for a database."""
-    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
-        patch.setenv("DATABASE_URL", url)
-        patch.setenv("DATABASE_POOL_SIZE", size)
-        sys.modules.pop("examples.analytics.tools", None)
-        module = importlib.import_module("examples.analytics.tools")
+    with (
+        asyncio.Runner() as runner,
+        imported("analytics", DATABASE_URL=url, DATABASE_POOL_SIZE=size) as module,
+    ):
+        found = Analytics(runner, module)
         try:
-            yield Analytics(runner, module)
+            yield found
         finally:
-            runner.run(module._DATABASE.close())
-            sys.modules.pop("examples.analytics.tools", None)
+            runner.run(found.database.close())
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,11 @@
 """A database that is slow, hangs, is busy or is down: callers get an error soon."""
 
 import asyncio
-import importlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg  # type: ignore[import-untyped]
@@ -15,11 +14,13 @@ from fastmcp.exceptions import ToolError
 
 from anyreplica.settings.errors import StartupError
 from conftest import StartServer, free_port, until
-from examples.analytics import _postgres, _sqlite, load
+from examples.analytics import _postgres, load
+from examples.analytics._postgres import Postgres
+from examples.analytics._sqlite import Generated
 from tests.calls import call, text
 from tests.examples.analytics.conftest import Analytics, opened
 from tests.examples.analytics.postgres import PostgresServer
-from tests.starts import start
+from tests.examples.conftest import refused_start
 
 pytestmark = pytest.mark.slow
 
@@ -29,18 +30,18 @@ GONE = "The database can't be reached; retry later."
 needs_postgres = pytest.mark.needs("postgres")
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limit statements to 0.5 s."""
-    for module in (_postgres, _sqlite):
-        monkeypatch.setattr(module, "_SECONDS", 0.5)
-    monkeypatch.setattr(_postgres, "_SPARE_SECONDS", 0.3)
+@contextmanager
+def short(url: str) -> Iterator[Analytics]:
+    """The pack with a database that limits statements to 0.5 s. It has two connections to PostgreSQL."""
+    with opened(url) as found:
+        found.database = Postgres(url, 2, limit_seconds=0.5, spare_seconds=0.3) if url else Generated(limit_seconds=0.5)
+        yield found
 
 
 @pytest.fixture
-def small(short: None, postgres: PostgresServer) -> Iterator[Analytics]:
-    """The pack with two connections to PostgreSQL."""
-    with opened(postgres.url(), "2") as found:
+def small(postgres: PostgresServer) -> Iterator[Analytics]:
+    """The pack with PostgreSQL and short limits."""
+    with short(postgres.url()) as found:
         yield found
 
 
@@ -52,10 +53,10 @@ def refusal(analytics: Analytics, statement: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=[needs_postgres, pytest.mark.servers])])
-def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, short: None, kind: str) -> None:
+def test_a_statement_that_takes_too_long(request: pytest.FixtureRequest, kind: str) -> None:
     """A statement beyond its time limit is stopped, and the database serves other statements."""
     url = request.getfixturevalue("postgres").url() if kind == "postgres" else ""
-    with opened(url) as analytics:
+    with short(url) as analytics:
         assert refusal(analytics, ENDLESS) == "The database did not answer within 0.5 s; ask for a shorter period."
         assert {type(each) for each in analytics.crowd(3, ENDLESS)} == {ToolError}
         assert analytics.rows(AGAIN) == [(120,)]
@@ -75,7 +76,7 @@ def test_nothing_runs_on_in_the_database(small: Analytics, postgres: PostgresSer
 
 async def _given_up(analytics: Analytics) -> None:
     async with asyncio.timeout(0.1):
-        await analytics.module._DATABASE.rows("SELECT pg_sleep(60)")
+        await analytics.database.rows("SELECT pg_sleep(60)")
 
 
 @needs_postgres
@@ -116,12 +117,12 @@ def test_a_connection_that_hangs(small: Analytics) -> None:
         os.kill(process, signal.SIGCONT)
 
 
-def test_a_port_where_nobody_answers(short: None) -> None:
+def test_a_port_where_nobody_answers() -> None:
     """Each of many calls to a port where nothing answers gets an error about the time limit."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        with opened(f"postgresql://me:hunter2@127.0.0.1:{silent.getsockname()[1]}/shop", "2") as analytics:
+        with short(f"postgresql://me:hunter2@127.0.0.1:{silent.getsockname()[1]}/shop") as analytics:
             said = {str(error) for error in analytics.crowd(10, AGAIN)}
     assert said == {"The database did not answer within 0.5 s; ask for a shorter period."}
 
@@ -134,7 +135,7 @@ def test_a_database_that_goes_away_and_comes_back(postgres: PostgresServer) -> N
     """
 
     async def ended() -> None:
-        working = asyncio.create_task(analytics.module._DATABASE.rows("SELECT pg_sleep(60)"))
+        working = asyncio.create_task(analytics.database.rows("SELECT pg_sleep(60)"))
         active = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'"
         await asyncio.to_thread(until, lambda: postgres.ask(active) != [], "it works")
         await asyncio.to_thread(postgres.kill)
@@ -222,7 +223,7 @@ def test_a_replica_outlives_its_database(postgres: PostgresServer, start_server:
     settings = {"DATABASE_URL": "", "SECRETS_DIR": str(tmp_path), "LOG_LEVEL": "DEBUG", "DATABASE_POOL_SIZE": "2"}
     postgres.kill()
     try:
-        replica = start_server(MCP_COMPONENTS="tests.sample,examples.analytics", **settings)
+        replica = start_server(MCP_COMPONENTS="server,examples.analytics", **settings)
         assert text(call(replica.url, "get_sales_by_region")) == GONE
         assert text(call(replica.url, "echo", {"message": "others are served"})) == "others are served"
     finally:
@@ -250,25 +251,9 @@ NO_URLS += [f"postgresql://me:1{odd}hunter2@db/shop" for odd in "/?#"]
         *(("", size, "DATABASE_POOL_SIZE=") for size in ("0", "101", "-1", "five", "٥", "9" * 5000)),
     ],
 )
-def test_a_wrong_setting_stops_the_start(monkeypatch: pytest.MonkeyPatch, url: str, size: str, why: str) -> None:
+def test_a_wrong_setting_stops_the_start(url: str, size: str, why: str) -> None:
     """A wrong setting stops the start; the error names the variable and shows no password."""
-    monkeypatch.setenv("DATABASE_URL", url)
-    monkeypatch.setenv("DATABASE_POOL_SIZE", size)
-    monkeypatch.delitem(sys.modules, "examples.analytics.tools", raising=False)
-    with pytest.raises(StartupError, match=why) as error:
-        importlib.import_module("examples.analytics.tools")
-    assert "hunter2" not in str(error.value)
-    assert len(str(error.value)) < 300
-
-
-def test_a_failed_start_prints_one_line() -> None:
-    """A wrong setting causes one line of output."""
-    settings = {"MCP_COMPONENTS": "examples.analytics", "DATABASE_URL": BASE}
-    done = start("check", fresh="examples.analytics.tools", **settings)
-    assert done.returncode == 3
-    (line,) = done.stderr.splitlines()
-    assert "DATABASE_URL: must be a URL like" in line
-    assert "hunter2" not in line
+    refused_start("analytics", why, DATABASE_URL=url, DATABASE_POOL_SIZE=size)
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,62 +1,58 @@
 """Fixtures: the pack `examples.devops` and a Docker engine."""
 
 import asyncio
-import importlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastmcp.exceptions import ToolError
-from pydantic import validate_call
 
-from conftest import ROOT, free_port, until
+from tests.autoscale import engine as autoscale
+from tests.examples.conftest import Pack, imported
 from tests.examples.devops.swarm import SWARM
 
 
-class Engine:
-    """A fake Docker engine that records its requests."""
+class Engine(autoscale.Engine):
+    """A stand-in for the Docker engine of a Swarm. It answers as Docker's API reference says, and records requests."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.folder = folder
-        place = str(folder / "docker.sock") if kind == "unix" else str(free_port())
-        self.host = f"unix://{place}" if kind == "unix" else f"tcp://127.0.0.1:{place}"
-        self.shows(SWARM)
-        command = [sys.executable, "-m", "tests.examples.devops.engine", f"{kind}:{place}", str(folder)]
-        self.process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    def __init__(self, socket: Path) -> None:
+        super().__init__(socket)
+        self.swarm: dict[str, Any] = SWARM
+        self._asked: list[str] = []
 
-    def shows(self, swarm: dict[str, Any]) -> None:
-        """Set the Swarm that the engine shows."""
-        (self.folder / "swarm.json").write_text(json.dumps(swarm))
+    def get(self, path: str) -> tuple[int, Any]:
+        """Answer a GET request."""
+        self._asked.append(f"GET {path}")
+        url = urlsplit(path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        filters = json.loads(query.get("filters", "{}"))
+        if url.path == "/v1.44/services":
+            names = tuple(filters.get("name", [""]))
+            hidden = set() if query.get("status") == "true" else {"ServiceStatus"}
+            services = [each for each in self.swarm["services"] if each["Spec"]["Name"].startswith(names)]
+            return 200, [{key: value for key, value in each.items() if key not in hidden} for each in services]
+        if url.path == "/v1.44/tasks":
+            of = filters.get("service")
+            return 200, [each for each in self.swarm["tasks"] if of is None or each["ServiceID"] in of]
+        return 404, {"message": "page not found"}
+
+    def post(self, path: str, spec: dict[str, Any]) -> tuple[int, Any]:
+        """Note a POST request, which the pack never sends."""
+        self._asked.append(f"POST {path} {spec}")
+        return 404, {"message": "page not found"}
 
     def asked(self) -> list[str]:
         """Return the requests since the last call of this method."""
-        asked = self.folder / "asked"
-        found = asked.read_text().splitlines() if asked.exists() else []
-        asked.unlink(missing_ok=True)
+        found, self._asked = self._asked, []
         return found
 
-    def stop(self) -> None:
-        """Stop the engine."""
-        self.process.terminate()
-        self.process.wait(60)
 
-
-class Devops:
+class Devops(Pack):
     """The pack and its event loop."""
-
-    def __init__(self, runner: asyncio.Runner, module: ModuleType) -> None:
-        self.runner = runner
-        self.module = module
-
-    def ask(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool, with the argument checks of the server, and return the result."""
-        return self.runner.run(validate_call(getattr(self.module, tool))(**arguments))
 
     def refusal(self, tool: str = "list_deployments", **arguments: Any) -> str:
         """Return the error that a tool gives its caller."""
@@ -68,36 +64,22 @@ class Devops:
 @contextmanager
 def opened(host: str) -> Iterator[Devops]:
     """Import the pack for an engine."""
-    with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
-        patch.setenv("DOCKER_HOST", host)
-        sys.modules.pop("examples.devops.tools", None)
-        module = importlib.import_module("examples.devops.tools")
+    with asyncio.Runner() as runner, imported("devops", DOCKER_HOST=host) as module:
         try:
             yield Devops(runner, module)
         finally:
             runner.run(module._DOCKER.close())
-            sys.modules.pop("examples.devops.tools", None)
 
 
-@pytest.fixture(scope="module", params=["unix", "tcp"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """An engine that shows a Swarm, on a socket or on a port."""
-    engine = Engine(tmp_path_factory.mktemp("engine"), request.param)
-    with opened(engine.host) as devops:
-
-        def answers() -> bool:
-            try:
-                return bool(devops.ask("list_deployments"))
-            except ToolError:
-                return False
-
-        until(answers, "the engine answers")
-    yield engine
-    engine.stop()
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A stand-in for the Docker engine, on a Unix socket. The tests in `test_engine.py` connect to theirs by TCP."""
+    with Engine(tmp_path_factory.mktemp("engine") / "docker.sock") as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
 def devops(engine: Engine) -> Iterator[Devops]:
     """The pack for this engine."""
-    with opened(engine.host) as found:
+    with opened(engine.url) as found:
         yield found

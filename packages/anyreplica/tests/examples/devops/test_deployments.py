@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 NO_NAMES = ["", "a/b", "../info", "a b", "a\n", "a?x=1", "a%2fb", '"]}', "-a", ".", "é", "a" * 64, "a\0"]
 
 
-@pytest.mark.servers
 def test_the_list_of_deployments(devops: Devops, engine: Engine) -> None:
     """The list of deployments is sorted by name and has short image names."""
     engine.asked()
@@ -34,7 +33,6 @@ def test_the_list_of_deployments(devops: Devops, engine: Engine) -> None:
     assert engine.asked() == ["GET /v1.44/services?status=true&filters=%7B%7D"]
 
 
-@pytest.mark.servers
 def test_a_healthy_service(devops: Devops, engine: Engine) -> None:
     """A healthy service is reported as healthy.
 
@@ -47,7 +45,6 @@ def test_a_healthy_service(devops: Devops, engine: Engine) -> None:
     assert devops.ask("check_service_status", service="web-admin").healthy
 
 
-@pytest.mark.servers
 def test_an_unhealthy_service(devops: Devops) -> None:
     """An unhealthy service has its last errors, the newest first, each as one shortened line."""
     api = devops.ask("check_service_status", service="api")
@@ -64,7 +61,6 @@ def test_an_unhealthy_service(devops: Devops) -> None:
         assert len(line) <= 200
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize(
     ("update", "healthy"),
     [
@@ -75,14 +71,13 @@ def test_an_unhealthy_service(devops: Devops) -> None:
 )
 def test_health_and_updates(devops: Devops, engine: Engine, update: str | None, healthy: bool) -> None:
     """A service with a paused or rolled back update is unhealthy, even if all tasks run."""
-    engine.shows({"services": [service("a", 1, 1, {"State": update} if update else None)], "tasks": []})
+    engine.swarm = {"services": [service("a", 1, 1, {"State": update} if update else None)], "tasks": []}
     try:
         assert devops.ask("check_service_status", service="a").healthy is healthy
     finally:
-        engine.shows(SWARM)
+        engine.swarm = SWARM
 
 
-@pytest.mark.servers
 def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of many services is cut, and says that it is incomplete."""
     monkeypatch.setattr(devops.module, "_MOST_FOUND", 2)
@@ -91,7 +86,6 @@ def test_many_services(devops: Devops, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.complete
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_an_invalid_name_is_refused(devops: Devops, engine: Engine, name: str) -> None:
     """An invalid name is refused without a request to the engine."""
@@ -104,7 +98,6 @@ def test_an_invalid_name_is_refused(devops: Devops, engine: Engine, name: str) -
 NAMES = st.text('ab/.-_%"\\{}[]?&#\0\n é', max_size=8) | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,70}")
 
 
-@pytest.mark.servers
 @settings(max_examples=100, deadline=None)
 @given(name=NAMES)
 @example(name="we")
@@ -127,7 +120,7 @@ def test_no_name_leads_elsewhere(devops: Devops, engine: Engine, name: str) -> N
 def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) -> None:
     """No reply and no log line contains secret data of the Swarm, and no caller can change the Swarm."""
     engine.asked()
-    replica = start_server(MCP_COMPONENTS="examples.devops", DOCKER_HOST=engine.host, LOG_LEVEL="DEBUG")
+    replica = start_server(MCP_COMPONENTS="examples.devops", DOCKER_HOST=engine.url, LOG_LEVEL="DEBUG")
     tools = {each["name"]: each for each in legacy(replica.url, "tools/list").json()["result"]["tools"]}
     assert tools.keys() == {"list_deployments", "check_service_status"}
     assert "healthy" in tools["check_service_status"]["outputSchema"]["required"]
@@ -143,11 +136,11 @@ def test_a_replica_serves_the_pack(engine: Engine, start_server: StartServer) ->
         text(call(replica.url, "check_service_status", {"service": "we"}))
         == "The service 'we' does not exist; list_deployments lists the services."
     )
-    engine.shows({"services": [{"ID": SECRET, "Spec": {"Name": SECRET}}], "tasks": []})
+    engine.swarm = {"services": [{"ID": SECRET, "Spec": {"Name": SECRET}}], "tasks": []}
     try:
         replies.append(call(replica.url, "list_deployments"))
     finally:
-        engine.shows(SWARM)
+        engine.swarm = SWARM
     assert "not a list in the expected form" in text(replies[-1])
     replica.stop()
     assert SECRET not in str(replies) + replica.output

@@ -251,7 +251,7 @@ def test_any_text_gets_a_result_or_an_error(document: str, source: Any, target: 
 
 def test_a_replica_serves_the_pack(start_server: StartServer) -> None:
     """A replica returns conversions and errors, and its log contains no text that callers convert."""
-    url = (replica := start_server(MCP_COMPONENTS="tests.sample,examples.utilities", LOG_LEVEL="DEBUG")).url
+    url = (replica := start_server(MCP_COMPONENTS="server,examples.utilities", LOG_LEVEL="DEBUG")).url
     document = {"text": "private: [1, 2]", "source": "yaml", "target": "toml"}
     assert call(url, "convert_format", document)["structuredContent"] == {"result": "private = [1, 2]\n"}
     checked = {"text": "192.0.2.1", "kind": "ipv4"}

@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 
 from fastmcp import Context, FastMCP
 from fastmcp.dependencies import CurrentContext, CurrentFastMCP, CurrentHeaders, Depends
+from uncalled_for import Shared
 
 mcp = FastMCP("dependencies")
 closed: list[str] = []
+pools: list[str] = []
 
 
 def tenant() -> str:
@@ -21,6 +23,19 @@ async def connection(of: str = Depends(tenant)) -> AsyncIterator[str]:
     closed.clear()
     yield f"connection of {of}"
     closed.append(of)
+
+
+@asynccontextmanager
+async def pool(of: str = Depends(tenant)) -> AsyncIterator[str]:
+    """Open a pool of connections, and close it when the replica stops."""
+    pools.append(of)
+    yield f"pool {len(pools)} of {of}"
+
+
+@mcp.tool
+async def shared(opened: str = Shared(pool)) -> str:
+    """Use the pool that all calls of this replica share."""
+    return opened
 
 
 @mcp.tool

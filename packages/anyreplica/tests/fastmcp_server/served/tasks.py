@@ -40,15 +40,27 @@ async def fails_later() -> str:
     raise ToolError("no paper")
 
 
-@mcp.tool(task=True)
-async def waits(ctx: Context) -> str | InputRequiredResult:
-    """Ask how to go on."""
+def _printed(ctx: Context) -> str | InputRequiredResult:
     answer = (ctx.input_responses or {}).get("paper")
     if isinstance(answer, ElicitResult):
         return f"printed on {(answer.content or {})['size']}"
     schema = {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}
     form = ElicitRequestFormParams(message="Which paper?", requested_schema=schema)
     return InputRequiredResult(input_requests={"paper": ElicitRequest(params=form)})
+
+
+@mcp.tool(task=True)
+async def waits(ctx: Context) -> str | InputRequiredResult:
+    """Ask how to go on."""
+    return _printed(ctx)
+
+
+@mcp.tool(task=TaskConfig(mode="required", poll_interval=timedelta(milliseconds=50)))
+async def asks_first(ctx: Context) -> str | InputRequiredResult:
+    """Ask how to go on, and then do something that always takes long."""
+    if not ctx.is_background_task:
+        raise ToolError("this is no task")
+    return _printed(ctx)
 
 
 @mcp.tool(task=True, timeout=60)

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import Server
-from tests.replicas import (
-    PACKS,
-)
+from tests.replicas import PACKS
 
 
 @pytest.fixture(scope="module")

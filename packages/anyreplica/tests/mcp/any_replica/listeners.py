@@ -8,10 +8,7 @@ from typing import Any
 import httpx
 
 from conftest import Server
-from tests.replicas import (
-    asking,
-    streaming,
-)
+from tests.replicas import asking, streaming
 
 ALL_LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 IN_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"

@@ -1,12 +1,9 @@
-"""Tests of the MCP SDK's client and FastMCP's client with several replicas."""
+"""Test of the MCP SDK's client with several replicas. `tests/fastmcp_server` uses FastMCP's client."""
 
 import asyncio
-from typing import Any
 
 import httpx2
 import pytest
-from fastmcp import Client as FastMCPClient
-from fastmcp.client.transports import StreamableHttpTransport
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
@@ -18,9 +15,7 @@ from mcp_types import (
 
 from tests.mcp.any_replica.callbacks import elicit, roots, said, sample
 from tests.mcp.any_replica.rounds import ROUNDS
-from tests.replicas import (
-    Fleet,
-)
+from tests.replicas import Fleet
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
@@ -77,33 +72,3 @@ def test_the_sdks_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
     assert served == {"replica-1", "replica-2", "replica-3"}
     assert reports == [0, 50, 100]
     assert len(logged) == 3
-
-
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
-def test_fastmcps_client_holds_a_conversation(fleet: Fleet, mode: str) -> None:
-    """FastMCP's client can use tools, resources and prompts while its requests go to all replicas."""
-    served: set[str] = set()
-
-    async def note(response: httpx2.Response) -> None:
-        served.add(response.headers["x-served-by"])
-
-    def http(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-        **options: Any,
-    ) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(headers=headers, auth=auth, event_hooks={"response": [note]}, timeout=60)
-
-    async def converse() -> None:
-        transport = StreamableHttpTransport(f"{fleet.url}/mcp", httpx_client_factory=http)
-        async with FastMCPClient(transport, mode=mode, cache=False) as client:
-            assert "add" in [tool.name for tool in await client.list_tools()]
-            assert (await client.call_tool("add", {"a": 2, "b": 40})).data == 42
-            (contents,) = await client.read_resource("test://static-text")
-            assert isinstance(contents, TextResourceContents)
-            assert len((await client.get_prompt("test_simple_prompt")).messages) == 1
-            assert "test://watched-resource" in [str(each.uri) for each in await client.list_resources()]
-
-    asyncio.run(converse())
-    assert served == {"replica-1", "replica-2", "replica-3"}

@@ -8,22 +8,18 @@ import pytest
 from conftest import Server
 from tests.calls import call, legacy, post, text
 from tests.mcp.any_replica.listeners import ALL_LISTS, listening
-from tests.replicas import (
-    Family,
-    Fleet,
-    asking,
-    streaming,
-)
+from tests.replicas import Family, Fleet, asking, streaming
 
 FAMILIES = get_args(Family)
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+TOKEN = {"progressToken": "token"}
 
 
 def waiting_call(family: Family, tool: str, key: str) -> dict[str, Any]:
     """Return a call of a tool that sends a message and then waits until another call releases it."""
     params = {"name": tool, "arguments": {"key": key}}
     if tool == "report_and_wait":
-        return asking(family, "tools/call", params, progressToken="token")
+        return asking(family, "tools/call", params, **TOKEN)
     return asking(family, "tools/call", params, **({LOG_LEVEL: "info"} if family == "stateless" else {}))
 
 
@@ -57,48 +53,43 @@ def test_messages_of_a_tool_arrive_while_it_runs(fleet: Fleet, family: Family, t
         assert list(events) == []
 
 
+def all_messages(family: Family, tool: str) -> dict[str, Any]:
+    """Return a call of a tool that asks for all its messages."""
+    level = {LOG_LEVEL: "info"} if family == "stateless" else {}
+    return asking(family, "tools/call", {"name": tool}, **TOKEN, **level)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_client_that_accepts_no_stream_gets_json(fleet: Fleet, family: Family) -> None:
     """A client that does not accept event streams gets a JSON reply without the tool's messages."""
     for tool in ("test_tool_with_progress", "test_tool_with_logging"):
-        meta = {"progressToken": "token"} | ({LOG_LEVEL: "info"} if family == "stateless" else {})
-        asked = asking(family, "tools/call", {"name": tool, "arguments": {}}, **meta)
-        reply = post(fleet.url, **asked)
+        reply = post(fleet.url, **all_messages(family, tool))
         assert reply.headers["content-type"] == "application/json"
         assert "times" in reply.text or "logged" in reply.text
         assert reply.json()["id"] == 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("method", ["tools/call", "tools/list", "resources/read", "prompts/get"])
-def test_a_component_without_messages_answers_json(fleet: Fleet, family: Family, method: str) -> None:
-    """A component that sends no messages gives a JSON reply, even to a client that accepts event streams."""
-    all_params: dict[str, dict[str, Any]] = {
-        "tools/call": {"name": "echo", "arguments": {"message": "hello"}},
-        "tools/list": {},
-        "resources/read": {"uri": "test://static-text"},
-        "prompts/get": {"name": "test_simple_prompt"},
-    }
-    with streaming(fleet.url, asking(family, method, all_params[method], progressToken="token")) as (reply, _):
-        assert reply.headers["content-type"] == "application/json"
-        assert "result" in httpx.Response(200, content=reply.read()).json()
+@pytest.mark.parametrize(
+    ("method", "params", "meta"),
+    [
+        ("tools/call", {"name": "echo", "arguments": {"message": "hello"}}, TOKEN),
+        ("tools/list", {}, TOKEN),
+        ("resources/read", {"uri": "test://static-text"}, TOKEN),
+        ("prompts/get", {"name": "test_simple_prompt"}, TOKEN),
+        ("tools/call", {"name": "test_tool_with_progress"}, {}),
+        ("tools/call", {"name": "test_tool_with_logging"}, {LOG_LEVEL: "error"}),
+        ("tools/call", {"name": "test_tool_with_logging"}, {}),
+    ],
+)
+def test_a_reply_without_messages_is_json(fleet: Fleet, method: str, params: dict[str, Any], meta: Any) -> None:
+    """A component that sends no messages gives a JSON reply, even to a client that accepts event streams.
 
-
-def test_log_messages_need_a_level_in_the_stateless_protocol(fleet: Fleet) -> None:
-    """With the stateless protocol, a request without a log level gets no log messages and no stream."""
-    asked = asking("stateless", "tools/call", {"name": "test_tool_with_logging", "arguments": {}})
-    with streaming(fleet.url, asked) as (reply, _):
-        assert reply.headers["content-type"] == "application/json"
-    above = asking("stateless", "tools/call", asked["json"]["params"], **{LOG_LEVEL: "error"})
-    with streaming(fleet.url, above) as (reply, _):
-        assert reply.headers["content-type"] == "application/json"
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_progress_needs_a_token(fleet: Fleet, family: Family) -> None:
-    """A request without a progress token gets no progress messages and no stream."""
-    with streaming(fleet.url, asking(family, "tools/call", {"name": "test_tool_with_progress"})) as (reply, _):
-        assert reply.headers["content-type"] == "application/json"
+    A request without a progress token gets no progress. With the stateless protocol, a request needs a log level.
+    """
+    for family in FAMILIES if params.get("name") != "test_tool_with_logging" else ("stateless",):
+        with streaming(fleet.url, asking(family, method, params, **meta)) as (reply, _):
+            assert reply.headers["content-type"] == "application/json"
+            assert "result" in httpx.Response(200, content=reply.read()).json()
 
 
 def test_json_response_true_sends_only_json(alone: dict[str, Server]) -> None:
@@ -106,8 +97,7 @@ def test_json_response_true_sends_only_json(alone: dict[str, Server]) -> None:
     server = alone["true"]
     for family in FAMILIES:
         for tool in ("test_tool_with_progress", "test_tool_with_logging"):
-            meta = {"progressToken": "token"} | ({LOG_LEVEL: "info"} if family == "stateless" else {})
-            with streaming(server.url, asking(family, "tools/call", {"name": tool}, **meta)) as (reply, _):
+            with streaming(server.url, all_messages(family, tool)) as (reply, _):
                 assert reply.headers["content-type"] == "application/json"
     with listening(server, ALL_LISTS) as events:
         call(server.url, "test_trigger_tool_change")

@@ -9,15 +9,11 @@ from conftest import until
 from tests.calls import call, text
 from tests.mcp.any_replica.listeners import ALL_LISTS, hears, listening
 from tests.mcp.any_replica.rounds import rounds
-from tests.replicas import (
-    PACKS,
-    RedisServer,
-    asking,
-    running,
-)
+from tests.replicas import PACKS, RedisServer, asking, running
+
+pytestmark = pytest.mark.needs("redis")
 
 
-@pytest.mark.needs("redis")
 def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Path) -> None:
     """Without Redis, calls still succeed and listeners receive the events of their own replica.
 
@@ -56,7 +52,6 @@ def test_redis_may_go_away_and_come_back(redis_server: RedisServer, tmp_path: Pa
             )
 
 
-@pytest.mark.needs("redis")
 def test_replicas_may_start_before_redis(redis_server: RedisServer, tmp_path: Path) -> None:
     """A replica can start before Redis, because a booting node starts its services in any order."""
     redis_server.kill()
@@ -71,7 +66,6 @@ def test_replicas_may_start_before_redis(redis_server: RedisServer, tmp_path: Pa
             )
 
 
-@pytest.mark.needs("redis")
 def test_a_call_does_not_wait_long_for_a_redis_that_is_gone(redis_server: RedisServer, tmp_path: Path) -> None:
     """Without Redis a call takes less than 3 seconds. A call of ten seconds would look like a hang to an agent."""
     with running(tmp_path, 1, MCP_COMPONENTS=PACKS, REDIS_URL=redis_server.url) as fleet:

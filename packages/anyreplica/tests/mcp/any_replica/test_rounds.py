@@ -4,28 +4,22 @@ import pytest
 
 from tests.calls import text
 from tests.mcp.any_replica.rounds import ROUNDS, rounds
-from tests.replicas import (
-    Fleet,
-)
-
-
-@pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
-def test_another_replica_continues_the_call_of_a_tool(fleet: Fleet, tool: str, answer: str) -> None:
-    """One replica asks a tool's question and another replica continues the call.
-
-    The first replica keeps no state of the call.
-    """
-    result, count = rounds(fleet.urls, "tools/call", {"name": tool, "arguments": {}})
-    assert text(result) == answer
-    assert count == (3 if tool.endswith("multi_round") else 2)
+from tests.replicas import Fleet
 
 
 @pytest.mark.needs("redis")
 @pytest.mark.parametrize(("tool", "answer"), ROUNDS.items())
-def test_a_tool_continues_on_another_replica_with_redis(fleet_with_redis: Fleet, tool: str, answer: str) -> None:
-    """With Redis, where each request state is valid for one use, another replica can also continue the call."""
-    result, _ = rounds(fleet_with_redis.urls, "tools/call", {"name": tool, "arguments": {}})
-    assert text(result) == answer
+def test_another_replica_continues_the_call_of_a_tool(
+    fleet: Fleet, fleet_with_redis: Fleet, tool: str, answer: str
+) -> None:
+    """One replica asks a tool's question and another replica continues the call.
+
+    The first replica keeps no state of the call. With Redis, each request state is valid for one use.
+    """
+    for replicas in (fleet, fleet_with_redis):
+        result, count = rounds(replicas.urls, "tools/call", {"name": tool, "arguments": {}})
+        assert text(result) == answer
+        assert count == (3 if tool.endswith("multi_round") else 2)
 
 
 def test_another_replica_continues_the_request_of_a_prompt(fleet: Fleet) -> None:

@@ -14,9 +14,9 @@ from fastmcp import FastMCP
 from anyreplica.components import containment, prepare
 from anyreplica.http.intake import Intake
 from anyreplica.http.responses import WHOLE
-from anyreplica.mcp import _mounts, _sdk, protocol_version
+from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, protocol_version
 from anyreplica.mcp.components import serve_components
-from anyreplica.mcp.endpoint import McpEndpoint
+from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.paths import CallPaths
 from anyreplica.process import task_exits
 from anyreplica.settings import Settings
@@ -31,17 +31,22 @@ class Side:
     Args:
         path: `fast`: it uses all paths. `direct`: no tool has a call plan. `full`: each request takes the FastMCP path.
         make: makes the FastMCP object. None: the server has the components of the packs.
+        settings: settings other than the default.
     """
 
     def __init__(
-        self, *middleware: Looks, path: Literal["fast", "direct", "full"], make: Callable[[], FastMCP] | None = None
+        self,
+        *middleware: Looks,
+        path: Literal["fast", "direct", "full"],
+        make: Callable[[], FastMCP] | None = None,
+        **settings: Any,
     ) -> None:
         self.path = path
         self.full = path == "full"
         self.middleware: list[Counting] = list(middleware)
         self.runs: Counter[str] = Counter()
         self.full_answers = 0
-        given = Settings(mcp_components=("tests.sample", "tests.packs.results") if make is None else ())
+        given = Settings(mcp_components=("server", "tests.packs.results") if make is None else (), **settings)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
             mcp = FastMCP(given.mcp_name) if make is None else make()
@@ -53,7 +58,8 @@ class Side:
             self.middleware += [each for each in found if isinstance(each, Counting)]
         self.context = contextvars.copy_context()
         self.context.run(_sdk.serve_over_http, mcp)
-        self.exchange = McpEndpoint(adoption, given, Intake(given, None))
+        self.context.run(_shared_dependencies.set_scope)
+        self.exchange = endpoint_class(given)(adoption, given, Intake(given, None))
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
@@ -81,7 +87,7 @@ class Side:
                 opened.set()
                 await self._closing.wait()
 
-        self._serving = asyncio.get_running_loop().create_task(serve(), context=self.context)
+        self._serving = asyncio.get_running_loop().create_task(serve(), context=self.context.copy())
         waiting = asyncio.ensure_future(opened.wait())
         await asyncio.wait((self._serving, waiting), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
@@ -172,11 +178,13 @@ class Pair:
 
     Args:
         make: makes the FastMCP object of each server. None: the servers have the components of the packs.
+        settings: settings other than the default.
     """
 
-    def __init__(self, *middleware: type[Looks], make: Callable[[], FastMCP] | None = None) -> None:
+    def __init__(self, *middleware: type[Looks], make: Callable[[], FastMCP] | None = None, **settings: Any) -> None:
         self.fast, self.direct, self.full = (
-            Side(*(each() for each in middleware), path=path, make=make) for path in ("fast", "direct", "full")
+            Side(*(each() for each in middleware), path=path, make=make, **settings)
+            for path in ("fast", "direct", "full")
         )
         self.sides = self.fast, self.direct, self.full
         self.runner = asyncio.Runner()

@@ -1,6 +1,6 @@
 """Servers that Hypothesis generates: mounted in each other, with middleware, transforms, versions and rules."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class OneServer:
         for server, namespace, is_renamed in self.mounts:
             mcp.mount(server.make(), namespace=namespace, tool_names={"one": "uno"} if is_renamed else None)
         for transform in self.transforms:
-            mcp.add_transform(_transform(transform, mcp))
+            mcp.add_transform(TRANSFORMS[transform](mcp))
         for rule in self.rules:
             change = mcp.enable if rule.enabled else mcp.disable
             change(
@@ -92,28 +92,18 @@ def _opening(name: str) -> Any:
     return opened
 
 
-def _transform(kind: str, mcp: FastMCP) -> Transform:
-    match kind:
-        case "namespace":
-            return Namespace("ns")
-        case "old":
-            return VersionFilter(version_lt="2.0")
-        case "new":
-            return VersionFilter(version_gte="2.0", include_unversioned=False)
-        case "rename":
-            return ToolTransform({"two": ToolTransformConfig(name="deux", description="changed")})
-        case "argument":
-            changed = ToolTransformConfig(name="zwei", arguments={"x": ArgTransformConfig(name="z")})
-            return ToolTransform({"two": changed})
-        case "search":
-            return RegexSearchTransform(always_visible=["plain"])
-        case "resources":
-            return ResourcesAsTools(mcp)
-        case _:
-            return PromptsAsTools(mcp)
-
-
-TRANSFORMS = ("namespace", "old", "new", "rename", "argument", "search", "resources", "prompts")
+_Z = ToolTransformConfig(name="zwei", arguments={"x": ArgTransformConfig(name="z")})
+TRANSFORMS: dict[str, Callable[[FastMCP], Transform]] = {
+    "namespace": lambda _: Namespace("ns"),
+    "old": lambda _: VersionFilter(version_lt="2.0"),
+    "new": lambda _: VersionFilter(version_gte="2.0", include_unversioned=False),
+    "rename": lambda _: ToolTransform({"two": ToolTransformConfig(name="deux", description="changed")}),
+    "argument": lambda _: ToolTransform({"two": _Z}),
+    "search": lambda _: RegexSearchTransform(always_visible=["plain"]),
+    "resources": ResourcesAsTools,
+    "prompts": PromptsAsTools,
+}
+"""Transforms by kind. Each function gets the server that the transform is for."""
 
 _SOME_TAGS = st.frozensets(st.sampled_from(TAGS), max_size=2)
 _KINDS = {
@@ -170,7 +160,7 @@ def servers(draw: st.DrawFn, name: str = "root", depth: int = 3) -> OneServer:
         name=name,
         tools=_kept(draw(st.lists(_TOOLS, max_size=3))),
         middleware=draw(_sometimes(_MIDDLEWARE)),
-        transforms=draw(_sometimes(st.sampled_from(TRANSFORMS).map(lambda kind: (kind,)))),
+        transforms=draw(_sometimes(st.sampled_from(list(TRANSFORMS)).map(lambda kind: (kind,)))),
         rules=tuple(draw(st.lists(_RULES, max_size=2))),
         has_lifespan=draw(st.booleans()),
         mounts=tuple(mounts),

@@ -73,10 +73,4 @@ class Hides(Counting):
         return list(await call_next(context))[1:]
 
 
-KINDS: dict[str, type[Counting]] = {
-    "traces": Traces,
-    "watches": Watches,
-    "refuses": Refuses,
-    "changes": Changes,
-    "hides": Hides,
-}
+KINDS: dict[str, type[Counting]] = {kind.__name__.lower(): kind for kind in (Traces, Watches, Refuses, Changes, Hides)}

@@ -25,7 +25,7 @@ class Point(BaseModel):
 
 
 @contextlib.asynccontextmanager
-async def opened(ctx: Context) -> AsyncIterator[str]:
+async def _opened(ctx: Context) -> AsyncIterator[str]:
     """Open something for the server of the call."""
     yield f"opened for {ctx.fastmcp.name}"
 
@@ -62,7 +62,7 @@ async def state(ctx: Context, x: int = 1) -> str:
     return f"{found} then {await ctx.get_state('trace')}"
 
 
-async def depends(x: int = 1, of: str = Depends(opened), server: FastMCP = CurrentFastMCP()) -> str:  # noqa: B008
+async def depends(x: int = 1, of: str = Depends(_opened), server: FastMCP = CurrentFastMCP()) -> str:  # noqa: B008
     """Return its dependencies."""
     return f"{x} {of} {server.name}"
 
@@ -120,27 +120,11 @@ async def logs(ctx: Context, x: int = 1) -> str:
 
 
 KINDS: dict[str, Callable[..., Any]] = {
-    each.__name__: each
-    for each in (
-        plain,
-        point,
-        untyped,
-        server_name,
-        lifespan,
-        state,
-        depends,
-        calls_another,
-        tool_error,
-        value_error,
-        protocol_error,
-        invalid_model,
-        nothing,
-        odd,
-        picture,
-        wrong_type,
-        logs,
-    )
+    name: each
+    for name, each in globals().items()
+    if inspect.isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
 }
+"""Each public function of this module, by its name."""
 
 WITH_X = sorted(name for name, fn in KINDS.items() if "x" in inspect.signature(fn).parameters)
 """The kinds of tools with the argument `x`."""

@@ -1,6 +1,7 @@
 """Fixtures with the two servers that answer each request."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -11,14 +12,12 @@ from tests.mcp.paths.looks import Looks
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
     """Two servers without middleware."""
-    made = Pair()
-    yield made
-    made.close()
+    with closing(Pair()) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def pair_within() -> Iterator[Pair]:
     """Two servers with registered middleware, which the fast path also runs."""
-    made = Pair(Looks)
-    yield made
-    made.close()
+    with closing(Pair(Looks)) as made:
+        yield made

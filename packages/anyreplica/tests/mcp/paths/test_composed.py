@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -72,22 +73,16 @@ def compare(pair: Pair) -> None:
 @given(server=servers())
 def test_any_server_gives_one_answer(server: OneServer) -> None:
     """Both paths give the same lists and the same answer to each call, with known, hidden and unknown names."""
-    pair = Pair(make=server.make)
-    try:
+    with closing(Pair(make=server.make)) as pair:
         note(f"paths: {pair.fast.paths.plans.paths}")
         compare(pair)
-    finally:
-        pair.close()
 
 
 def compared(make: Callable[[], FastMCP]) -> dict[str, str]:
     """Compare all answers of a server, and return the path of each tool."""
-    pair = Pair(make=make)
-    try:
+    with closing(Pair(make=make)) as pair:
         compare(pair)
         return dict(pair.fast.paths.plans.paths)
-    finally:
-        pair.close()
 
 
 def test_a_mounted_tool_that_is_not_listed_is_called() -> None:
@@ -128,13 +123,10 @@ def test_state_between_middleware_and_a_mounted_tool(version: str) -> None:
         root.mount(child, namespace="child")
         return root
 
-    pair = Pair(make=make)
-    try:
+    with closing(Pair(make=make)) as pair:
         assert pair.fast.paths.plans.paths["child_state"] == "fast, with middleware Traces"
         content = pair.check(asked("child_state", {}, version)).message["result"]["content"]
         assert [each["text"] for each in content] == ["None traces root then tool 1", "traces saw tool 1"]
-    finally:
-        pair.close()
 
 
 def test_time_limits_of_mounted_tools() -> None:
@@ -153,14 +145,11 @@ def test_time_limits_of_mounted_tools() -> None:
         root.mount(traced, namespace="traced")
         return root
 
-    pair = Pair(make=make)
-    try:
+    with closing(Pair(make=make)) as pair:
         for name in ("never", "child_never", "traced_never"):
             for version in (HANDSHAKE, VERSION):
                 result = pair.check(asked(name, {}, version)).message["result"]
                 assert result["content"][0]["text"] == f"tool {name!r} did not finish within 0.2 s"
-    finally:
-        pair.close()
 
 
 class Broken(Transform):
@@ -179,24 +168,20 @@ def test_a_server_that_cannot_list_its_tools_any_more() -> None:
         root.tool(composed_tools.plain)
         return root
 
-    pair = Pair(make=make)
-    try:
+    with closing(Pair(make=make)) as pair:
         for side in pair.sides:
             side.exchange.mcp.add_transform(Broken())
         for version in (HANDSHAKE, VERSION):
             assert pair.check(asked("plain", {}, version)).message["result"]["structuredContent"] == {"result": 2}
             listed = request("tools/list", {"_meta": ENVELOPE} if version == VERSION else {})
             assert "error" in pair.check(sent(listed, version)).message
-    finally:
-        pair.close()
 
 
 @OPTIONS
 @given(server=servers(), happening=changes)
 def test_any_server_gives_one_answer_after_a_change(server: OneServer, happening: list[Change]) -> None:
     """Both paths give the same answers after the server has changed while it runs."""
-    pair = Pair(make=server.make)
-    try:
+    with closing(Pair(make=server.make)) as pair:
         pair.check(asked("plain", {}, HANDSHAKE))
         pair.check(sent(request("tools/list"), HANDSHAKE))
         for change in happening:
@@ -207,5 +192,3 @@ def test_any_server_gives_one_answer_after_a_change(server: OneServer, happening
                 pair.runner.run(side.answer(sent(request("ping"), HANDSHAKE)))
             note(f"paths: {pair.fast.paths.plans.paths}")
             compare(pair)
-    finally:
-        pair.close()

@@ -23,6 +23,7 @@ from tests.mcp.paths.tools import (
     UNUSUAL,
     VALID,
     WITHOUT_RESULT,
+    WRONG,
 )
 from tests.packs.results import failing
 
@@ -131,7 +132,7 @@ def test_the_pack_is_served_and_planned(pair: Pair, pair_within: Pair) -> None:
     """
     fast = pair.fast.paths.plans.paths
     assert sorted(fast) == sorted(TOOLS)
-    assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *ARGUMENTS]} == {"fast"}
+    assert {fast[tool] for tool in [*SHIPPED, *PLAIN, *UNUSUAL, *WRONG, *ARGUMENTS]} == {"fast"}
     assert {fast[tool] for tool in CONTEXTS} == {"fast", "fast, with Context or dependencies"}
     assert set(pair_within.fast.paths.plans.paths.values()) == {"fast, with middleware Looks"}
     assert pair.fast.paths.plans.cacheable
@@ -156,11 +157,47 @@ def test_the_fast_path_answers_usual_results_alone(pair: Pair, tool: str, versio
     assert pair.full.full_answers == before + 1
 
 
-@pytest.mark.parametrize("tool", [*UNUSUAL, *FAILING])
+@pytest.mark.parametrize("tool", [*UNUSUAL, *WRONG, *FAILING])
 def test_an_unusual_end_is_handed_over_once(pair: Pair, tool: str) -> None:
     """The fast path passes a call on to the FastMCP path at most once."""
     _, took = pair.fast_answer(called(tool, VALID.get(tool)))
     assert took <= 1
+
+
+_REASONS = {
+    "not_the_shape": "sides: 'sides' is a required property",
+    "not_the_shapes": "result.1.sides: 'four' is not of type 'integer'",
+    "not_in_the_box": "shape.sides: 'sides' is a required property",
+    "not_one_of": "result: 'c' is not one of ['a', 'b']",
+    "not_in_range": "result: -1 is less than the minimum of 0",
+    "not_a_list": "list is not a JSON object",
+    "not_there": "result: None is not of type 'integer'",
+    "not_structured": "it has no structured content",
+    "not_of_the_protocol": "sum: 'sum' is a required property",
+    "declared_otherwise": "sum: 'sum' is a required property",
+    "not_what_it_says": "result: 'seven' is not of type 'integer'",
+    "not_text_as_it_says": "result: 7 is not of type 'string'",
+    "declared_but_number": "int is not a JSON object",
+    "declared_but_text": "str is not a JSON object",
+    "declared_but_nothing": "it has no structured content",
+    "result_structured_despite_schema": "other: 'kind' is not of type 'integer'",
+}
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, VERSION])
+@pytest.mark.parametrize("tool", WRONG)
+def test_a_wrong_result_is_an_error(pair: Pair, pair_within: Pair, tool: str, version: str) -> None:
+    """The error of a result that contradicts its output schema, or that has no JSON form, names the tool and the field.
+
+    FastMCP alone would send such a result.
+    """
+    reason = "that cannot be written as JSON"
+    if tool in _REASONS:
+        reason = f"that does not match its output schema: {_REASONS[tool]}"
+    for servers in (pair, pair_within):
+        result = servers.check(called(tool, None, version)).message["result"]
+        assert result["isError"]
+        assert result["content"][0]["text"] == f"tool {tool!r} returned a value {reason}"
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping"])

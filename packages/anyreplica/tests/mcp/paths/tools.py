@@ -5,7 +5,7 @@ from typing import Any
 
 from fastmcp.decorators import get_fastmcp_meta
 
-from tests.packs.results import arguments, contexts, declared, failing, plain, unusual
+from tests.packs.results import arguments, contexts, declared, failing, plain, unusual, wrong
 
 
 def tools_of(module: ModuleType) -> list[str]:
@@ -15,10 +15,10 @@ def tools_of(module: ModuleType) -> list[str]:
 
 
 PLAIN = [*tools_of(plain), *tools_of(declared)]
-UNUSUAL, FAILING = tools_of(unusual), tools_of(failing)
+UNUSUAL, FAILING, WRONG = tools_of(unusual), tools_of(failing), tools_of(wrong)
 ARGUMENTS, CONTEXTS = tools_of(arguments), tools_of(contexts)
 WITHOUT_RESULT = {"asks", "asks_as_it_says", "result_of_error", "result_of_the_protocol_of_error"}
-WITHOUT_RESULT |= {"declared_but_number", "declared_but_text", "raw_within", "undeclared_raw_within"}
+WITHOUT_RESULT |= {"raw_within", "undeclared_raw_within", *WRONG}
 """Tools without a successful result.
 
 They ask a question that only one protocol supports, report an error, or return a value that FastMCP does not convert.
@@ -26,7 +26,7 @@ They ask a question that only one protocol supports, report an error, or return 
 NEVER_BEGUN = {"depends_on_failure", "depends_on_failure_for_the_caller", "depends_on_failure_to_validate"}
 """Tools whose body does not run, because a dependency fails."""
 SHIPPED = ["add", "echo", "server_info"]
-TOOLS = [*SHIPPED, *PLAIN, *UNUSUAL, *FAILING, *ARGUMENTS, *CONTEXTS]
+TOOLS = [*SHIPPED, *PLAIN, *UNUSUAL, *WRONG, *FAILING, *ARGUMENTS, *CONTEXTS]
 
 VALID: dict[str, dict[str, Any]] = {
     "add": {"a": 1, "b": 2.5},

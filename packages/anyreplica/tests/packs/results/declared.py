@@ -67,12 +67,6 @@ async def declared() -> dict[str, int]:
     return {"sum": 3}
 
 
-@tool(output_schema={"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]})
-async def declared_otherwise() -> dict[str, str]:
-    """Return an object that does not fit the declared schema."""
-    return {"total": "three"}
-
-
 _WRAPPED = {"type": "object", "properties": {"result": {}}, "x-fastmcp-wrap-result": True}
 
 
@@ -111,12 +105,6 @@ def generated_in_a_thread():  # type: ignore[no-untyped-def]
 def awaitable_from_a_thread():  # type: ignore[no-untyped-def]
     """Return an awaitable from a `def`."""
     return plain.text()
-
-
-@tool
-async def not_what_it_says() -> int:
-    """Return a text although a number is declared."""
-    return "seven"  # type: ignore[return-value]
 
 
 @tool

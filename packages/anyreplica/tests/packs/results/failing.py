@@ -196,12 +196,6 @@ async def returns_infinity() -> float:
 
 
 @tool
-async def returns_opaque() -> Any:
-    """Return an object that JSON cannot represent."""
-    return {"value": _Opaque()}
-
-
-@tool
 async def returns_surrogate() -> str:
     """Return text that is not valid Unicode."""
     return "\ud800"

@@ -24,13 +24,29 @@ class SharedLock:
 
     This class does not use `contextlib`: the SDK's TokenError is a frozen dataclass, and `contextlib` fails when it
     sets the traceback of such an error.
+
+    Args:
+        lease_seconds: time after which the lock of a killed replica is free, in seconds.
+        renew_seconds: pause between two renewals of the lease, in seconds.
+        patience_seconds: time limit for waiting for the lock, in seconds.
     """
 
-    def __init__(self, shared: SharedLogins, kind: str, *parts: str) -> None:
+    def __init__(
+        self,
+        shared: SharedLogins,
+        kind: str,
+        *parts: str,
+        lease_seconds: int = _LEASE_SECONDS,
+        renew_seconds: float = _RENEW_SECONDS,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
         self._shared = shared
         self._key = shared.key(kind, *parts)
         self._token = secrets.token_hex(16)
         self._renewal: asyncio.Task[None] | None = None
+        self._lease_seconds = lease_seconds
+        self._renew_seconds = renew_seconds
+        self._patience_seconds = patience_seconds
 
     async def __aenter__(self) -> None:
         """Take the lock.
@@ -39,7 +55,7 @@ class SharedLock:
             LoginUnavailable: Redis cannot be reached, or the lock does not become free in time.
         """
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience_seconds):
                 while not await self._set():  # noqa: ASYNC110  # another process holds the lock
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
@@ -55,10 +71,10 @@ class SharedLock:
 
     async def _set(self) -> bool:
         with self._shared.reaching():
-            return bool(await self._shared.redis.set(self._key, self._token, nx=True, ex=_LEASE_SECONDS))
+            return bool(await self._shared.redis.set(self._key, self._token, nx=True, ex=self._lease_seconds))
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(_RENEW_SECONDS)
+            await asyncio.sleep(self._renew_seconds)
             with suppress(OSError), raising_os_errors():  # no outage of the request: its work may already be done
-                await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(_LEASE_SECONDS))
+                await self._shared.redis.eval(_RENEW, 1, self._key, self._token, str(self._lease_seconds))

@@ -40,7 +40,6 @@ class Login:
         required_scopes: the scopes that every token must have.
         challenge_scopes: the scopes that a client without a token should ask for.
         metadata: URL of the protected resource metadata (RFC 9728), or an empty text if there is none.
-        paths: the paths of the routes. They need no authentication.
     """
 
     def __init__(
@@ -54,7 +53,6 @@ class Login:
         self.required_scopes = tuple(provider.required_scopes)
         self.challenge_scopes = tuple(provider.challenge_scopes)
         self.metadata = _metadata_url(provider, routes)
-        self.paths = frozenset(route.path for route in routes if isinstance(route, Route))
         self._provider = provider
         self._identities = Identities(provider, settings.rate)
         self._revocations = revocations

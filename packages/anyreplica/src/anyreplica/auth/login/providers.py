@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from fastmcp.server.auth import AuthProvider, MultiAuth, OAuthProvider
+from fastmcp.server.auth import AuthProvider, MultiAuth, OAuthProvider, RemoteAuthProvider
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+
+_AS_SPELLED = TypeAdapter(AnyHttpUrl, config=ConfigDict(url_preserve_empty_path=True))
 
 
 def parts_of(provider: AuthProvider) -> Iterator[AuthProvider]:
@@ -43,6 +46,20 @@ def check_provider(provider: AuthProvider, settings: Settings, replicas: int) ->
     added_middleware(provider)
     for part in issuing(provider) if replicas > 1 else ():
         _check_shareable(part, settings, f"{replicas} replicas")
+
+
+def keep_spelling(provider: AuthProvider) -> None:
+    """Spell the issuers of a provider in its metadata as the issuers spell themselves in their tokens.
+
+    Clients compare the two byte by byte (RFC 8414, section 3.3), and pydantic's type for URLs adds a slash to a URL
+    without a path. The token verifier has the spelling of the tokens.
+    """
+    for part in parts_of(provider):
+        if isinstance(part, RemoteAuthProvider):
+            found = getattr(part.token_verifier, "issuer", None)
+            issuers = [found] if isinstance(found, str) else found or []
+            spelled = {f"{issuer}/": _AS_SPELLED.validate_python(issuer) for issuer in issuers}
+            part.authorization_servers = [spelled.get(str(each), each) for each in part.authorization_servers]
 
 
 def _check_shareable(part: OAuthProvider, settings: Settings, replicas: str) -> None:

@@ -1,17 +1,19 @@
 """The start of the login of a replica."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from fastmcp.server.auth import AuthProvider
 from mcp.server.auth.settings import RevocationOptions
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 
 from anyreplica.auth.address import Addresses
 from anyreplica.auth.login.attempts import Attempts
 from anyreplica.auth.login.intake import LoginIntake
 from anyreplica.auth.login.login import Login
 from anyreplica.auth.login.once import Once
-from anyreplica.auth.login.providers import check_provider, issuing
+from anyreplica.auth.login.providers import check_provider, issuing, keep_spelling
 from anyreplica.auth.login.shared import SharedLogins
 from anyreplica.auth.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
     from anyreplica.auth.login.revocation import Revocation
 
-_PATH = "/mcp"
+_ISSUER = "/.well-known/oauth-authorization-server"
+"""Path of the metadata of an issuer (RFC 8414, section 3)."""
 
 
 def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> Login:
@@ -32,18 +35,27 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
         StartupError: the replicas cannot use the provider.
     """
     check_provider(provider, settings, settings.mcp_replicas)
+    keep_spelling(provider)
     shared = None if redis is None else SharedLogins(redis, settings.mcp_name)
     stored = StoredBytes(shared)
     revocations: list[Revocation] = []
     if shared is None or not issuing(provider):
-        routes: list[BaseRoute] = list(provider.get_routes(mcp_path=_PATH))
+        routes: list[BaseRoute] = list(provider.get_routes(mcp_path=settings.mcp_path))
     else:
         routes, revocations = _share(provider, settings, shared)
     if issuing(provider):
         _limit(provider, None if shared is not None else stored)
     attempts = Attempts(settings.login_rate, shared)
     intake = LoginIntake(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
+    routes += _below_issuer(provider, routes)
     return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
+
+
+def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[Route]:
+    """Return the route of the metadata of an issuer that has a path, where clients look first (RFC 8414, section 3)."""
+    path = urlsplit(str(provider.base_url or "")).path.rstrip("/")
+    found = [route for route in routes if isinstance(route, Route) and route.path == _ISSUER]
+    return [Route(_ISSUER + path, route.app, methods=list(route.methods or ())) for route in found if path]
 
 
 def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
@@ -95,7 +107,7 @@ def _share(
     proxies = [part for part in parts if isinstance(part, OAuthProxy)]
     for proxy in proxies:
         proxy.revocation_options = RevocationOptions(enabled=True)
-    routes: list[BaseRoute] = list(provider.get_routes(mcp_path=_PATH))
+    routes: list[BaseRoute] = list(provider.get_routes(mcp_path=settings.mcp_path))
     for part in parts:
         if isinstance(part, OAuthProxy):
             share_proxy(part, shared, once, settings)

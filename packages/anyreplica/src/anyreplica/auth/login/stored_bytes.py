@@ -17,9 +17,14 @@ _ALL = "all"
 
 
 class StoredBytes:
-    """A counter of stored bytes by address and of all addresses. All replicas share it in Redis."""
+    """A counter of stored bytes by address and of all addresses. All replicas share it in Redis.
 
-    def __init__(self, shared: SharedLogins | None) -> None:
+    Args:
+        most: maximum number of bytes from all addresses in each period.
+    """
+
+    def __init__(self, shared: SharedLogins | None, *, most: int = _MOST) -> None:
+        self._most = most
         self._counter = PeriodCounter("stored", _SECONDS, shared)
 
     async def check(self, address: str) -> None:
@@ -35,8 +40,8 @@ class StoredBytes:
         if own >= _MOST_OF_ADDRESS:
             text = f"Too many registrations and logins from your address: the limit is {_MOST_OF_ADDRESS} stored bytes"
             raise Refused(429, f"{text} in {_SECONDS:g} s; retry in {wait} s.", headers=headers)
-        if total >= _MOST:
-            text = f"Server busy: too many registrations and logins: the limit is {_MOST} stored bytes"
+        if total >= self._most:
+            text = f"Server busy: too many registrations and logins: the limit is {self._most} stored bytes"
             raise Refused(503, f"{text} in {_SECONDS:g} s; retry in {wait} s.", headers=headers)
 
     async def add(self, size: int) -> None:

@@ -97,7 +97,7 @@ class Cycle(RequestResponseCycle):
     logger = logging.getLogger("uvicorn.error")
     access_log = False
     disconnected = False
-    chunked_encoding = None
+    chunked_encoding: bool | None = None
     expected_content_length = 0
 
     def __init__(self, connection: "HttpProtocol", scope: Any, *, keep_alive: bool, expects_100: bool) -> None:
@@ -215,6 +215,26 @@ class Cycle(RequestResponseCycle):
             return {"type": "http.disconnect"}
         body, self.body = self.body, bytearray()
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
+
+class UnchunkedCycle(Cycle):
+    """A request of an HTTP/1.0 client, and its response.
+
+    Such a client cannot read chunks (RFC 9112, section 6.1). A body of unknown length, such as an event stream, ends
+    with the connection.
+    """
+
+    _ends_with_connection = False
+
+    async def _send_part(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            names = {name.lower() for name, _ in message.get("headers", ())}
+            if not names & {b"content-length", b"transfer-encoding"}:
+                self._ends_with_connection = True
+                self.chunked_encoding = False
+        elif self._ends_with_connection:
+            self.expected_content_length = len(message.get("body", b""))  # uvicorn compares both
+        await super()._send_part(message)
 
 
 class _Lingering:

@@ -127,7 +127,7 @@ class HttpProtocol(asyncio.Protocol):
             "server": get_local_addr(self.transport),
             "client": get_remote_addr(self.transport),
             "scheme": "https" if is_ssl(self.transport) else "http",
-            "root_path": "",
+            "root_path": self.settings.prefix,
             "extensions": ASGI_EXTENSIONS,
         }
         self.reader = Reader(self, self.settings.max_head_bytes, scope, self._app_state)

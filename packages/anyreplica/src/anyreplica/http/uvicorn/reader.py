@@ -10,7 +10,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from anyreplica.http.headers import HEADERS
-from anyreplica.http.uvicorn.cycle import Cycle
+from anyreplica.http.uvicorn.cycle import Cycle, UnchunkedCycle
 
 if TYPE_CHECKING:
     from anyreplica.http.uvicorn.protocol import HttpProtocol
@@ -216,9 +216,10 @@ class Reader:
         scope["state"] = self._state.copy()
         if len(headers) == len(pairs):
             scope[HEADERS] = headers
-        self.latest = Cycle(
-            self._connection, scope, keep_alive=version != "1.0" and keep_alive, expects_100=expects_100
-        )
+        if version == "1.0":
+            self.latest = UnchunkedCycle(self._connection, scope, keep_alive=False, expects_100=expects_100)
+        else:
+            self.latest = Cycle(self._connection, scope, keep_alive=keep_alive, expects_100=expects_100)
         self.waiting.append(self.latest)
 
     def _too_long(self) -> tuple[str, str]:

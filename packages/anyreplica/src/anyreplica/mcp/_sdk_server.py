@@ -1,0 +1,268 @@
+"""A server of the MCP SDK, in the form of a FastMCP server: the SDK's `MCPServer`, or its low-level `Server`.
+
+A FastMCP server contains a low-level server, which answers its requests. Here this is the author's own one. So a
+request takes the same steps as on the FastMCP path, without FastMCP's part of them.
+
+This module uses private names of FastMCP and the SDK, which `tests/test_private_names.py` lists.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as mt
+from fastmcp import FastMCP
+from mcp.server import Server
+from mcp.server.lowlevel.server import HandlerEntry
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.request_state import (
+    AESGCMRequestStateCodec,
+    RequestStateBoundary,
+    RequestStateSecurity,
+    authenticated_principal,
+)
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import LATEST_MODERN_VERSION
+from starlette.applications import Starlette
+
+from anyreplica.auth.login.sdk_tokens import SdkTokens
+from anyreplica.mcp import _sdk
+from anyreplica.mcp.dispatch import Dispatch
+from anyreplica.mcp.message import Request
+from anyreplica.mcp.registry import Components, Prepare
+from anyreplica.settings.errors import StartupError
+
+logger = logging.getLogger(__name__)
+
+EXPECTED = "it must be a FastMCP server, or an MCPServer or a low-level Server of the MCP SDK"
+"""What a server must be, for messages."""
+
+_DEFAULT_NAME = "mcp-server"
+"""The SDK's name for an `MCPServer` without a name."""
+_LISTEN = "subscriptions/listen"
+_NEVER_CALLED = ("run", "run_streamable_http_async", "streamable_http_app")
+"""Methods with which the SDK serves. This package serves in its own way."""
+_MOST_PAGES = 100
+"""Maximum number of pages of a list that is read at the start. The SDK has the same limit."""
+_DEFAULT_TTL = 600.0
+"""Lifetime of a request state in seconds, if the author has not chosen one."""
+
+
+@dataclass
+class Listed:
+    """What a server lists to a client that it does not know."""
+
+    tools: list[mt.Tool] = field(default_factory=list)
+    resources: list[mt.Resource] = field(default_factory=list)
+    templates: list[mt.ResourceTemplate] = field(default_factory=list)
+    prompts: list[mt.Prompt] = field(default_factory=list)
+
+
+class SdkServer(FastMCP[Any]):
+    """A FastMCP server without components, inside which a server of the SDK answers all requests.
+
+    Attributes:
+        served: the server of the SDK.
+        kind: the name of the server's class, for messages.
+        registries: the components of an `MCPServer`. A low-level `Server` has none.
+
+    Raises:
+        StartupError: a part of the server cannot be served. The text names the part.
+    """
+
+    def __init__(self, served: MCPServer[Any] | Server[Any]) -> None:
+        super().__init__(served.name)
+        self.served = served
+        self.kind = type(served).__name__
+        self.registries: list[Components] = []
+        inner: Any = served._lowlevel_server if isinstance(served, MCPServer) else served
+        self._mcp_server = inner
+        self._state: Any = None
+        self._check_methods(MCPServer if isinstance(served, MCPServer) else Server)
+        if isinstance(served, MCPServer):
+            self._additional_http_routes = served._custom_starlette_routes  # type: ignore[assignment]
+            self.auth = _login_of(served)
+        inner.lifespan = self._noting_state(inner.lifespan)
+
+    def _check_methods(self, base: type) -> None:
+        for name in _NEVER_CALLED:
+            if getattr(type(self.served), name, None) is not getattr(base, name, None):
+                raise StartupError(
+                    f"{self.kind}.{name}: anyreplica never calls this method, because it serves the app itself; "
+                    "pass middleware and routes to create_app as middleware= and routes="
+                )
+
+    def _noting_state(self, lifespan: Any) -> Any:
+        @asynccontextmanager
+        async def noting(server: Any) -> AsyncIterator[Any]:
+            async with lifespan(server) as state:
+                self._state = state
+                yield state
+
+        return noting
+
+    def prepare(self, prepare: Prepare) -> None:
+        """Prepare all components of an `MCPServer`, and later each component that is added to it."""
+        if isinstance(self.served, MCPServer):
+            tools, resources, prompts = (
+                self.served._tool_manager,
+                self.served._resource_manager,
+                self.served._prompt_manager,
+            )
+            tools._tools = Components(tools._tools, prepare)
+            resources._resources = Components(resources._resources, prepare)
+            resources._templates = Components(resources._templates, prepare)
+            prompts._prompts = Components(prompts._prompts, prepare)
+            self.registries = [tools._tools, resources._resources, resources._templates, prompts._prompts]
+
+    @property
+    def has_default_name(self) -> bool:
+        """Whether the author has not named the server. Several servers then have the same name."""
+        return self.has_components and self.name == _DEFAULT_NAME
+
+    @property
+    def has_components(self) -> bool:
+        """Whether the server is an `MCPServer`, which keeps its components itself."""
+        return isinstance(self.served, MCPServer)
+
+    def tool_named(self, name: str) -> Tool | None:
+        """Return a tool of an `MCPServer`. None: there is none, or the low-level server has tools of its own kind."""
+        return self.served._tool_manager.get_tool(name) if isinstance(self.served, MCPServer) else None
+
+    @property
+    def components(self) -> Iterable[Any]:
+        """The components of an `MCPServer`."""
+        return [each for registry in self.registries for each in registry.values()]
+
+    async def listed(self) -> Listed:
+        """Ask the server for its lists. A list that it does not have, or that it cannot give now, is empty."""
+        return Listed(
+            await self._pages("tools/list", mt.ListToolsResult, "tools"),
+            await self._pages("resources/list", mt.ListResourcesResult, "resources"),
+            await self._pages("resources/templates/list", mt.ListResourceTemplatesResult, "resource_templates"),
+            await self._pages("prompts/list", mt.ListPromptsResult, "prompts"),
+        )
+
+    async def _pages(self, method: str, kind: type[Any], name: str) -> list[Any]:
+        entry = self._mcp_server.get_request_handler(method)
+        found: list[Any] = []
+        if entry is None:
+            return found
+        try:
+            cursor: str | None = None
+            for _ in range(_MOST_PAGES):
+                result = await self._page(method, entry, cursor)
+                page = kind.model_validate(result) if isinstance(result, Mapping) else result
+                found += getattr(page, name)
+                cursor = page.next_cursor
+                if not cursor:
+                    break
+        except Exception as error:  # noqa: BLE001  # the author's code, without a client
+            logger.warning("%s: the server cannot list them at its start: %s: %s", method, type(error).__name__, error)
+        return found
+
+    def _page(self, method: str, entry: HandlerEntry[Any], cursor: str | None) -> Any:
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        dispatch = Dispatch(Request(0, method, None, 0), scope)
+        runner = _sdk.runner_of(self, self._state, LATEST_MODERN_VERSION)
+        context = runner._make_context(dispatch, method, None, None, LATEST_MODERN_VERSION)
+        return entry.handler(context, mt.PaginatedRequestParams(cursor=cursor))
+
+    def seal_states(self, security: RequestStateSecurity, audience: str) -> None:
+        """Seal request states as all replicas can open them, unless the author has chosen how.
+
+        A server without the SDK's boundary for request states sends them as its code makes them.
+        """
+        chain = self._mcp_server.middleware
+        ours = RequestStateBoundary(security, default_audience=audience)
+        chain[:] = [ours if isinstance(each, RequestStateBoundary) and _is_default(each) else each for each in chain]
+
+    @property
+    def has_own_subscriptions(self) -> bool:
+        """Whether the author's code delivers changes to the clients that listen. This package does it otherwise."""
+        return self._mcp_server.get_request_handler(_LISTEN) is not None and self._memory_bus is None
+
+    @property
+    def _memory_bus(self) -> Any:
+        """The SDK's bus for changes in the memory of one process, or None if the server has another one or none."""
+        entry = self._mcp_server.get_request_handler(_LISTEN)
+        handler = None if entry is None else entry.handler
+        bus = handler._bus if isinstance(handler, ListenHandler) else None
+        return bus if type(bus) is InMemorySubscriptionBus else None
+
+    def listens_over(self, bus: SubscriptionBus | None) -> bool:
+        """Let the server publish its changes over `bus`. Return False if it does not use the SDK's bus in memory.
+
+        Args:
+            bus: the change events of all replicas. None: the replicas share none.
+        """
+        memory = self._memory_bus
+        if memory is None:
+            return False
+        if bus is None:
+            _sdk.withdraw_method(self, _LISTEN)
+        else:
+            memory.publish = bus.publish  # the author's code may have a reference to its bus
+        return True
+
+    def close_streams(self) -> None:
+        """End the event streams of the author's own handler of subscriptions."""
+        entry = self._mcp_server.get_request_handler(_LISTEN)
+        if entry is not None and isinstance(entry.handler, ListenHandler):
+            entry.handler.close()
+
+    def sdk_app(self, path: str, *, stateless: bool, json_response: bool) -> Starlette:
+        """Return the SDK's own app at this path, without its authentication and its checks of `Host` and `Origin`."""
+        app: Starlette = self._mcp_server.streamable_http_app(
+            streamable_http_path=path,
+            json_response=json_response,
+            stateless_http=stateless,
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        return app
+
+
+def as_fastmcp(server: object) -> FastMCP:
+    """Return a server in the form of a FastMCP server.
+
+    Raises:
+        StartupError: the object is no server, or a part of the server cannot be served.
+    """
+    if isinstance(server, FastMCP):
+        return server
+    if isinstance(server, MCPServer | Server):
+        return SdkServer(server)
+    raise StartupError(f"This is a {type_name(server)}; {EXPECTED}")
+
+
+def type_name(thing: object) -> str:
+    """Return the module and the name of an object's class."""
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _login_of(served: MCPServer[Any]) -> SdkTokens | None:
+    """Return the login of an `MCPServer`, or None if it has none."""
+    if (provider := served._auth_server_provider) is not None:
+        raise StartupError(
+            f"MCPServer(auth_server_provider={type(provider).__name__}): not served, because replicas cannot share the "
+            "clients, codes and tokens of this provider; use token_verifier= with an authorization server, or "
+            "LOGIN_PROVIDER"
+        )
+    if served._token_verifier is None or served.settings.auth is None:
+        return None
+    return SdkTokens(served.settings.auth, served._token_verifier)
+
+
+def _is_default(boundary: RequestStateBoundary) -> bool:
+    """Return whether a boundary has only a key, which is the one of this process if the author has chosen nothing."""
+    security = boundary._security
+    return (
+        type(security.codec) is AESGCMRequestStateCodec
+        and security.ttl == _DEFAULT_TTL
+        and security.audience is None
+        and security.bind_principal is authenticated_principal
+    )

@@ -1,0 +1,115 @@
+"""The start of a server of the MCP SDK: its threads, limits and request states, and what it does not get."""
+
+import functools
+import inspect
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from fastmcp import FastMCP
+from mcp.server.mcpserver.prompts import Prompt
+from mcp.server.mcpserver.resources import FunctionResource, ResourceTemplate
+from mcp.server.mcpserver.tools import Tool
+
+from anyreplica.components.asking import asks
+from anyreplica.components.discovery import Discovered, discover
+from anyreplica.components.threads import Threads
+from anyreplica.mcp import _sdk, request_state
+from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.adoption import Adoption
+from anyreplica.mcp.sdk_calls import SdkCalls
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+logger = logging.getLogger(__name__)
+
+
+def serve_sdk_server(mcp: SdkServer, settings: Settings) -> tuple[Discovered, Adoption]:
+    """Prepare a server of the SDK for replicas.
+
+    Raises:
+        StartupError: a pack of `MCP_COMPONENTS` has a part that only a FastMCP server can serve.
+    """
+    chosen = "mcp_components" in settings.model_fields_set  # the default is for servers of the template
+    discovered = discover(settings if chosen else settings.model_copy(update={"mcp_components": ()}))
+    for what in _only_for_fastmcp(discovered):
+        packs = ",".join(settings.mcp_components)
+        raise StartupError(
+            f"MCP_COMPONENTS={packs}: {what} is not served, because the server is of the MCP SDK ({mcp.kind}); "
+            "only a FastMCP server gets the components of packs"
+        )
+    mcp.prepare(functools.partial(_with_threads, settings.tool_threads))
+    mcp.seal_states(request_state.security(settings), settings.mcp_name)
+    _sdk.insert_middleware(mcp, SdkCalls(mcp, settings.call_timeout_seconds))
+    # The adoption has nothing to do: there are no components of FastMCP and no mounted servers.
+    return discovered, Adoption(
+        mcp, discovered.preparation.prepare, shows_errors=settings.debug_errors, limits_tools=False
+    )
+
+
+def asking(mcp: SdkServer) -> list[str]:
+    """Return the names of the components that may ask the client in the middle of a call."""
+    found = [each for each in mcp.components if isinstance(each, Tool | ResourceTemplate | Prompt)]
+    return sorted(each.name for each in found if asks(each.fn) or getattr(each, "resolved_params", None))
+
+
+def log_notes(mcp: FastMCP, settings: Settings) -> None:
+    """Log what has no effect, see `notes`."""
+    for note in notes(mcp, settings) if isinstance(mcp, SdkServer) else ():
+        logger.warning("%s", note)
+
+
+def notes(mcp: SdkServer, settings: Settings) -> Iterator[str]:
+    """Yield a sentence for each setting and each part of the server that has no effect with several replicas."""
+    if settings.handshake_sessions == "full":
+        yield (
+            f"HANDSHAKE_SESSIONS=full: a server of the MCP SDK ({mcp.kind}) gets sessions as with ask: "
+            "no log level, no subscriptions, no notifications outside of calls"
+        )
+    if settings.debug_errors:
+        yield f"DEBUG_ERRORS has no effect: a server of the MCP SDK ({mcp.kind}) chooses the texts of its errors itself"
+    if settings.mcp_replicas > 1 and mcp.has_own_subscriptions:
+        yield (
+            "subscriptions/listen: the server's own code delivers the changes; "
+            "make sure that it delivers them to the clients of all replicas"
+        )
+
+
+def _only_for_fastmcp(discovered: Discovered) -> Iterator[str]:
+    for item in discovered.components:
+        yield f"{item.where}: {item.component.name}"
+    for name in discovered.jobs:
+        yield f"the job {name!r}"
+    for middleware in discovered.middleware:
+        yield f"the middleware {type(middleware).__name__}"
+    for where, _ in discovered.parts:
+        yield where
+    if discovered.completion is not None:
+        yield "the function with @completion"
+
+
+def _with_threads(threads: int, component: Any) -> Any:
+    """Return a component whose plain `def` runs in threads of its own.
+
+    The SDK shares 40 threads between all functions, so one hanging function would block the others.
+    """
+    if not isinstance(component, Tool | FunctionResource | ResourceTemplate | Prompt) or _is_async(component.fn):
+        return component
+    changes: dict[str, Any] = {"fn": _in_threads(component.fn, Threads(threads))}
+    if isinstance(component, Tool):
+        changes["is_async"] = True
+    return component.model_copy(update=changes)
+
+
+def _is_async(fn: Any) -> bool:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+def _in_threads(fn: Any, threads: Threads) -> Any:
+    @functools.wraps(fn)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        return await threads.run(functools.partial(fn, *args, **kwargs))
+
+    return run

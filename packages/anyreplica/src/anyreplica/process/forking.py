@@ -1,0 +1,66 @@
+"""Fork local replicas and their worker from a process that has already imported anyreplica.
+
+The imports take nine tenths of the start of a replica. This way, one process does them for all replicas. It imports
+nothing of the user's server, so each replica still imports that itself.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+from anyreplica.process.temporary_folder import for_sockets
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_IMPORTS = ["anyreplica.app", "anyreplica.http.uvicorn.protocol", "uvloop"] if sys.platform == "linux" else []
+"""Modules to import before the fork. On macOS there are none, because some libraries crash there after a fork."""
+_BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+"""Signals that a terminal or systemd sends to all processes. The process that imports the modules must survive them."""
+
+
+def _prepare() -> None:
+    """Start the process that imports the modules, unless it already runs. Do not wait for the imports."""
+    _CONTEXT.set_forkserver_preload(_IMPORTS)
+    resource_tracker.ensure_running()  # its start would unblock SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    folder = tempfile.tempdir
+    tempfile.tempdir = for_sockets()  # where multiprocessing makes the folder of its socket
+    try:
+        forkserver.ensure_running()
+    finally:
+        tempfile.tempdir = folder
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def forked(target: Callable[..., None], *arguments: Any, name: str | None = None) -> ForkServerProcess:
+    """Return a process that will call `target`. `start` starts it.
+
+    SIGINT (Ctrl-C) is blocked in the process; `process_lifespan` unblocks it. SIGHUP (the terminal closes) stays
+    blocked: the supervisor then sends SIGTERM. The process has the environment that this process has now.
+    """
+    _prepare()
+    return _CONTEXT.Process(target=_begin, args=(dict(os.environ), target, *arguments), name=name)
+
+
+def serve(run: Callable[[], object]) -> None:
+    """Call the function that runs a uvicorn server, and return when the server has stopped.
+
+    uvicorn then raises the signal again that has stopped it. The default action of SIGTERM would end the process
+    without the end that Python gives to the processes and the locks of `multiprocessing`.
+    """
+    with suppress(KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        run()
+
+
+def _begin(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    target(*arguments)

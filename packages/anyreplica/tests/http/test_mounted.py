@@ -1,0 +1,146 @@
+"""Tests of an app below a prefix: mounted in another app, behind a proxy, and with another path of the endpoint."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from fastmcp import FastMCP
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from anyreplica import App, Settings, create_app
+from conftest import StartServer
+from tests.auth.test_crossing import served
+from tests.calls import HEADERS, request
+
+ISSUER = "https://issuer.example.com"
+KEYS = {"auth_enabled": True, "auth_token": "let-me-in"}
+
+
+def app_of(**values: Any) -> App:
+    """Return the app of a replica with one tool."""
+    mcp = FastMCP("server")
+
+    @mcp.tool
+    def ping() -> str:
+        return "pong"
+
+    return create_app(mcp, Settings(**{"mcp_components": (), **values}))
+
+
+def by_starlette(app: App) -> ASGIApp:
+    """Mount an app in Starlette."""
+    return Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan)
+
+
+def by_router(app: App) -> ASGIApp:
+    """Mount an app below two prefixes."""
+    return Starlette(routes=[Mount("/outer", Starlette(routes=[Mount("/api", app)]))], lifespan=app.lifespan)
+
+
+@pytest.mark.parametrize(("mount", "prefix"), [(by_starlette, "/api"), (by_router, "/outer/api")])
+@pytest.mark.parametrize("settings", [{}, {"stateless_http": False}, {"json_response": "false"}])
+def test_a_mounted_app(mount: Callable[[App], ASGIApp], prefix: str, settings: dict[str, Any]) -> None:
+    """Below a prefix, the endpoint and the routes answer, and authentication guards the same paths."""
+    with TestClient(mount(app_of(**KEYS, **settings)), base_url="http://localhost") as http:
+        headers = {**HEADERS, "Accept": "application/json, text/event-stream", "Authorization": "Bearer let-me-in"}
+        opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        reply = http.post(f"{prefix}/mcp", json=request("initialize", opening), headers=headers)
+        assert '"serverInfo"' in reply.text, reply.text
+        assert http.post(f"{prefix}/mcp", json=request("tools/list"), headers=HEADERS).status_code == 401
+        assert http.get(f"{prefix}/readyz").json() == {"status": "ready"}
+        assert http.get(f"{prefix}/metrics").status_code == 401
+        assert f"http://localhost{prefix}/mcp" in http.get(f"{prefix}/").text
+        assert http.get(f"{prefix}/nowhere").status_code == 404
+        assert http.get("/readyz").status_code == 404
+
+
+def test_an_app_that_has_not_started() -> None:
+    """Without its lifespan, a mounted app says what is missing."""
+    http = TestClient(Starlette(routes=[Mount("/api", app_of())]), base_url="http://localhost")
+    with pytest.raises(RuntimeError, match=r"lifespan=app\.lifespan"):
+        http.get("/api/readyz")
+
+
+def test_a_failed_start_ends_the_outer_app(capsys: pytest.CaptureFixture[str]) -> None:
+    """If a mounted app cannot start, the outer app does not start. The reason is on stderr."""
+
+    @asynccontextmanager
+    async def failing(server: FastMCP) -> AsyncIterator[None]:
+        if server.name == "server":
+            raise ValueError("no database")
+        yield
+
+    app = create_app(FastMCP("server", lifespan=failing), Settings(mcp_components=()))
+    with pytest.raises(RuntimeError, match="has not started"), TestClient(by_starlette(app)):
+        pass
+    assert "no database" in capsys.readouterr().err
+
+
+def test_a_host_without_state_in_its_lifespan() -> None:
+    """A host that offers no state in the lifespan can serve the app."""
+
+    async def go() -> int:
+        app = app_of()
+        sent = asyncio.Queue[Any]()
+        received = asyncio.Queue[Any]()
+        await received.put({"type": "lifespan.startup"})
+        task = asyncio.ensure_future(app({"type": "lifespan"}, received.get, sent.put))
+        assert await sent.get() == {"type": "lifespan.startup.complete"}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            status = (await client.get("/readyz")).status_code
+        await received.put({"type": "lifespan.shutdown"})
+        await task
+        return status
+
+    assert asyncio.run(go()) == 200
+
+
+@pytest.mark.parametrize("proxy", ["removes the prefix", "keeps the prefix"])
+def test_a_proxy_with_a_prefix(start_server: StartServer, proxy: str) -> None:
+    """Behind PUBLIC_URL with a path, a replica answers with and without the path."""
+    server = start_server(PUBLIC_URL="https://example.com/team/a", MCP_PATH="/agents")
+    prefix = "/team/a" if proxy == "keeps the prefix" else ""
+    reply = httpx.post(
+        f"{server.url}{prefix}/agents",
+        json=request("tools/call", {"name": "echo", "arguments": {"message": "hi"}}),
+        headers=HEADERS,
+    )
+    assert reply.status_code == 200, reply.text
+    assert httpx.get(f"{server.url}{prefix}/readyz").status_code == 200
+    assert "/team/a/agents" in httpx.get(f"{server.url}{prefix}/").text
+    assert httpx.post(f"{server.url}{prefix}/mcp", json=request("tools/list"), headers=HEADERS).status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+@pytest.mark.parametrize("endpoint", ["/mcp", "/agents"])
+def test_each_url_of_the_metadata_answers(prefix: str, endpoint: str) -> None:
+    """The URL in the header of a 401 answers, and the issuer in its document has the spelling of the setting."""
+    base = f"https://mcp.example.com{prefix}"
+    tokens = {"auth_jwt_issuer": ISSUER, "auth_jwt_audience": ("a",), "auth_jwt_jwks": f"{ISSUER}/jwks"}
+    with served(FastMCP("server"), auth_enabled=True, public_url=base, mcp_path=endpoint, **tokens) as client:
+        refused = client.http.post(endpoint, json=request("tools/list"), headers=HEADERS)
+        assert refused.status_code == 401
+        url = refused.headers["www-authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+        assert url == f"https://mcp.example.com/.well-known/oauth-protected-resource{prefix}{endpoint}"
+        document = client.http.get(url.removeprefix("https://mcp.example.com")).json()
+        assert (document["resource"], document["authorization_servers"]) == (f"{base}{endpoint}", [ISSUER])
+
+
+@pytest.mark.parametrize("prefix", ["", "/api"])
+def test_each_url_of_a_login_answers(prefix: str) -> None:
+    """The metadata of the issuer is where clients look for it (RFC 8414), also for an issuer with a path."""
+    base = f"https://mcp.example.com{prefix}"
+    with served(FastMCP("server", auth=InMemoryOAuthProvider(base_url=base)), public_url=base) as client:
+        resource = client.http.get(f"/.well-known/oauth-protected-resource{prefix}/mcp").json()
+        document = client.http.get(f"/.well-known/oauth-authorization-server{prefix}").json()
+        assert resource["authorization_servers"] == [document["issuer"]]
+        for name in ("authorization_endpoint", "token_endpoint"):
+            assert document[name].startswith(f"{base}/")
+            assert client.http.get(document[name].removeprefix(base)).status_code != 404

@@ -1,0 +1,118 @@
+"""Tests of `mask_error_details`: the choice of a server's author decides who sees the texts of unexpected errors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fastmcp
+import pytest
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import ToolError
+
+from anyreplica import Settings, create_app
+from anyreplica.testing import CallFailed, Client, replica
+
+REASON = "no such column: nmae"
+
+
+def failing(name: str, **options: Any) -> FastMCP:
+    """Return a server whose components fail: two tools, one of which takes the FastMCP path, a resource, a template
+    and a prompt.
+    """
+    mcp = FastMCP(name, **options)
+
+    def fails() -> str:
+        raise ValueError(REASON)
+
+    def fails_for(key: str) -> str:
+        raise ValueError(REASON)
+
+    @mcp.tool
+    def told() -> str:
+        raise ToolError("for everyone")
+
+    @mcp.tool
+    async def with_context(ctx: Context) -> str:
+        raise ValueError(REASON)
+
+    mcp.tool(fails, name="plain")
+    mcp.tool(fails, name="versioned", version="1")
+    mcp.tool(fails, name="versioned", version="2")
+    mcp.resource("data://fails")(fails)
+    mcp.resource("data://fails/{key}")(fails_for)
+    mcp.prompt(fails, name="asks")
+    return mcp
+
+
+@contextmanager
+def served(mcp: FastMCP, *, debug_errors: bool = False) -> Iterator[Client]:
+    """Run a replica of a server in this process."""
+    with replica(lambda: create_app(mcp, Settings(mcp_components=(), debug_errors=debug_errors))) as client:
+        yield client
+
+
+def errors(client: Client) -> dict[str, str]:
+    """Return the text of the error of each component, of the server itself and of the mounted one, if there is one."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for prefix in ("", "inner_") if "inner_told" in client.tools() else ("",):
+        at = prefix.replace("_", "/")
+        for tool in ("plain", "with_context", "versioned"):
+            calls[prefix + tool] = lambda name=prefix + tool: client.call(name)  # type: ignore[misc]
+        for uri in (f"data://{at}fails", f"data://{at}fails/1"):
+            calls[uri] = lambda uri=uri: client.read(uri)  # type: ignore[misc]
+        calls[f"{prefix}asks"] = lambda name=f"{prefix}asks": client.prompt(name)  # type: ignore[misc]
+    found = {}
+    for name, call in calls.items():
+        with pytest.raises(CallFailed) as caught:
+            call()
+        found[name] = str(caught.value)
+    with pytest.raises(CallFailed, match="for everyone"):  # as in FastMCP, whatever the choice
+        client.call("told")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("option", "setting", "debug", "shown"),
+    [
+        (None, None, False, False),
+        (False, None, False, True),
+        (True, None, False, False),
+        (None, False, False, True),
+        (None, True, False, False),
+        (False, True, False, True),
+        (True, False, False, False),
+        (None, None, True, True),
+    ],
+)
+def test_the_first_choice_decides(
+    monkeypatch: pytest.MonkeyPatch, option: bool | None, setting: bool | None, debug: bool, shown: bool
+) -> None:
+    """The author's `mask_error_details`, then FastMCP's setting, then the default of this package decide.
+
+    Tools, resources, templates and prompts do the same, on each path. The text is that of FastMCP.
+    """
+    settings = fastmcp.settings.model_copy()
+    if setting is not None:
+        settings.mask_error_details = setting
+    monkeypatch.setattr(fastmcp, "settings", settings)
+    with served(failing("server", mask_error_details=option), debug_errors=debug) as client:
+        found = errors(client)
+        assert {name: REASON in text for name, text in found.items()} == dict.fromkeys(found, shown)
+        details = f": {REASON}" if shown else ""
+        assert found["plain"] == f"Error calling tool 'plain'{details}"
+        assert found["asks"].endswith(f"Error rendering prompt 'asks'{details}")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "shown"),
+    [(False, None, {"", "inner"}), (False, True, {""}), (None, False, {"inner"}), (True, False, {"inner"})],
+)
+def test_a_mounted_server_has_a_choice_of_its_own(outer: bool | None, inner: bool | None, shown: set[str]) -> None:
+    """The author of a mounted server decides about its errors. Without a choice, that of the outer server applies."""
+    mcp = failing("outer", mask_error_details=outer)
+    mcp.mount(failing("inner", mask_error_details=inner), namespace="inner")
+    with served(mcp) as client:
+        found = errors(client)
+    assert len(found) == 12
+    said = {name: REASON in text for name, text in found.items()}
+    assert said == {name: ("inner" if "inner" in name else "") in shown for name in found}

@@ -1,1 +1,0 @@
-"""A server as an author writes it. Most tests call it."""

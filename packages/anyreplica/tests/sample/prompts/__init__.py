@@ -1,1 +1,0 @@
-"""Prompts: the server serves every public function with `@prompt` in this folder."""

@@ -1,0 +1,162 @@
+"""The start of a server of the SDK: what `check` lists, and what is refused or named because it cannot be served."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus
+
+from anyreplica import Settings, StartupError, create_app
+from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.components import cannot_ask
+from anyreplica.mcp.sdk_components import notes
+from tests.replicas import KEYS
+from tests.sdk_server.served import low, shop
+from tests.starts import start
+
+_SERVED = Path(__file__).parent / "served"
+_SEVERAL = {"mcp_replicas": 2, "request_state_keys": KEYS}
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Give the root logger its handlers back, because `create_app` configures it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("server", "listed"),
+    [
+        (
+            "shop.py",
+            [
+                "tools      add, add_tool,",
+                "resources  shop://broken, shop://items/{name},",
+                "prompts    broken_prompt,",
+            ],
+        ),
+        ("shop.py:make", ["shop 0.2.0: settings and components are valid."]),
+        (
+            "low.py",
+            [
+                "low 0.2.0: settings and components are valid.",
+                "tools      ask, crash, echo, fail, wrong\n",
+                "prompts    p\n",
+            ],
+        ),
+        ("shop.py --repeatable", ["add\n"]),
+        ("low.py --repeatable", ["\n"]),
+    ],
+)
+def test_check_lists_what_the_server_offers(server: str, listed: list[str]) -> None:
+    """`check` takes the same forms of a server as for FastMCP. A list may have several pages."""
+    file, *options = server.split()
+    done = start("check", str(_SERVED / file), *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in listed:
+        assert part in done.stdout
+
+
+def test_a_server_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
+    """The SDK gives all servers without a name the same one. What they keep in Redis must not have the same keys."""
+    (tmp_path / "unnamed.py").write_text("from mcp.server.mcpserver import MCPServer\nmcp = MCPServer()\n")
+    done = start("check", str(tmp_path / "unnamed.py"))
+    assert done.stdout.startswith("unnamed 0.2.0: settings and components are valid."), done
+
+
+class OwnApp(MCPServer[Any]):
+    """A server that changes how the SDK serves it."""
+
+    def streamable_http_app(self, **options: Any) -> Any:
+        return super().streamable_http_app(**options)
+
+
+class OwnBus(InMemorySubscriptionBus):
+    """A bus that the author says reaches all replicas."""
+
+
+def issuing() -> MCPServer[Any]:
+    from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
+    from mcp.server.auth.settings import AuthSettings
+    from pydantic import AnyHttpUrl
+
+    url = AnyHttpUrl("https://shop.example.com")
+    return MCPServer(
+        "issuing",
+        auth=AuthSettings(issuer_url=url, resource_server_url=None),
+        auth_server_provider=InMemoryOAuthProvider(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "said"),
+    [
+        (
+            lambda: OwnApp("own"),
+            {},
+            "OwnApp.streamable_http_app: anyreplica never calls this method, because it serves",
+        ),
+        (
+            issuing,
+            {},
+            "MCPServer(auth_server_provider=InMemoryOAuthProvider): not served, because replicas cannot share",
+        ),
+        (shop.make, {"mcp_components": ("tests.packs.scoped",)}, "MCP_COMPONENTS=tests.packs.scoped: "),
+        (dict, {}, "This is a builtins.dict; it must be a FastMCP server, or an MCPServer or a low-level Server"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(make: Any, settings: dict[str, Any], said: str) -> None:
+    """The line names the method, the option, the setting or the object."""
+    with pytest.raises(StartupError) as refused:
+        create_app(make(), Settings(**settings))
+    assert said in str(refused.value)
+
+
+def test_a_worker_has_nothing_to_run() -> None:
+    """A server of the SDK has no jobs and no tasks."""
+    for arguments in (("worker", str(_SERVED / "shop.py")), ("check", str(_SERVED / "shop.py"), "--worker")):
+        done = start(*arguments, JOBS_URL="redis://127.0.0.1:1")
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr == "The server has no jobs, and no tool has task=True; a worker needs at least one of them\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "settings", "said"),
+    [
+        (
+            shop.make(),
+            {"handshake_sessions": "full"},
+            "HANDSHAKE_SESSIONS=full: a server of the MCP SDK (MCPServer) gets",
+        ),
+        (
+            low.make(),
+            {"debug_errors": True},
+            "DEBUG_ERRORS has no effect: a server of the MCP SDK (Server)",
+        ),
+        (MCPServer("own", subscriptions=OwnBus()), _SEVERAL, "subscriptions/listen: the server's own code delivers"),
+        (shop.make(), {}, ""),
+        (MCPServer("default"), _SEVERAL, ""),
+        (Server("empty"), _SEVERAL, ""),
+    ],
+)
+def test_what_has_no_effect_is_named(server: Any, settings: dict[str, Any], said: str) -> None:
+    """The log has one line for each setting or part without an effect."""
+    app = create_app(server, Settings(**settings))
+    assert isinstance(app.mcp, SdkServer)
+    found = list(notes(app.mcp, app.settings))
+    assert len(found) == bool(said)
+    assert all(each.startswith(said) for each in found)
+
+
+def test_components_that_ask_are_named() -> None:
+    """Without sessions, these cannot ask clients of the handshake protocol."""
+    app = create_app(shop.make(), Settings())
+    assert cannot_ask(app.mcp, app.settings).endswith("cannot ask handshake-protocol clients: buy, elicit")

@@ -1,0 +1,23 @@
+"""mypy, as `make lint` runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import PACKAGE, ROOT, environment
+
+
+def accepted_by_mypy(folder: Path) -> tuple[bool, str]:
+    """Check the modules of a folder in strict mode. Return whether mypy found no error, and its output.
+
+    mypy uses the cache of `make lint`.
+    """
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(folder)],
+        cwd=PACKAGE,
+        env=environment(MYPYPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return checked.returncode == 0, checked.stdout

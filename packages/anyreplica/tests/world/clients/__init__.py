@@ -1,0 +1,1 @@
+"""Agent frameworks and other clients, each of which talks to three replicas."""

@@ -1,0 +1,1 @@
+"""Run the tests of FastMCP and of the MCP SDK against anyreplica, and compare: `python -m upstream --help`."""

@@ -1,0 +1,113 @@
+"""The list of the tests that fail with anyreplica and pass with FastMCP's own HTTP app, and the page that shows it."""
+
+import fnmatch
+import tomllib
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FILE = Path(__file__).parent / "differences.toml"
+_TITLES = {
+    "difference": "A server behaves differently",
+    "test": "Only a test notices",
+}
+_INTRODUCTION = """\
+# What differs from `fastmcp run`
+
+A server that runs with `fastmcp run` runs with `anyreplica run`, unchanged. This page lists what is different, and why.
+
+CI runs FastMCP's own tests twice: with FastMCP's HTTP app, and with anyreplica. It fails if a test passes with
+FastMCP's HTTP app and fails with anyreplica, unless this page has the reason. It also fails if such a test passes
+again. The tests run with the setting `DEBUG_ERRORS=true`, because FastMCP by default shows clients the text of every
+exception, and anyreplica does not: see [Any FastMCP server](../guides/fastmcp-server.md#what-is-different).
+
+The column *sessions* says for which value of [`HANDSHAKE_SESSIONS`](../guides/sessions.md) a line holds.
+
+<!-- This page is generated from packages/anyreplica/upstream/differences.toml. Edit that file and run `make
+reference`. -->
+"""
+
+
+class Difference(BaseModel):
+    """One reason why tests fail.
+
+    Attributes:
+        kind: "difference": a server behaves differently. "test": only a test notices.
+        what: one line for an author of a server: what is different, and why.
+        tests: patterns of the ids of tests. `*` stands for any text.
+        modes: the values of HANDSHAKE_SESSIONS with which the tests fail.
+        suite: the suite of the tests.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["difference", "test"]
+    what: str = Field(min_length=1, pattern=r"^[^|\n]+$")
+    tests: tuple[str, ...] = Field(min_length=1)
+    modes: tuple[Literal["off", "full"], ...] = ("off", "full")
+    suite: Literal["fastmcp", "sdk"] = "fastmcp"
+
+    def has(self, test: str) -> bool:
+        """Return whether a test fails for this reason."""
+        return any(_matches(test, pattern) for pattern in self.tests)
+
+
+def load(file: Path = FILE) -> list[Difference]:
+    """Read the list.
+
+    Raises:
+        pydantic.ValidationError: an entry is incomplete or has a wrong value.
+    """
+    return [Difference.model_validate(entry) for entry in tomllib.loads(file.read_text())["difference"]]
+
+
+def unexpected(differing: Iterable[str], known: Collection[Difference]) -> list[str]:
+    """Return the tests that differ and that the list does not have."""
+    return sorted(test for test in differing if not any(each.has(test) for each in known))
+
+
+def stale(
+    passing: Collection[str], differing: Collection[str], known: Iterable[Difference], *, whole: bool
+) -> list[str]:
+    """Return the patterns of the list that match a test that passes.
+
+    Args:
+        passing: the tests that pass.
+        differing: the tests that differ.
+        known: the list.
+        whole: whether all tests have run. If so, also return the patterns that match no test that differs.
+    """
+    patterns = [pattern for each in known for pattern in each.tests]
+    return [
+        pattern
+        for pattern in patterns
+        if any(_matches(test, pattern) for test in passing)
+        or (whole and not any(_matches(test, pattern) for test in differing))
+    ]
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    parts = [_INTRODUCTION]
+    for kind, title in _TITLES.items():
+        rows = [each for each in load() if each.kind == kind]
+        lines = ["| what differs, and why | sessions | tests |", "| --- | --- | --- |"]
+        lines += [f"| {each.what} | {_modes(each)} | {_tests(each)} |" for each in rows]
+        parts.append("\n".join((f"## {title}\n", *lines, "")))
+    return "\n".join(parts)
+
+
+def _modes(each: Difference) -> str:
+    return "all" if len(each.modes) == 2 else ", ".join(f"`{mode}`" for mode in each.modes)
+
+
+def _tests(each: Difference) -> str:
+    prefix = "" if each.suite == "fastmcp" else "SDK: "
+    return "<br>".join(f"{prefix}`{pattern.removeprefix('tests/')}`".replace("|", "\\|") for pattern in each.tests)
+
+
+def _matches(test: str, pattern: str) -> bool:
+    # fnmatch would read the brackets of a parametrized test as a set of characters.
+    return fnmatch.fnmatchcase(test, pattern.replace("[", "[[]"))
