@@ -29,9 +29,13 @@ def command_of(pid: int) -> str:
 
 
 def runs(pid: int) -> bool:
-    """Return whether a process runs. A zombie process does not count."""
+    """Return whether a process runs, so that it still has its files. A zombie process has none.
+
+    After `kill -9`, the main thread can be a zombie while other threads still hold the files for a moment.
+    """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
+        return "State:\tZ" not in status or "Threads:\t1\n" not in status
     return False
 
 

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from itertools import count
@@ -12,6 +14,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.local_replicas import Replica
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, text
@@ -52,6 +55,16 @@ def test_the_supervisor_prints_how_to_connect(local_replicas: Server) -> None:
     )
     assert snippet in output
     assert re.search(r"tools      .*echo.*server_info", output)
+
+
+@pytest.mark.servers
+def test_a_signal_does_not_disturb_an_end() -> None:
+    """A replica that has refused to start keeps its exit code when the supervisor's SIGTERM comes during its end."""
+    refuse = f"serve(lambda: sys.exit({EXIT_REFUSED}))"
+    stop = "os.kill(os.getpid(), signal.SIGTERM)"
+    code = f"import os, signal, sys\nfrom anyreplica.process.forking import serve\ntry:\n {refuse}\nfinally:\n {stop}"
+    ended = subprocess.run((sys.executable, "-c", code), capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (EXIT_REFUSED, b"")
 
 
 def test_a_replica_that_has_just_ended_is_no_error() -> None:

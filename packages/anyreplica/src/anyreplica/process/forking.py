@@ -52,11 +52,16 @@ def serve(run: Callable[[], object]) -> None:
     """Call the function that runs a uvicorn server, and return when the server has stopped.
 
     uvicorn then raises the signal again that has stopped it. The default action of SIGTERM would end the process
-    without the end that Python gives to the processes and the locks of `multiprocessing`.
+    without the end that Python gives to the processes and the locks of `multiprocessing`. Afterwards the process ends
+    by itself, so it ignores further signals, for example the SIGTERM for a replica that has refused to start.
     """
     with suppress(KeyboardInterrupt):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        run()
+        try:
+            run()
+        finally:
+            for each in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(each, signal.SIG_IGN)
 
 
 def _begin(environment: dict[str, str], target: Callable[..., None], *arguments: Any) -> None:
