@@ -163,6 +163,15 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
             await sink.drain()
 
 
+_ENTRIES = """
+local found = {}
+for _, key in ipairs(redis.call("keys", ARGV[1])) do
+  found[key] = {redis.call("get", key), redis.call("ttl", key)}
+end
+return cjson.encode(found)
+"""
+
+
 class RedisServer:
     """A `redis-server` process that runs inside a `with` block.
 
@@ -205,6 +214,14 @@ class RedisServer:
         """Return the answer to a command, or an empty string if Redis does not answer."""
         client = ["redis-cli", "-p", str(self.port), *command]
         return subprocess.run(client, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
+
+    def entries(self, pattern: str) -> dict[str, tuple[str, int]]:
+        """Return the values of all texts under matching keys, each with its expiry in seconds. -1: it has no expiry.
+
+        One script reads them, because other tests may have left a thousand keys.
+        """
+        found: dict[str, tuple[str, int]] = json.loads(self.ask("eval", _ENTRIES, "0", pattern))
+        return found
 
     def hang(self) -> None:
         """Stop Redis, so that it keeps its connections and answers nothing."""

@@ -73,13 +73,18 @@ def test_a_job_that_kills_each_of_its_workers_fails(jobs_queue: Queue, mark: Pat
 
 
 def test_a_stopping_worker_finishes_its_running_jobs(jobs_queue: Queue, mark: Path) -> None:
-    """A stopping worker finishes its running jobs, starts no new job and exits with 0."""
-    jobs, worker = jobs_queue.replica(), jobs_queue.worker(SHUTDOWN_GRACE_SECONDS="20", DRAIN_SECONDS="0.1")
+    """A stopping worker finishes its running jobs, starts no new job and exits with 0.
+
+    A command that is on its way to Redis can still take one job, because one of the two places is free.
+    """
+    settings = {"SHUTDOWN_GRACE_SECONDS": "20", "DRAIN_SECONDS": "0.1", "JOBS_CONCURRENCY": "2"}
+    jobs, worker = jobs_queue.replica(), jobs_queue.worker(**settings)
     running = jobs.submit("nap", seconds=3, mark=str(mark))
     jobs.wait(running, "running")
     worker.process.send_signal(signal.SIGTERM)
     until(lambda: "SIGTERM" in worker.output, "the worker logs SIGTERM")
-    waiting = jobs.submit("text_of", length=3)
+    jobs.submit("text_of", length=3)
+    waiting = jobs.submit("text_of", length=4)
     assert worker.process.wait(60) == 0, worker.output
     assert jobs.status(running)["status"] == "completed"
     assert jobs.status(waiting)["status"] == "pending"

@@ -31,12 +31,6 @@ def fleet(tmp_path: Path) -> Iterator[LoginFleet]:
         yield fleet
 
 
-def stored(redis: RedisServer) -> dict[str, str]:
-    """Return all values of logins in Redis by their keys."""
-    keys = redis.ask("keys", "*:login:*").split()
-    return {key: redis.ask("get", key) for key in keys}
-
-
 @pytest.mark.needs("node")
 def test_every_key_expires_and_no_value_is_readable(login_fleet: LoginFleet, browser: Browser) -> None:
     """After each step, every key of a login has an expiry, and Redis contains no token, code, secret or name."""
@@ -46,10 +40,10 @@ def test_every_key_expires_and_no_value_is_readable(login_fleet: LoginFleet, bro
     secrets = [SECRET, browser.user, REDIRECT, "the-state-of-the-client"]
 
     def look() -> None:
-        found = stored(redis)
+        found = redis.entries("*:login:*")
         assert found
-        for key in found:
-            assert redis.ask("ttl", key) != "-1", key  # -1: no expiry; -2: the key has expired meanwhile
+        for key, (_, seconds) in found.items():
+            assert seconds != -1, key
             assert re.fullmatch(r"template-mcp:login:[a-z-]+:[0-9a-f]{64}", key), key
         text = json.dumps(found)
         for secret in secrets:
