@@ -27,7 +27,7 @@ Results = Mapping[str, Mapping[str, Any]]
 
 def main() -> int:
     """Run the tests. Return the exit code."""
-    options = _parser().parse_args()
+    options = _parser().parse_intermixed_args()
     suite = SUITES[options.suite]
     run = _Run(suite, options)
     ours = run.tests("anyreplica")
@@ -82,7 +82,7 @@ class _Run:
             **{key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join(map(str, (package, extra_packages()))),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "DEBUG_ERRORS": "true",
+            "FASTMCP_MASK_ERROR_DETAILS": "false",
             "HANDSHAKE_SESSIONS": options.sessions,
             "SHUTDOWN_GRACE_SECONDS": "1",
             "LOOP_STALL_SECONDS": "0",

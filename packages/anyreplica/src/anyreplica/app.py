@@ -4,7 +4,7 @@ import functools
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 
 from fastmcp import FastMCP
@@ -199,12 +199,15 @@ class App:
         self._middleware = middleware
         self._routes = routes
         self._replica: ASGIApp | None = None
+        self._unstarted: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or handle the lifespan of the ASGI server.
 
+        Before the lifespan, only custom routes and the routes of a login answer, as with FastMCP's app.
+
         Raises:
-            RuntimeError: A request came before the lifespan.
+            RuntimeError: A request for the MCP endpoint came before the lifespan.
         """
         if self._replica is not None:
             await self._replica(scope, receive, send)
@@ -212,10 +215,7 @@ class App:
             scope.setdefault("state", {})  # Starlette needs it, and some ASGI servers do not offer it
             await StartReport(self._begin)(scope, receive, send)
         else:
-            raise RuntimeError(
-                "anyreplica: this app has not started. An app that mounts it must run its lifespan, for example "
-                'Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan).'
-            )
+            await self._before_start(scope)(scope, receive, send)
 
     def lifespan(self, _: object = None) -> AbstractAsyncContextManager[None]:
         """Return the lifespan of this app, for an app that mounts it.
@@ -237,6 +237,22 @@ class App:
         lifecycle = Lifecycle(self.settings.drain_seconds, end_regardless)
         self._replica = self.compose(lifecycle, process_lifespan(self.settings, lifecycle))
         await self._replica(scope, receive, send)
+
+    def _before_start(self, scope: Scope) -> ASGIApp:
+        """Return the app that answers a request before the lifespan. Without a lifespan, nothing uses Redis or a file.
+
+        Raises:
+            RuntimeError: The request needs a replica that has started.
+        """
+        settings = self.settings
+        if settings.redis_url or settings.audit_log or path_of(scope) in mcp_paths(settings):
+            raise RuntimeError(
+                "anyreplica: this app has not started. An app that mounts it must run its lifespan, for example "
+                'Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan).'
+            )
+        if self._unstarted is None:
+            self._unstarted = self.compose(Lifecycle(settings.drain_seconds), nullcontext())
+        return self._unstarted
 
     def worker(self) -> ASGIApp:
         """Return the app of a worker process. A worker runs the jobs.
@@ -361,7 +377,10 @@ class App:
             lifespan=lifespan,
             middleware=[Middleware(GZipMiddleware, min_bytes, 1)] if min_bytes else [],
         )
-        inner.state.fastmcp_server = mcp  # FastMCP's consent page shows the name of the server
+        # FastMCP's consent page shows the name of the server, and routes like those of its component manager ask here
+        # whether the server needs a token.
+        inner.state.fastmcp_server, inner.state.fastmcp_auth = mcp, authentication.provider(mcp.auth)
+        inner.state.path, inner.state.transport_type = settings.mcp_path, "streamable-http"
         inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
         at_mcp: ASGIApp = endpoint
         if min_bytes:

@@ -5,9 +5,11 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from fastmcp import Client
+from fastmcp import Client, FastMCP
 from mcp import MCPError
 
+from anyreplica.mcp._sdk import low_level
+from anyreplica.mcp._shared_dependencies import lifespan
 from tests.calls import ENVELOPE, VERSION, request
 from tests.fastmcp_server.forms import contents, forms, make
 from tests.mcp.paths.asked import HANDSHAKE, sent
@@ -57,3 +59,22 @@ def test_functions_in_every_form(mode: str, version: str) -> None:
             meta = {"_meta": ENVELOPE} if version == VERSION else {}
             answer = pair.check(sent(request(method, params | meta), version)).message
             assert compared(answer.get("result", {})) == compared(result), params
+
+
+def test_a_server_that_another_task_serves() -> None:
+    """A server whose lifespan another task has entered can be served, too, for example in a test of its author."""
+    mcp, entered, go_on = FastMCP("server"), asyncio.Event(), asyncio.Event()
+
+    async def enter() -> None:
+        async with low_level(mcp).lifespan(low_level(mcp)):
+            entered.set()
+            await go_on.wait()
+
+    async def go() -> None:
+        task = asyncio.create_task(enter())
+        await entered.wait()
+        async with lifespan(mcp):
+            go_on.set()
+        await task
+
+    asyncio.run(go())

@@ -10,6 +10,8 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
@@ -62,10 +64,19 @@ def test_a_mounted_app(mount: Callable[[App], ASGIApp], prefix: str, settings: d
 
 
 def test_an_app_that_has_not_started() -> None:
-    """Without its lifespan, a mounted app says what is missing."""
-    http = TestClient(Starlette(routes=[Mount("/api", app_of())]), base_url="http://localhost")
+    """Without its lifespan, a mounted app serves custom routes, as FastMCP's app does, and says what `/mcp` needs."""
+    mcp = FastMCP("server")
+
+    @mcp.custom_route("/hook", methods=["GET"])
+    async def hook(_: Request) -> Response:
+        return PlainTextResponse("called")
+
+    app = create_app(mcp, Settings(mcp_components=()))
+    http = TestClient(Starlette(routes=[Mount("/api", app)]), base_url="http://localhost")
+    assert http.get("/api/hook").text == "called"
+    assert http.get("/api/readyz").status_code == 503
     with pytest.raises(RuntimeError, match=r"lifespan=app\.lifespan"):
-        http.get("/api/readyz")
+        http.post("/api/mcp")
 
 
 def test_a_failed_start_ends_the_outer_app(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Tests that middleware of a server's author sees the requests of clients only, and no work of this package."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,7 +45,17 @@ class SeesAll(Sees):
         return await call_next(context)
 
 
-@pytest.mark.parametrize("kind", [Sees, SeesLists, SeesAll])
+class SeesByAttribute(Sees):
+    """The same, with its hook as an attribute of the object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        setattr(self, "on_message", partial(Sees.on_message, self))  # noqa: B010  # for the type check, it is a method
+
+    on_message = Middleware.on_message
+
+
+@pytest.mark.parametrize("kind", [Sees, SeesLists, SeesAll, SeesByAttribute])
 def test_middleware_sees_requests_of_clients_only(kind: Callable[[], Sees]) -> None:
     """Neither the start nor a change of the components is a request for the middleware, also in a mounted server."""
     outer, inner = kind(), kind()

@@ -2,8 +2,10 @@
 
 import pytest
 from fastmcp import FastMCP
+from fastmcp.contrib.component_manager import set_up_component_manager
 from fastmcp.server.auth import StaticTokenVerifier
 from fastmcp.server.auth.middleware import RequireAuthMiddleware
+from fastmcp.tools import Tool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -132,6 +134,23 @@ def test_require_auth_on_a_route_accepts_the_token_of_the_endpoint() -> None:
         assert asked(client, "/other", "admin")[0] == 403
         assert asked(client, "/admin", "unknown")[0] == 401
         assert asked(client, "/admin")[0] == 401
+
+
+@pytest.mark.parametrize("guarded_by", ["login", "key"])
+def test_the_component_manager_needs_the_token_of_the_endpoint(guarded_by: str) -> None:
+    """The routes of FastMCP's component manager need a token if `/mcp` needs one, also with keys of the operator."""
+    mcp = FastMCP("server")
+    mcp.add_tool(Tool.from_function(lambda: 1, name="one"))
+    set_up_component_manager(mcp)
+    if guarded_by == "login":
+        token, serving = "admin", served(login(mcp))
+    else:
+        settings = Settings(mcp_components=(), auth_enabled=True, auth_token=KEY)
+        token, serving = KEY, replica(lambda: create_app(mcp, settings))
+    with serving as client:
+        for tried, status in (("", 401), ("unknown", 401), (token, 200)):
+            headers = {"Authorization": f"Bearer {tried}"} if tried else {}
+            assert client.http.post("/tools/one/disable", headers=headers).status_code == status
 
 
 def test_middleware_of_the_author_stays_guarded() -> None:

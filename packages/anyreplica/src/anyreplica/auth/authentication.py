@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from fastmcp.server.auth import AuthProvider
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from pydantic import AnyHttpUrl
 from starlette.responses import JSONResponse
@@ -97,6 +98,16 @@ class Authentication:
         if self._login is not None:
             return self._login.surround(partial(self._guarded, app))
         return partial(self._guarded, app) if self.required else app
+
+    def provider(self, own: AuthProvider | None) -> AuthProvider | None:
+        """Return what says to routes of FastMCP that callers need a token; None if they need none.
+
+        Args:
+            own: the provider of the server's author.
+        """
+        if own is not None or not self.required:
+            return own
+        return AuthProvider(self._settings.public_url or None, list(self._scopes))
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of the login, or the metadata routes (RFC 9728) that name the issuer of tokens.

@@ -37,6 +37,9 @@ async def lifespan(mcp: FastMCP) -> AsyncIterator[Any]:
     scope = {each: each.get() if inherited else value for each, value in _scope().items()}
     server = low_level(mcp)
     async with server.lifespan(server) as state:
+        if SharedContext.resolved.get(None) is None:  # another task has entered the lifespan, and has FastMCP's scope
+            yield state
+            return
         opened, stack = SharedContext.resolved.get(), SharedContext.stack.get()  # FastMCP's scope
         scope[SharedContext.resolved].update(opened)
         stack.callback(scope[SharedContext.resolved].clear)

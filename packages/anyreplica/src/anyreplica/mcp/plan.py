@@ -105,8 +105,14 @@ class Templates:
 
 
 def overrides(middleware: Middleware, hooks: tuple[str, ...]) -> bool:
-    """Return whether the class of a middleware has its own version of one of these methods."""
-    return any(getattr(type(middleware), hook) is not getattr(Middleware, hook) for hook in hooks)
+    """Return whether a middleware has its own version of one of these methods.
+
+    A hook may also be an attribute of the object: FastMCP looks it up there.
+    """
+    if "__call__" in hooks and type(middleware).__call__ is not Middleware.__call__:
+        return True
+    found = ((getattr(middleware, hook), getattr(Middleware, hook)) for hook in hooks if hook != "__call__")
+    return any(getattr(own, "__func__", None) is not base for own, base in found)
 
 
 def steps_of(middleware: tuple[Middleware, ...]) -> tuple[MiddlewareCall, ...]:

@@ -46,21 +46,17 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     Raises:
         StartupError: the package of FastMCP's extension is not installed, or several replicas share no queue.
     """
-    own = _sdk.extensions_of(mcp).get(TASKS_EXTENSION)
+    own = _of_fastmcp(_sdk.extensions_of(mcp).get(TASKS_EXTENSION))
     names = task_tools(mcp)
     if own is None and names:
         own = _extension(names[0])
-        mcp.add_extension(own)
     if own is not None:
         _configure(own, names, settings)
         own = TaskRounds(own)
         _sdk.replace_extension(mcp, own)
     if service.off or not settings.stateless_http or settings.json_response == "false":
         return
-    if own is None:
-        mcp.add_extension(JobTasks(service))
-    else:
-        _sdk.replace_extension(mcp, JobAndToolTasks(service, own))
+    _sdk.replace_extension(mcp, JobTasks(service) if own is None else JobAndToolTasks(service, own))
 
 
 class JobAndToolTasks(JobTasks):
@@ -68,7 +64,7 @@ class JobAndToolTasks(JobTasks):
 
     def __init__(self, service: JobService, tools: ServerExtension) -> None:
         super().__init__(service)
-        self._tools = tools
+        self.tools = tools
         self._handlers = {each.method: each for each in tools.methods()}
 
     def methods(self) -> Sequence[MethodBinding]:
@@ -97,13 +93,20 @@ class JobAndToolTasks(JobTasks):
         """Submit a job or a task, if the client declares the extension; otherwise call the tool."""
         if params.name in self.service.jobs:
             return await super().intercept_tool_call(params, context, call_next)
-        return await self._tools.intercept_tool_call(params, context, call_next)
+        return await self.tools.intercept_tool_call(params, context, call_next)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Run the worker of the tools' tasks."""
-        async with self._tools.lifespan():
+        async with self.tools.lifespan():
             yield
+
+
+def _of_fastmcp(found: ServerExtension | None) -> ServerExtension | None:
+    """Return FastMCP's extension. The server has an extension of this module if it has been served before."""
+    while isinstance(found, TaskRounds | JobAndToolTasks):
+        found = found.tools
+    return None if isinstance(found, JobTasks) else found
 
 
 def _extension(tool: str) -> "TasksExtension":

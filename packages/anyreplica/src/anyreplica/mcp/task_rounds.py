@@ -42,16 +42,16 @@ class TaskRounds(ServerExtension):
     identifier = TASKS_EXTENSION
 
     def __init__(self, tools: ServerExtension) -> None:
-        self._tools = tools
+        self.tools = tools
 
     def settings(self) -> dict[str, Any]:
-        return self._tools.settings()
+        return self.tools.settings()
 
     def methods(self) -> Sequence[MethodBinding]:
-        return self._tools.methods()
+        return self.tools.methods()
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        return self._tools.lifespan()
+        return self.tools.lifespan()
 
     async def intercept_tool_call(
         self, params: CallToolRequestParams, context: Context, call_next: ToolCallContinuation
@@ -67,11 +67,11 @@ class TaskRounds(ServerExtension):
                 key: each.model_dump(mode="json", by_alias=True, exclude_none=True)
                 for key, each in (context.input_responses or {}).items()
             }
-            await handlers.tasks_update(self._tools.server, task, answers)
-            found = await handlers.tasks_get(self._tools.server, task)
+            await handlers.tasks_update(self.tools.server, task, answers)
+            found = await handlers.tasks_get(self.tools.server, task)
             about = found.model_dump(exclude={"result_type", "result", "error", "input_requests"}, exclude_unset=True)
             return _question(found, own) or CreateTaskResult(**about)
-        outcome = await self._tools.intercept_tool_call(params, context, call_next)
+        outcome = await self.tools.intercept_tool_call(params, context, call_next)
         if isinstance(outcome, CreateTaskResult) and await _asks_first(params, context):
             return await self._first_question(outcome.task_id, own) or outcome
         return outcome
@@ -82,7 +82,7 @@ class TaskRounds(ServerExtension):
 
         pause, until = _FIRST_LOOK, time.monotonic() + _FIRST_ROUND_SECONDS
         while time.monotonic() < until:
-            found = await tasks_get(self._tools.server, task)
+            found = await tasks_get(self.tools.server, task)
             if found.status != "working":
                 return _question(found, own)
             await asyncio.sleep(pause)

@@ -16,7 +16,7 @@ from tests.auth.login.flow import REDIRECT, OAuthClient, post
 from tests.auth.login.server import SECRET
 from tests.auth.login.test_flow import may_call
 from tests.calls import HEADERS, request
-from tests.replicas import KEYS, RedisServer
+from tests.replicas import KEYS
 
 pytestmark = pytest.mark.needs("redis")
 
