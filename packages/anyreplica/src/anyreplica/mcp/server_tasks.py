@@ -50,6 +50,7 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
     names = task_tools(mcp)
     if own is None and names:
         own = _extension(names[0])
+        _sdk.replace_extension(mcp, own)  # binds it to the server
     if own is not None:
         _configure(own, names, settings)
         own = TaskRounds(own)
