@@ -6,7 +6,7 @@ python test_swarm_load.py --requests 100 --concurrent 20 --expect-replicas 3
 
 import sys
 
-from anyreplica.loadtest.main import main
+from anyreplica.load.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from anyreplica.loadtest.arguments import duration, new_file, positive
+from anyreplica.load.arguments import duration, new_file, positive
 from rich.console import Console
 
 from benchmarks import interruption

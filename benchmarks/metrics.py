@@ -7,8 +7,8 @@ import sys
 import time
 from functools import partial
 
+from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.access_log import CALLED, PATH_TAKEN, Write
-from anyreplica.metrics.requests import RequestMetrics
 from starlette.types import Scope
 
 from benchmarks.command import Run, Script, main
@@ -20,7 +20,7 @@ _SCOPE: Scope = {CALLED: ("tools/call", "echo"), PATH_TAKEN: ("stateless", "fast
 
 def _measure(run: Run) -> list[Table]:
     """Measure the counting in turns with a function that does nothing."""
-    counting = RequestMetrics(lambda: {"echo": ""}, lambda: False).counting(_nothing)
+    counting = RequestMetrics(lambda: {"echo": ""}, lambda: False).observer()
     cost = []
     run.step.expect(run.rounds)
     for number in range(1, run.rounds + 1):

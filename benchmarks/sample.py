@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from anyreplica.loadtest.latency import percentile
+from anyreplica.load.latency import percentile
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyreplica.loadtest.message import Family, SentRequest, Writer
-from anyreplica.loadtest.target import LoadTarget
+from anyreplica.load.message import Family, SentRequest, Writer
+from anyreplica.load.target import LoadTarget
 
 from benchmarks.load import LoadError
 from benchmarks.process import ROOT

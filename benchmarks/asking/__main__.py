@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from anyreplica.loadtest.latency import percentile
+from anyreplica.load.latency import percentile
 
 from benchmarks import interruption
 from benchmarks.asking.client import answer_questions

@@ -7,7 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
-from anyreplica.loadtest.latency import percentile
+from anyreplica.load.latency import percentile
 
 from benchmarks import interruption
 from benchmarks.command import Run, Script, main

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from anyreplica.loadtest.connection import Connection, ConnectionEnded
+from anyreplica.load.connection import Connection, ConnectionEnded
 
 from benchmarks.load import LoadError
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from anyreplica.loadtest.latency import percentile
-from anyreplica.loadtest.message import Family
+from anyreplica.load.latency import percentile
+from anyreplica.load.message import Family
 
 from benchmarks.command import Run, Script, main, need
 from benchmarks.load import LoadError

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import uvloop
-from anyreplica.loadtest.connection import Connection, ConnectionEnded, HttpReply
-from anyreplica.loadtest.judge import judge
-from anyreplica.loadtest.message import CLIENT, Family, SentRequest, Writer
-from anyreplica.loadtest.target import LoadTarget
+from anyreplica.load.connection import Connection, ConnectionEnded, HttpReply
+from anyreplica.load.judge import judge
+from anyreplica.load.message import CLIENT, Family, SentRequest, Writer
+from anyreplica.load.target import LoadTarget
 
 from benchmarks.load import LoadError
 

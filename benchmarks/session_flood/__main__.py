@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from anyreplica.loadtest.latency import percentile
+from anyreplica.load.latency import percentile
 
 from benchmarks.command import Run, Script, main
 from benchmarks.interruption import run as run_load

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from anyreplica.loadtest.connection import Connection, ConnectionEnded, HttpReply
+from anyreplica.load.connection import Connection, ConnectionEnded, HttpReply
 
 from benchmarks.expectation import fault
 from benchmarks.load import LoadError

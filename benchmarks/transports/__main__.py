@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from anyreplica.loadtest.latency import percentile
+from anyreplica.load.latency import percentile
 from mcp import Client
 
 from benchmarks import interruption

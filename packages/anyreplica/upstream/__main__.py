@@ -22,6 +22,12 @@ from upstream.suites import SUITES, Suite
 _ATTEMPTS = 2
 """How often a test may fail before it counts: on a busy machine, some of FastMCP's tests fail now and then."""
 
+SETTINGS = {
+    "FASTMCP_MASK_ERROR_DETAILS": "false",
+    "FORWARD_HEADERS": "X-Test,X-Caller,X-Shared,X-Client-Tag,Not-Host",
+}
+"""Settings of the tests that change what anyreplica does by default. The page of the differences names them."""
+
 Results = Mapping[str, Mapping[str, Any]]
 
 
@@ -82,7 +88,7 @@ class _Run:
             **{key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"},
             "PYTHONPATH": os.pathsep.join(map(str, (package, extra_packages()))),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "FASTMCP_MASK_ERROR_DETAILS": "false",
+            **SETTINGS,
             "HANDSHAKE_SESSIONS": options.sessions,
             "SHUTDOWN_GRACE_SECONDS": "1",
             "LOOP_STALL_SECONDS": "0",

@@ -20,8 +20,10 @@ A server that runs with `fastmcp run` runs with `anyreplica run`, unchanged. Thi
 
 CI runs FastMCP's own tests twice: with FastMCP's HTTP app, and with anyreplica. It fails if a test passes with
 FastMCP's HTTP app and fails with anyreplica, unless this page has the reason. It also fails if such a test passes
-again. The tests run with `FASTMCP_MASK_ERROR_DETAILS=false`, because FastMCP by default shows clients the text of
-every exception, and anyreplica does not: see [Any FastMCP server](../guides/fastmcp-server.md#what-is-different).
+again. The tests run with two settings that change a default. `FASTMCP_MASK_ERROR_DETAILS=false`, because FastMCP by
+default shows clients the text of every exception, and anyreplica does not: see
+[Any FastMCP server](../guides/fastmcp-server.md#what-is-different). And `FORWARD_HEADERS`, because FastMCP forwards
+all headers of a caller to the API or server behind it, and anyreplica forwards only those that the operator names.
 
 The column *sessions* says for which value of [`HANDSHAKE_SESSIONS`](../guides/sessions.md) a line holds.
 

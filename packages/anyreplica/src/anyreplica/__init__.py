@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from anyreplica import downstream
     from anyreplica.app import App, app_factory, create_app
     from anyreplica.cli.main import main
-    from anyreplica.components.cache.policy import cached
     from anyreplica.components.checks import check
     from anyreplica.components.completion import completion
     from anyreplica.components.job import Progress, in_thread, job
     from anyreplica.components.lifespan import lifespan
+    from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
     from anyreplica.settings import Settings
     from anyreplica.settings.errors import StartupError
@@ -61,7 +61,7 @@ __all__ = [
 _NAMES = {
     "app": ("App", "app_factory", "create_app"),
     "cli.main": ("main",),
-    "components.cache.policy": ("cached",),
+    "features.cache.policy": ("cached",),
     "components.checks": ("check",),
     "components.completion": ("completion",),
     "components.job": ("Progress", "in_thread", "job"),

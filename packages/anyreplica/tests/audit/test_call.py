@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.audit.call import UNWRITABLE, canonical
+from anyreplica.features.audit.call import UNWRITABLE, canonical
 
 _text = st.text(st.characters(), max_size=5)  # includes lone surrogates
 _values: st.SearchStrategy[Any] = st.recursive(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.audit.log import MOST_BYTES, MOST_LINES, AuditLog
+from anyreplica.features.audit.log import MOST_BYTES, MOST_LINES, AuditLog
 from conftest import ROOT, until
 from tests.audit.calls import a_call, events, ids, lines_in, said, verify
 
@@ -187,7 +187,7 @@ def test_a_folder_that_is_gone_for_a_while(tmp_path: Path) -> None:
 
 _LIMITED = """
 import json, os, resource, sys, time
-from anyreplica.audit.log import AuditLog
+from anyreplica.features.audit.log import AuditLog
 from tests.audit.calls import a_call
 
 target, mode = sys.argv[1:]
@@ -248,7 +248,7 @@ def test_an_incomplete_entry_stays_on_stdout(tmp_path: Path) -> None:
 
 _PIPE = """
 import sys, time
-from anyreplica.audit.log import AuditLog
+from anyreplica.features.audit.log import AuditLog
 from tests.audit.calls import a_call
 
 log = AuditLog("stdout", "r1", "refuse")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.audit.call import Noted, canonical
-from anyreplica.audit.chain import Digests
-from anyreplica.audit.entry import read
-from anyreplica.audit.line import outcome
+from anyreplica.features.audit.call import Noted, canonical
+from anyreplica.features.audit.chain import Digests
+from anyreplica.features.audit.entry import read
+from anyreplica.features.audit.line import outcome
 from tests.audit.calls import KEY, NOON, a_call, line_of, said
 
 _PIPE = 4096

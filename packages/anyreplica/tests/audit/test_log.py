@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.audit.log import AuditLog
+from anyreplica.features.audit.log import AuditLog
 from anyreplica.settings.errors import StartupError
 from conftest import ROOT, until
 from tests.audit.calls import KEY, a_call, events, ids, lines_in, said, verify
@@ -33,7 +33,9 @@ def log(path: Path) -> Iterator[AuditLog]:
     log.stop()
 
 
-BEGIN = "import subprocess, sys\nfrom anyreplica.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
+BEGIN = (
+    "import subprocess, sys\nfrom anyreplica.features.audit.log import AuditLog\nfrom tests.audit.calls import a_call\n"
+)
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.audit.call import Noted
-from anyreplica.audit.chain import Chain, Digests
-from anyreplica.audit.line import Form
-from anyreplica.audit.shown import Shown
+from anyreplica.features.audit.call import Noted
+from anyreplica.features.audit.chain import Chain, Digests
+from anyreplica.features.audit.line import Form
+from anyreplica.features.audit.shown import Shown
 from tests.audit.calls import KEY, a_call, chained, said, verify
 
 _calls = st.lists(

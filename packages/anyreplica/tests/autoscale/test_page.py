@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from anyreplica.autoscale.page import MAX_BUCKETS, MAX_BYTES, MAX_LINE_BYTES, MAX_LINES, Page
 from anyreplica.autoscale.readings import Reading
+from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.access_log import CALLED, FAILED
-from anyreplica.metrics.requests import RequestMetrics
 from tests.autoscale.damage import damaged_pages
 
 
@@ -166,7 +166,7 @@ def test_a_large_replica_is_far_from_each_limit() -> None:
     tools = {f"tool_number_{number}_with_a_rather_long_name": None for number in range(1000)}
     metrics, registry = RequestMetrics(lambda: tools, lambda: False), CollectorRegistry()
     registry.register(metrics)
-    count = metrics.counting(lambda *_: None)
+    count = metrics.observer()
     for tool, failed in itertools.product(tools, (None, "tool_error")):
         count("id", {CALLED: ("tools/call", tool), FAILED: failed}, 200, 0.1)
     text = generate_latest(registry)

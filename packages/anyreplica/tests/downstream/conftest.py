@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from anyreplica.downstream import Downstream
-from anyreplica.downstream.hosts import Hosts
+from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.settings.downstream import DownstreamSettings
 from conftest import ROOT, free_port, until
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastmcp.exceptions import ToolError
 
+from anyreplica.components import deadline
 from anyreplica.downstream import (
     BadStatus,
     DownstreamError,
@@ -14,10 +15,9 @@ from anyreplica.downstream import (
     TimedOut,
     Unreachable,
     Unusable,
-    deadline,
 )
-from anyreplica.downstream.client import ApiCallOptions
-from anyreplica.downstream.hosts import MOST, Hosts
+from anyreplica.features.downstream.hosts import MOST, Hosts
+from anyreplica.features.downstream.http_client import ApiCallOptions
 from anyreplica.settings.downstream import DownstreamSettings
 from conftest import free_port
 from tests.downstream.conftest import Client, Misbehaving

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica import downstream
+from anyreplica.features import downstream
 from anyreplica.settings.downstream import DownstreamSettings
 from conftest import StartServer, free_port
 from examples.gateway.apis import Api

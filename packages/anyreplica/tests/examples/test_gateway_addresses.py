@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.downstream import Downstream, Unreachable
-from anyreplica.downstream.hosts import Hosts
+from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.settings.downstream import DownstreamSettings
 from examples.gateway.addresses import is_public, may_lead_to
 from examples.gateway.transport import CheckedTransport

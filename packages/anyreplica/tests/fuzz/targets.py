@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from anyreplica.audit.call import ARGUMENTS, note_arguments
 from anyreplica.auth.address import Addresses
 from anyreplica.auth.key import hash_of
 from anyreplica.auth.key_file import KeyFileError
@@ -28,6 +27,8 @@ from anyreplica.auth.refusal import BadSignature
 from anyreplica.auth.signatures.received import check_digest
 from anyreplica.auth.signatures.verify import Signatures
 from anyreplica.auth.tokens import Tokens
+from anyreplica.features.audit.call import ARGUMENTS, note_arguments
+from anyreplica.features.jobs.routes import Submission
 from anyreplica.http.admission import Admission
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
@@ -35,7 +36,6 @@ from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol
 from anyreplica.mcp import protocol_version
 from anyreplica.mcp.message import Request, Response, called, called_tool, parse
-from anyreplica.routes.jobs import Submission
 from anyreplica.settings import Settings
 from anyreplica.settings.rate import NO_RATE
 from tests.audit.calls import a_call, chained, verify

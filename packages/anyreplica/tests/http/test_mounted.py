@@ -76,7 +76,7 @@ def test_an_app_that_has_not_started() -> None:
     assert http.get("/api/hook").text == "called"
     assert http.get("/api/readyz").status_code == 503
     with pytest.raises(RuntimeError, match=r"lifespan=app\.lifespan"):
-        http.post("/api/mcp")
+        http.post("/api/mcp", json=request("ping"), headers=HEADERS)
 
 
 def test_a_failed_start_ends_the_outer_app(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 from uvicorn.supervisors.multiprocess import Process
 
 from anyreplica.http.uvicorn.cycle import Cycle
-from anyreplica.process.local_replicas import Replica
+from anyreplica.process.local_replicas import ReplicaProcess
 from conftest import SOURCE
 
 _IMPORTED = {
@@ -73,8 +73,8 @@ def _assigned(cls: type) -> set[str]:
 
 
 def test_a_replica_has_the_attributes_of_uvicorns_process() -> None:
-    """`Replica` sets every attribute of uvicorn's process, because it does not call uvicorn's `__init__`."""
-    assert _assigned(Process) == _assigned(Replica) - {"printer"}
+    """`ReplicaProcess` sets every attribute of uvicorn's process, because it does not call uvicorn's `__init__`."""
+    assert _assigned(Process) == _assigned(ReplicaProcess) - {"printer"}
 
 
 def test_the_names_that_a_connection_uses() -> None:

@@ -50,7 +50,7 @@ def test_a_ready_replica_has_imported_the_queue(start_server: StartServer, redis
         JOBS_URL=redis_server.url,
         MCP_COMPONENTS="server,tests.packs.imported",
     )
-    assert text(call(server.url, "imported", {"name": "anyreplica.jobs.worker"})) == "true"
+    assert text(call(server.url, "imported", {"name": "anyreplica.features.jobs.worker"})) == "true"
 
 
 def test_arguments_get_the_declared_types(replicas: tuple[Jobs, Jobs]) -> None:

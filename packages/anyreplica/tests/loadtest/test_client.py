@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from anyreplica.loadtest import plan
-from anyreplica.loadtest.client import LoadClient
-from anyreplica.loadtest.options import read
-from anyreplica.loadtest.run import LoadRun
+from anyreplica.load import plan
+from anyreplica.load.client import LoadClient
+from anyreplica.load.options import read
+from anyreplica.load.run import LoadRun
 from conftest import free_port
 from tests.loadtest.fake import Answer, Fake, echo, echoed, fake, http
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.loadtest.compare import compare, rank_test
+from anyreplica.load.compare import compare, rank_test
 
 SLICES = 40
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from anyreplica.loadtest.connection import HttpReply
-from anyreplica.loadtest.judge import judge
-from anyreplica.loadtest.message import SentRequest
+from anyreplica.load.connection import HttpReply
+from anyreplica.load.judge import judge
+from anyreplica.load.message import SentRequest
 
 CALL = SentRequest(b"", "tools/call echo", 7, "load 7")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from anyreplica.loadtest.knee import Knee, find
-from anyreplica.loadtest.latency import Latency
-from anyreplica.loadtest.summary import Summary
-from anyreplica.loadtest.thresholds import Threshold
+from anyreplica.load.knee import Knee, find
+from anyreplica.load.latency import Latency
+from anyreplica.load.summary import Summary
+from anyreplica.load.thresholds import Threshold
 from tests.loadtest.test_summary import SUMMARY
 
 GATES = (Threshold.of("p99<200ms"), Threshold.of("error_rate<1%"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.loadtest.latency import Bucket, Latency, histogram, percentile
+from anyreplica.load.latency import Bucket, Latency, histogram, percentile
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(0, 15), (5, 15), (30, 20), (40, 20), (50, 35), (99, 50), (100, 50)])

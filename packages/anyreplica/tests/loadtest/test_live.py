@@ -6,9 +6,9 @@ from collections import Counter
 
 from rich.console import Console
 
-from anyreplica.loadtest.live import Live
-from anyreplica.loadtest.options import read
-from anyreplica.loadtest.worker import LiveTick
+from anyreplica.load.live import Live
+from anyreplica.load.options import read
+from anyreplica.load.worker import LiveTick
 
 
 def ticks(count: int) -> list[LiveTick]:

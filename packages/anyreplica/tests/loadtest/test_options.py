@@ -2,9 +2,9 @@
 
 import pytest
 
-from anyreplica.loadtest.message import Family
-from anyreplica.loadtest.options import read
-from anyreplica.loadtest.pace import Ramp
+from anyreplica.load.message import Family
+from anyreplica.load.options import read
+from anyreplica.load.pace import Ramp
 from conftest import SOURCE
 
 
@@ -69,7 +69,7 @@ def test_the_token_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
         (["--protocol", "future"], "invalid choice"),
         (["--compare", "/nowhere.json"], "can't read"),
         (["--compare", "pyproject.toml"], "as JSON"),
-        (["--compare", str(SOURCE / "loadtest/report/schema.json")], "is not a report that --json wrote"),
+        (["--compare", str(SOURCE / "load/report/schema.json")], "is not a report that --json wrote"),
     ],
 )
 def test_a_wrong_option_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.loadtest import plan
-from anyreplica.loadtest.client import LoadClient
-from anyreplica.loadtest.options import read
-from anyreplica.loadtest.run import LoadRun
+from anyreplica.load import plan
+from anyreplica.load.client import LoadClient
+from anyreplica.load.options import read
+from anyreplica.load.run import LoadRun
 from anyreplica.signing.keypair import new_pair, private_key
 from conftest import StartServer, run
 from tests.signing import calls

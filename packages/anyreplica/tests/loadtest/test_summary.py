@@ -2,9 +2,9 @@
 
 import pytest
 
-from anyreplica.loadtest.samples import Samples, merged
-from anyreplica.loadtest.summary import Summary, summarize
-from anyreplica.loadtest.watch import Generator
+from anyreplica.load.samples import Samples, merged
+from anyreplica.load.summary import Summary, summarize
+from anyreplica.load.watch import Generator
 
 QUIET = Generator(processes=1, cpu=0.2, lag_p99_ms=1.0, late_p99_ms=0.0)
 

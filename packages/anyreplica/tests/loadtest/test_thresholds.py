@@ -2,7 +2,7 @@
 
 import pytest
 
-from anyreplica.loadtest.thresholds import Threshold
+from anyreplica.load.thresholds import Threshold
 from tests.loadtest.test_summary import SUMMARY
 
 

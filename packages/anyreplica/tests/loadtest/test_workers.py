@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.loadtest.workers import _collect
+from anyreplica.load.workers import _collect
 
 
 class Interrupted:
@@ -36,7 +36,7 @@ def collect(pipe: Connection, interrupts: int, report: Any) -> Any:
 
 def test_an_interrupt_loses_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a message is read stops the run, and all messages arrive."""
-    monkeypatch.setattr("anyreplica.loadtest.workers.Part", float)  # a result is a float here
+    monkeypatch.setattr("anyreplica.load.workers.Part", float)  # a result is a float here
     ours, theirs = multiprocessing.Pipe()
     reported: list[object] = []
     theirs.send(1)

@@ -6,8 +6,8 @@ from fastmcp_tasks import TasksExtension
 from pydantic import SecretStr
 
 from anyreplica import Settings, StartupError, create_app
-from anyreplica.jobs.service import JobService
-from anyreplica.mcp import server_tasks
+from anyreplica.features.jobs import server_tasks
+from anyreplica.features.jobs.service import JobService
 
 OWN, OTHER = "redis://127.0.0.1:6379/1", "redis://127.0.0.1:6379/2"
 

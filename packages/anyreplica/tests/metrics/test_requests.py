@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN
-from anyreplica.metrics.requests import RequestMetrics
 from conftest import StartServer, until
 from tests.calls import HEADERS, get, legacy, modern, post, request
 from tests.damage.wire import handshake
@@ -108,7 +108,7 @@ def test_a_client_that_disconnects_has_its_own_outcome(start_server: StartServer
 def test_nothing_is_lost_and_labels_are_bounded(asked: list[tuple[str, str, int, str | None]]) -> None:
     """Every request is counted, and labels have only known values, whatever clients send."""
     requests = RequestMetrics(lambda: {"echo": ""}, lambda: False)
-    count = requests.counting(lambda *_: None)
+    count = requests.observer()
     for method, name, status, failed in asked:
         scope = {CALLED: (method, name), PATH_TAKEN: ("stateless", "fast")}
         count("", scope | ({FAILED: failed} if failed else {}), status, 0.01)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from anyreplica.process.exit_codes import EXIT_REFUSED
-from anyreplica.process.local_replicas import Replica
+from anyreplica.process.local_replicas import ReplicaProcess
 from conftest import Server, StartServer, free_port, until
 from tests.calls import call, get, text
 from tests.processes import children, command_of
@@ -69,7 +69,7 @@ def test_a_signal_does_not_disturb_an_end() -> None:
 
 def test_a_replica_that_has_just_ended_is_no_error() -> None:
     """The supervisor stops a replica that has ended, but whose exit code it does not know yet."""
-    replica = Replica.__new__(Replica)
+    replica = ReplicaProcess.__new__(ReplicaProcess)
     replica.process = SimpleNamespace(exitcode=None, pid=2**22 + 1)  # type: ignore[assignment]  # larger than any pid
     replica.terminate()
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.ratelimit.buckets import Buckets
+from anyreplica.features.ratelimit.buckets import Buckets
 from anyreplica.settings.rate import NO_RATE, Rate, parse
 
 RATES = st.builds(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.downstream.deadline import Pauses
+from anyreplica.components.deadline import Pauses
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.shares import Shares
 from anyreplica.sessions import expiring

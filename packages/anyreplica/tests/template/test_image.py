@@ -112,7 +112,8 @@ def test_it_is_small(image: str) -> None:
 
 NOT_COMPILED = """
 import glob, sys
-import server.__main__, server.server, anyreplica.worker, anyreplica.jobs.backend, anyreplica.jobs.worker
+import server.__main__, server.server, anyreplica.features.jobs.worker_app
+import anyreplica.features.jobs.backend, anyreplica.features.jobs.worker
 compiled = [module.__cached__ for module in list(sys.modules.values()) if getattr(module, "__cached__", None)]
 # A loader of beartype imports some packages and adds its version to the file name.
 print([file for file in compiled if not glob.glob(file.removesuffix(".pyc") + "*")])

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from anyreplica.features.tracing import tracing
 from anyreplica.settings import Settings, misspelt
 from anyreplica.settings.errors import StartupError
-from anyreplica.tracing import tracing
 from conftest import run
 from tests.starts import start
 
@@ -32,8 +32,8 @@ def test_without_a_collector_the_sdk_is_not_imported() -> None:
 def test_missing_packages_stop_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing packages stop the start with one line that says what to install."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
-    monkeypatch.delitem(sys.modules, "anyreplica.tracing.export", raising=False)
-    monkeypatch.delattr("anyreplica.tracing.export", raising=False)
+    monkeypatch.delitem(sys.modules, "anyreplica.features.tracing.export", raising=False)
+    monkeypatch.delattr("anyreplica.features.tracing.export", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     with pytest.raises(StartupError, match=r"EXTRAS=traces, or run pip install opentelemetry-sdk") as caught:
         tracing.check(Settings.load())

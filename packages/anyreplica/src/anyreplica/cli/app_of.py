@@ -5,13 +5,11 @@ import sys
 from collections.abc import Sequence
 
 from anyreplica.app import App
-from anyreplica.audit import middleware as audit
 from anyreplica.auth import authentication
 from anyreplica.cli.source import app_from
 from anyreplica.process.start import refusing
-from anyreplica.settings import Settings, doubts, misspelt, of_fastmcp
+from anyreplica.settings import doubts, misspelt, of_fastmcp
 from anyreplica.shared.redis import connect
-from anyreplica.tracing import tracing
 
 
 def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App:
@@ -35,14 +33,14 @@ def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App
     return app
 
 
-def check_files_and_urls(settings: Settings) -> None:
-    """Check the files, URLs and packages that the settings name, without a connection to anything.
+def check_files_and_urls(app: App) -> None:
+    """Check the files, URLs and packages that the settings of an app name, without a connection to anything.
 
     Raises:
         StartupError: One of them is not valid.
     """
     with refusing():
-        connect(settings)  # this only checks the URLs
-        authentication.check(settings)
-        audit.check(settings)
-        tracing.check(settings)
+        connect(app.settings)  # this only checks the URLs
+        authentication.check(app.settings)
+        for feature in app.features:
+            feature.check()

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-from anyreplica.audit.report import AuditReport, AuditRun
-from anyreplica.audit.verify import Verifier
+from anyreplica.features.audit.report import AuditReport, AuditRun
+from anyreplica.features.audit.verify import Verifier
 
 _SHOWN = 20
 """Maximum number of problems in the output."""

@@ -16,8 +16,8 @@ from anyreplica.autoscale.docker_api import DockerApi
 from anyreplica.autoscale.metrics import AutoscaleMetrics
 from anyreplica.autoscale.metrics_client import metrics_client
 from anyreplica.cli.run import serve
+from anyreplica.features.metrics.page import metrics_route
 from anyreplica.http.uvicorn.connections import KEY, Connections
-from anyreplica.metrics.page import metrics_route
 from anyreplica.process import logs
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
@@ -103,10 +103,7 @@ def _app(settings: Settings, docker: DockerApi, *, dry_run: bool) -> ASGIApp:
                 yield {KEY: Connections(settings)}
             await docker.close()
 
-    async def nothing() -> None:
-        """Fetch nothing: the metrics are those of the last look."""
-
-    routes = [*health_routes(lifecycle, settings), metrics_route([metrics], nothing, settings.metrics_token)]
+    routes = [*health_routes(lifecycle, settings), metrics_route([metrics], [], settings.metrics_token)]
     return StartReport(Starlette(routes=routes, lifespan=lifespan))
 
 

@@ -15,18 +15,16 @@ from anyreplica._version import __version__
 from anyreplica.app import App
 from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.main import server_argument, split
-from anyreplica.jobs.service import JobService
+from anyreplica.features.jobs.server_tasks import task_tools
+from anyreplica.features.jobs.worker_app import check as check_worker
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.components import cannot_ask, offer_jobs
-from anyreplica.mcp.server_tasks import task_tools
+from anyreplica.mcp.components import cannot_ask
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.replica import uvicorn_options
 from anyreplica.process.start import StartReport, refusing
 from anyreplica.settings import of_fastmcp
-from anyreplica.tracing import tracing
-from anyreplica.worker import check as check_worker
 
 
 def main(arguments: Sequence[str], *, default: str) -> int:
@@ -46,11 +44,10 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     if options.worker:
         tasks = task_tools(app.mcp)
         with refusing():
-            tracing.check(app.settings)
-            check_worker(app.components.jobs, tasks, app.settings)
+            check_worker(app.server, tasks)
         print(f"{name}: settings and jobs are valid.\njobs       {', '.join([*sorted(app.components.jobs), *tasks])}")
         return 0
-    check_files_and_urls(app.settings)
+    check_files_and_urls(app)
     with refusing():
         loop = uvicorn.Config(**uvicorn_options(app.settings, app)).get_loop_factory()
         with asyncio.Runner(loop_factory=loop) as runner:
@@ -93,7 +90,7 @@ exit codes:
 
 def _repeatable(app: App) -> int:
     """Print the names of the tools whose annotations say that a second call does no harm."""
-    offer_jobs(app.mcp, JobService(app.components.jobs, app.settings, "", lambda: None), app.settings)
+    app.compose(Lifecycle(0), nullcontext(), is_trial=True)  # features add tools
     hints = ((tool.name, tool.annotations) for tool in asyncio.run(_tools(app.mcp)))
     print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
     return 0
@@ -112,7 +109,7 @@ async def _starts(app: App) -> bool:
     The replica opens no port, handles no signal, and writes nothing to the audit log. If the start fails, stderr names
     the reason.
     """
-    composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), audited=False))
+    composed = StartReport(app.compose(Lifecycle(app.settings.drain_seconds), nullcontext(), is_trial=True))
     config = uvicorn.Config(**uvicorn_options(app.settings, composed))
     config.load()  # This also imports the module of the HTTP protocol.
     lifespan = config.lifespan_class(config)

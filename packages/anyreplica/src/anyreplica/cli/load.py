@@ -2,6 +2,6 @@
 
 from functools import partial
 
-from anyreplica.loadtest.main import main as load
+from anyreplica.load.main import main as load
 
 main = partial(load, program="anyreplica load")

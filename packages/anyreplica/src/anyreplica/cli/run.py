@@ -22,10 +22,10 @@ from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.fastmcp_json import configured
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.source import FACTORY, folder_of, for_children
+from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.mcp import _mounts
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.own_work import own_work
-from anyreplica.mcp.server_tasks import task_tools
 from anyreplica.process import local_redis, local_replicas
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.listening import Server, authority, hosts, refuse_taken
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     settings = app.settings
     if options.replicas is None:
         return serve(settings, app)
-    check_files_and_urls(settings)  # otherwise each replica would find the same fault
+    check_files_and_urls(app)  # otherwise each replica would find the same fault
     # The replicas read their settings from the environment: the number of replicas, and the keys that they share.
     os.environ["MCP_REPLICAS"] = str(options.replicas)
     if settings.request_state_keys is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from anyreplica.cli.app_of import app_of
 from anyreplica.cli.main import server_argument, split
 from anyreplica.cli.run import serve
-from anyreplica.mcp.server_tasks import task_tools
+from anyreplica.features.jobs.server_tasks import task_tools
 from anyreplica.process.exit_codes import EXIT_REFUSED
 from anyreplica.process.start import refusing
 

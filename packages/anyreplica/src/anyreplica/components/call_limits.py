@@ -21,10 +21,10 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, GetPromptRequestPar
 from pydantic import ValidationError
 
 from anyreplica.components import arguments as arguments_
+from anyreplica.components import deadline
 from anyreplica.components.containment import ERRORS
 from anyreplica.components.outcome import CALL_OUTCOME, Outcome, forget_frames
 from anyreplica.components.problems import LONGEST_TEXT, is_short
-from anyreplica.downstream import deadline
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +17,6 @@ from fastmcp.server.providers.filesystem_discovery import extract_components
 from fastmcp.server.transforms import Transform
 from fastmcp.utilities.components import FastMCPComponent
 
-from anyreplica.components.cache.cache import Cache
 from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction, Function, contain
 from anyreplica.components.importing import DiscoveryError, import_module, short
@@ -25,7 +24,7 @@ from anyreplica.components.job import Job, JobMeta, make_job
 from anyreplica.components.lifespan import Lifespan
 from anyreplica.components.marks import MARK
 from anyreplica.components.plain_function import plain_function
-from anyreplica.components.prepare import Preparation
+from anyreplica.components.prepare import Preparation, WrapTool
 from anyreplica.settings import Settings
 
 FOLDERS = ("tools", "resources", "prompts", "jobs")
@@ -47,9 +46,8 @@ class Found:
 class Discovered:
     """Everything that was found in the component packs, in the order of files and names."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.cache = Cache(settings.cache_bytes)
-        self.preparation = Preparation(settings, self.cache)
+    def __init__(self, settings: Settings, wraps: Sequence[WrapTool] = ()) -> None:
+        self.preparation = Preparation(settings, wraps)
         self.components: list[Found] = []
         self.middleware: list[Middleware] = []
         self.completion: AsyncFunction | None = None
@@ -96,7 +94,7 @@ class Discovered:
         return first is None
 
 
-def discover(settings: Settings) -> Discovered:
+def discover(settings: Settings, wraps: Sequence[WrapTool] = ()) -> Discovered:
     """Import the packs that `MCP_COMPONENTS` names and collect their public parts.
 
     The parts are components, jobs, checks, lifespans, instances of FastMCP's `Middleware`, and one `@completion`.
@@ -105,7 +103,7 @@ def discover(settings: Settings) -> Discovered:
         DiscoveryError: a package does not exist, a module cannot be imported, a function cannot be served, two
             components, jobs or checks have the same name, or there are two `@completion` functions.
     """
-    found = Discovered(settings)
+    found = Discovered(settings, wraps)
     components: dict[str, Found] = {}
     for package in dict.fromkeys(settings.mcp_components) if settings.auto_discover else ():
         for module in _modules(package):

@@ -14,6 +14,11 @@ from pydantic import ValidationError
 from anyreplica.components import problems
 from anyreplica.components.marks import MARK
 
+SUBMIT_JOB = "submit_job"
+"""Name of the tool that submits any job. A call of this tool counts as a call of the job that its arguments name."""
+JOB_TOOLS = (SUBMIT_JOB, "job_status", "job_result", "cancel_job")
+"""The names of the four general tools for jobs."""
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 

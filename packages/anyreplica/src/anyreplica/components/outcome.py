@@ -15,7 +15,7 @@ from typing import Any
 
 from fastmcp.exceptions import ToolError
 from fastmcp.exceptions import ValidationError as InvalidArguments
-from fastmcp.tools import FunctionTool, ToolResult
+from fastmcp.tools import FunctionTool, Tool, ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import PrivateAttr
@@ -78,6 +78,10 @@ BODY_OUTCOME: ContextVar[Outcome | None] = ContextVar("body_outcome", default=No
 
 CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=None)
 """`Handover.around` of the current call."""
+
+
+class FeatureTool(Tool):
+    """A tool that a feature adds. Its calls take the FastMCP path, because an extension of the protocol may answer."""
 
 
 class PlannedTool(FunctionTool):

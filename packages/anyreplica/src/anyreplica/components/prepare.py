@@ -1,11 +1,11 @@
-"""The preparation of components: wrappers around their functions check results, limit threads and cache results.
+"""The preparation of components: wrappers around their functions check results and limit threads.
 
 Components come from two places: discovery makes them from the functions of packs, and the author of a FastMCP server
 adds them to the server, possibly while it runs. Both get the same preparation.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from fastmcp.prompts.function_prompt import FunctionPrompt
@@ -16,13 +16,13 @@ from fastmcp.tools import FunctionTool
 from fastmcp.utilities.components import FastMCPComponent
 from pydantic import validate_call
 
-from anyreplica.components.cache.cache import Cache
-from anyreplica.components.cache.cached_tool import CachedTool
-from anyreplica.components.cache.policy import policy_of
 from anyreplica.components.containment import AsyncFunction, contain, mask_prompt_errors
 from anyreplica.components.not_found import TypedTemplate, tell_not_found
 from anyreplica.components.outcome import PlannedTool
 from anyreplica.settings import Settings
+
+WrapTool = Callable[[FunctionTool, AsyncFunction], AsyncFunction]
+"""Returns the function that runs when a tool is called."""
 
 _PREPARED = "__anyreplica_prepared__"
 """Name of an attribute. A function that has it is already prepared, and must not be wrapped again."""
@@ -34,12 +34,12 @@ class Preparation:
     """The preparation of all components of a server.
 
     Args:
-        cache: the cache for the results of cached tools.
+        wraps: functions that get a tool and its function, and return the function that runs instead.
     """
 
-    def __init__(self, settings: Settings, cache: Cache) -> None:
+    def __init__(self, settings: Settings, wraps: Sequence[WrapTool] = ()) -> None:
         self._settings = settings
-        self._cache = cache
+        self._wraps = wraps
 
     def prepare(self, component: FastMCPComponent) -> FastMCPComponent:
         """Return the component with a prepared function.
@@ -48,8 +48,7 @@ class Preparation:
         already are returned unchanged.
 
         Raises:
-            ValueError: a cached tool has an invalid policy, a parameter for Context or dependencies, or a return type
-                that cannot be written as JSON.
+            ValueError: a feature cannot wrap the tool.
         """
         match component:
             case PlannedTool():  # of this package, or prepared already
@@ -74,11 +73,8 @@ class Preparation:
     def _tool(self, tool: FunctionTool) -> FunctionTool:
         threads = self._settings.tool_threads if tool.run_in_thread else None
         contained = contain(tool.fn, threads=threads, kind="tool", what=f"tool {tool.name!r}")
-        if (policy := policy_of(tool.meta)) is not None:
-            if without_injected_parameters(contained) is not contained:
-                raise ValueError("a cached tool cannot have parameters for Context or dependencies")
-            seconds = tool.timeout or self._settings.call_timeout_seconds
-            contained = CachedTool(contained, self._cache, policy, tool.name, tool.version, seconds).function()
+        for wrap in self._wraps:
+            contained = wrap(tool, contained)
         if type(tool) is FunctionTool:
             return PlannedTool.of(tool, _marked(contained))
         return tool.model_copy(update={"fn": _marked(contained)})  # its own class may run it in another way

@@ -10,7 +10,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Sequence
 from functools import lru_cache, partial
 
 import orjson
@@ -21,6 +21,7 @@ from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.responses import BEGINNINGS
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.process.logs import marked, request_id, trace_id
+from anyreplica.process.mounted import NotStartedError
 from anyreplica.settings import Settings
 
 CALLED = "anyreplica.called"
@@ -104,6 +105,8 @@ class AccessLog:
                 scope[FAILED] = FAULT
                 reply = PlainTextResponse("This replica is stopping; retry later.", 503, {"Retry-After": "1"})
                 await reply(scope, receive, send_with_id)
+        except NotStartedError:
+            raise
         except Exception:
             logger.exception("Unhandled error")
             if not status:
@@ -118,6 +121,16 @@ def _identity(scope: Scope) -> str:
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
     return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
+
+
+def each_of(writes: Sequence[Write]) -> Write:
+    """Return a function that calls all these functions, in their order."""
+
+    def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
+        for each in writes:
+            each(identity, scope, status, seconds)
+
+    return write
 
 
 def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:

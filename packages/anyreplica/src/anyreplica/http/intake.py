@@ -1,7 +1,7 @@
 """The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 from starlette.types import Scope
 
@@ -50,6 +50,13 @@ class Intake:
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
         self.body = Body(settings.max_body_bytes, seconds, values, self.in_flight, self.memory)
         self.limiter = limiter
+        self.on_message: list[Callable[[Scope, Mapping[str, Any] | None], None]] = []
+        """Functions to call with the params of each message, before a tool gets them and may change them."""
+
+    def observe(self, scope: Scope, params: Mapping[str, Any] | None) -> None:
+        """Call the functions of `on_message`."""
+        for each in self.on_message:
+            each(scope, params)
 
     async def enter(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import orjson
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.http.headers import headers_of
@@ -55,6 +56,23 @@ class StandardOnly:
             # Change the scope and do not copy it: the inner app adds keys that the access log and the audit log read.
             scope["extensions"] = {name: value for name, value in scope["extensions"].items() if name != WHOLE}
         await self.app(scope, receive, send)
+
+
+def compressed(app: ASGIApp, smallest: int, *, whole: bool) -> ASGIApp:
+    """Return an app that compresses replies of at least `smallest` bytes with gzip.
+
+    Args:
+        whole: whether the app may send a reply in one message. If the ASGI server accepts such messages, it compresses
+            the replies itself, as the uvicorn protocol of this package does.
+    """
+    if not whole:
+        return GZipMiddleware(StandardOnly(app), smallest, 1)
+    gzip = GZipMiddleware(app, smallest, 1)
+
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return (app if WHOLE in scope.get("extensions", ()) else gzip)(scope, receive, send)
+
+    return answer
 
 
 def encode(value: Any) -> bytes:

@@ -11,7 +11,7 @@ from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
 from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, LoggingLevel
 
-from anyreplica.downstream.deadline import PAUSES
+from anyreplica.components.deadline import PAUSES
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
 from anyreplica.mcp.client_watch import ClientWatch

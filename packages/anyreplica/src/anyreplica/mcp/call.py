@@ -11,7 +11,7 @@ from typing import Any
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.downstream.deadline import TimeLimit
+from anyreplica.components.deadline import TimeLimit
 from anyreplica.http.access_log import FAILED, RPC_ERROR
 from anyreplica.http.event_stream import (
     EVENT_STREAM_HEADERS,

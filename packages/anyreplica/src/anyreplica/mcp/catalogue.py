@@ -10,10 +10,9 @@ from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.tools import Tool
 from fastmcp.utilities.components import FastMCPComponent
 
-from anyreplica.components.job import Job
+from anyreplica.components.job import JOB_TOOLS, Job
 from anyreplica.mcp import _mounts
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.job_tools import JOB_TOOLS
 
 logger = logging.getLogger(__name__)
 

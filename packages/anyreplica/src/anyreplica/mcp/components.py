@@ -1,5 +1,6 @@
 """Registration of the discovered components with the FastMCP server."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastmcp import FastMCP
@@ -14,22 +15,19 @@ from anyreplica.components.call_limits import CallLimits, bounded
 from anyreplica.components.discovery import Discovered, Found, discover
 from anyreplica.components.importing import DiscoveryError
 from anyreplica.components.not_found import answer_not_found
-from anyreplica.jobs.service import JobService
+from anyreplica.components.prepare import WrapTool
 from anyreplica.mcp import _mounts, _sdk, request_state
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.catalogue import name_of
-from anyreplica.mcp.job_tools import JOB_TOOLS, tools_of
 from anyreplica.mcp.rounds import Rounds
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
-from anyreplica.mcp.server_tasks import offer_tasks
 from anyreplica.mcp.unserved import refuse_unserved
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
-from anyreplica.settings.extras import require_extra
 
 
-def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adoption]:
+def serve_components(mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool]) -> tuple[Discovered, Adoption]:
     """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
 
     Raises:
@@ -37,7 +35,7 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
     """
     if isinstance(mcp, SdkServer):
         return serve_sdk_server(mcp, settings)
-    discovered = discover(settings)
+    discovered = discover(settings, wraps)
     found = discovered.components
     adoption = Adoption(
         mcp,
@@ -72,12 +70,6 @@ def serve_components(mcp: FastMCP, settings: Settings) -> tuple[Discovered, Adop
             return await bounded(suggest(*arguments), "prompt", "completion", settings.call_timeout_seconds)
 
         mcp.add_completion_handler(in_time)
-    tools = {item.component.name: item.where for item in found if isinstance(item.component, Tool)}
-    for name in (*discovered.jobs, *(JOB_TOOLS if discovered.jobs else ())):
-        if name in tools:
-            raise DiscoveryError(f"{tools[name]}: tool {name!r} has the name of a job or a job tool; rename the tool")
-        if name in JOB_TOOLS and name in discovered.jobs:
-            raise DiscoveryError(f"Job {name!r}: anyreplica has a tool with this name; rename the job")
     return discovered, adoption
 
 
@@ -89,19 +81,6 @@ def cannot_ask(mcp: FastMCP, settings: Settings) -> str:
     if not names or settings.handshake_sessions != "off":
         return ""
     return f"HANDSHAKE_SESSIONS is off: these components cannot ask handshake-protocol clients: {', '.join(names)}"
-
-
-def offer_jobs(mcp: FastMCP, service: JobService, settings: Settings) -> None:
-    """Add the job tools, and the tasks extension for jobs and for tools with `task=True`.
-
-    Raises:
-        StartupError: the packages of jobs are not installed, or the tasks of tools cannot run, see `offer_tasks`.
-    """
-    if service.jobs:
-        require_extra("jobs", f"job {min(service.jobs)!r}")
-    for tool in tools_of(service):
-        mcp.add_tool(tool)
-    offer_tasks(mcp, service, settings)
 
 
 def _add(mcp: FastMCP, item: Found) -> None:

@@ -18,8 +18,8 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CallToolRequestParams
 
 from anyreplica.components import arguments as arguments_
+from anyreplica.components.deadline import END
 from anyreplica.components.outcome import Handover
-from anyreplica.downstream.deadline import END
 from anyreplica.http.access_log import PATH_TAKEN
 from anyreplica.mcp._sdk import Binding, selected_version
 from anyreplica.mcp.around import call_around, reply_to, wait_for

@@ -5,10 +5,10 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from anyreplica.audit.call import ARGUMENTS, note_arguments
 from anyreplica.http.access_log import CALLED, LONGEST
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.headers import Headers, deciding, headers_of
@@ -16,6 +16,7 @@ from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.responses import send_response
+from anyreplica.http.trace_context import untraced
 from anyreplica.mcp import _shared_dependencies
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.asking import NO_SESSION, OFF, STATELESS, Asking, CallSession
@@ -29,12 +30,11 @@ from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.mcp.stopping import answer_cancelled, let_go
 from anyreplica.mcp.taken_calls import TakenCalls
 from anyreplica.process.meanwhile import meanwhile
+from anyreplica.process.mounted import NotStartedError
 from anyreplica.sessions.session import Session
 from anyreplica.sessions.sessions import Sessions
 from anyreplica.sessions.state import SharedState
 from anyreplica.settings import Settings
-from anyreplica.tracing.middleware import TRACE
-from anyreplica.tracing.parent import untraced
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,12 @@ class McpEndpoint:
             async with meanwhile(self.paths.keep_planning()):
                 yield
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing if a request comes before the start. Only a missing attribute gets here."""
+        if name == "paths":
+            raise NotStartedError
+        raise AttributeError(name)
+
     def _answer_fully(self, call: Call) -> Awaitable[None]:
         return self.paths.full.answer(call)
 
@@ -117,8 +123,8 @@ class McpEndpoint:
                 takes_stream = await intake.admission.check(scope, receive)
             # No variable refers to the body, because a body may be large.
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
-            if TRACE in scope:
-                scope[TRACE].read(message.params)
+            if intake.on_message:
+                intake.observe(scope, message.params)
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
             elif isinstance(message, Response) and self.sessions is not None:
@@ -152,8 +158,6 @@ class McpEndpoint:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
         scope[CALLED] = called(request)
-        if ARGUMENTS in scope:
-            note_arguments(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
             asking: Asking = OFF

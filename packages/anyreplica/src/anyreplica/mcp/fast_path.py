@@ -12,8 +12,8 @@ from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams
 
 from anyreplica.auth.caller import CALLER, Caller
+from anyreplica.components.deadline import END
 from anyreplica.components.outcome import BODY_OUTCOME, Handover, Outcome
-from anyreplica.downstream.deadline import END
 from anyreplica.mcp._sdk import Binding, body_error
 from anyreplica.mcp.around import call_around, wait_for
 from anyreplica.mcp.call import Call

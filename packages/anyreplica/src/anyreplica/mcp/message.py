@@ -6,6 +6,7 @@ from typing import Any
 from mcp_types import INVALID_PARAMS, PARSE_ERROR
 from pydantic_core import from_json
 
+from anyreplica.components.job import SUBMIT_JOB
 from anyreplica.http.access_log import LONGEST
 from anyreplica.http.json_values import BYTES_PER_VALUE, count
 from anyreplica.http.refusal import Refused
@@ -21,9 +22,6 @@ _SMALL = 16 * 1024
 
 _NONE = object()
 _NO_MESSAGE = "The body must be a single JSON-RPC 2.0 request or notification, with params that are an object."
-
-SUBMIT_JOB = "submit_job"
-"""Name of the tool that submits any job. A call of this tool counts as a call of the job that its arguments name."""
 
 
 @dataclass(slots=True)

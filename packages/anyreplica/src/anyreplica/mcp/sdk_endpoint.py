@@ -10,7 +10,6 @@ from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
-from anyreplica.audit.call import note_arguments
 from anyreplica.auth.caller import CALLER
 from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN, RPC_ERROR, TOOL_ERROR
 from anyreplica.http.body import replay
@@ -24,7 +23,6 @@ from anyreplica.mcp.message import Notification, Request, Response, called, call
 from anyreplica.mcp.protocol_version import handshake_version
 from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.settings import Settings
-from anyreplica.tracing.middleware import TRACE
 
 _LISTEN = "subscriptions/listen"
 
@@ -105,12 +103,10 @@ class SdkEndpoint:
             return
         body = await self.intake.body.read(receive, headers.get(b"content-length"))
         message = parse(body)
-        if TRACE in scope:
-            scope[TRACE].read(message.params)
+        self.intake.observe(scope, message.params)
         if isinstance(message, Request):
             scope[CALLED] = called(message)
             scope[PATH_TAKEN] = ("stateless" if handshake_version(headers) is None else "handshake", "sdk")
-            note_arguments(scope, message.params)
         intake = self.intake
         listens = message.method == _LISTEN
         leave = await intake.count(scope, called_tool(message), message.id, message.memory, listens=listens)

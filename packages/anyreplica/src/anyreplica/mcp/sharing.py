@@ -29,6 +29,8 @@ _METHOD = "subscriptions/listen"
 class Subscriptions(ListenHandler):
     """The handler of `subscriptions/listen`. The server can offer and withdraw the method while it runs."""
 
+    needs = "subscriptions (they need REDIS_URL)"
+
     def __init__(self, mcp: FastMCP, bus: SubscriptionBus, most: int) -> None:
         super().__init__(bus, max_subscriptions=most)
         self._mcp = mcp
@@ -51,7 +53,7 @@ class Subscriptions(ListenHandler):
         self._closed = False
         _sdk.low_level(self._mcp).add_request_handler(_METHOD, SubscriptionsListenRequestParams, self)
 
-    def withdraw(self) -> None:
+    def withdraw(self, _replicas: int) -> None:
         """Refuse new subscriptions and end the open ones."""
         self.close()
         _sdk.withdraw_method(self._mcp, _METHOD)

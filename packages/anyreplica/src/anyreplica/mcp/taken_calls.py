@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anyreplica.audit.call import note_arguments
 from anyreplica.http.access_log import CALLED, FAILED, RPC_ERROR
 from anyreplica.http.headers import headers_of
 from anyreplica.http.intake import Intake
@@ -17,7 +16,6 @@ from anyreplica.mcp.message import Request, called, memory_of
 from anyreplica.mcp.stopping import answer_cancelled
 from anyreplica.sessions.event_log import TakenCall
 from anyreplica.sessions.sessions import Sessions
-from anyreplica.tracing.middleware import TRACE
 
 _TAKEN = "anyreplica.taken"
 """Scope key for the call that this replica has taken over."""
@@ -47,7 +45,7 @@ class TakenCalls:
             scope: the scope of the request with which the client resumes the call. The call gets the caller and the
                 headers of this request.
         """
-        head = {key: value for key, value in scope.items() if key not in (TRACE, FAILED)}
+        head = {key: value for key, value in scope.items() if key != FAILED}
         task = asyncio.create_task(self._run({**head, "method": "POST", _TAKEN: taken}))
         self._sessions.taken.add(task)
         task.add_done_callback(self._sessions.taken.discard)
@@ -62,7 +60,7 @@ class TakenCalls:
         body = encode(found.params)
         request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
         scope[CALLED] = called(request)
-        note_arguments(scope, found.params)
+        self._intake.observe(scope, found.params)
         asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
         call = Call(request, found.version, False, scope, receive, send, True, asking)
         call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True

@@ -55,7 +55,7 @@ def bind(host: str, port: int) -> OwnSocket:
     return bound
 
 
-class Replica(Process):
+class ReplicaProcess(Process):
     """The forked process of a replica. uvicorn's own class would start a new Python, which imports everything again."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], printer: Connection) -> None:
@@ -78,7 +78,7 @@ class Replica(Process):
             super().terminate()
 
 
-def _serve(replica: Replica, sockets: list[socket.socket]) -> None:
+def _serve(replica: ReplicaProcess, sockets: list[socket.socket]) -> None:
     share_printer(replica.printer)
     replica.config.configure_logging()
     serve(partial(replica.target, sockets))
@@ -121,8 +121,8 @@ class Replicas(Multiprocess):
         if self.worker is not None:  # started last, because its start would delay the replicas, and jobs can wait
             self.worker.start()
 
-    def _started(self) -> Replica:
-        replica = Replica(self.config, self.sockets, self._printer)
+    def _started(self) -> ReplicaProcess:
+        replica = ReplicaProcess(self.config, self.sockets, self._printer)
         replica.start()
         return replica
 

@@ -10,6 +10,16 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp, Message
 
 
+class NotStartedError(RuntimeError):
+    """A request needs an app whose lifespan nobody has run."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "anyreplica: this app has not started. An app that mounts it must run its lifespan, for example "
+            'Starlette(routes=[Mount("/api", app)], lifespan=app.lifespan).'
+        )
+
+
 @asynccontextmanager
 async def running(app: ASGIApp) -> AsyncIterator[None]:
     """Start an app with the messages of the lifespan protocol, and stop it at the end.

@@ -8,22 +8,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from anyreplica.components.checks import Check
-from anyreplica.jobs.service import JobService
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 
 logger = logging.getLogger(__name__)
 
-_SECONDS = 2.0
-"""Time limit for the server's own checks, in seconds."""
 _FRESH = 2.0
 """Time for which a result is reused, in seconds. The checks run at most this often, even with many requests."""
 
@@ -55,14 +49,6 @@ class DeepHealth:
                 self._result = {"status": status, "checks": dict(zip(names, found, strict=True))}
                 self._until = time.monotonic() + _FRESH
             return self._result
-
-
-def needed(redis: "Redis | None", service: JobService) -> list[Check]:
-    """Return the checks of Redis and the job queue, if the server uses them."""
-    checks = [Check("redis", redis.ping, _SECONDS)] if redis is not None else []
-    if not service.off and not service.settings.jobs_in_process:
-        checks.append(Check("jobs", service.counts, _SECONDS))
-    return checks
 
 
 async def _outcome(check: Check) -> dict[str, Any]:

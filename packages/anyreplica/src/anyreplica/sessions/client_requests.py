@@ -40,12 +40,21 @@ class ClientRequests:
         seconds: time limit for an answer.
     """
 
+    needs = "requests to handshake-protocol clients (they need REDIS_URL)"
+
     def __init__(self, answers: Answers, seconds: float) -> None:
         self.answers = answers
         self.seconds = seconds
         self.metrics = ClientRequestMetrics()
-        self.offered = True
-        """Whether this replica can ask clients. False: there are several replicas without a Redis."""
+        self._offered = True
+
+    def offer(self) -> None:
+        """Send requests to clients."""
+        self._offered = True
+
+    def withdraw(self, _replicas: int) -> None:
+        """Send no requests, because the replicas do not share the answers."""
+        self._offered = False
 
     async def send(
         self,
@@ -74,7 +83,7 @@ class ClientRequests:
                 limit of waiting calls is reached; or this replica cannot ask now.
         """
         method, params = question.method, question.params
-        if not self.offered:
+        if not self._offered:
             text = f"The server cannot send {method} to the client: with several replicas it needs REDIS_URL."
             raise ClientRequestError(INVALID_REQUEST, text)
         missing = missing_capability(session.client.capabilities, method, params)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from anyreplica.metrics.durations import Durations
+from anyreplica.http.durations import Durations
 from anyreplica.sessions.event_log import EventLog
 from anyreplica.sessions.streams import SessionStreams
 

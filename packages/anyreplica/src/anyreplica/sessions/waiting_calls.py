@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from anyreplica.downstream.deadline import Pauses
+from anyreplica.components.deadline import Pauses
 from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.json_values import memory_of
 from anyreplica.http.responses import encode

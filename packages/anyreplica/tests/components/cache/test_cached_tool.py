@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from anyreplica.components.cache import cached_tool as module
-from anyreplica.components.cache.cache import Cache
-from anyreplica.components.cache.cached_tool import CachedTool
-from anyreplica.components.cache.policy import CachePolicy
+from anyreplica.features.cache import cached_tool as module
+from anyreplica.features.cache.cache import Cache
+from anyreplica.features.cache.cached_tool import CachedTool
+from anyreplica.features.cache.policy import CachePolicy
 
 
 class Clock:

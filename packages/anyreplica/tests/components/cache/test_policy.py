@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.components.cache.policy import CachePolicy, policy_of
+from anyreplica.features.cache.policy import CachePolicy, policy_of
 from tests.starts import start
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from anyreplica.downstream import Downstream
-from anyreplica.downstream.exchange.caller_tokens import CallerTokens
-from anyreplica.downstream.hosts import Hosts
+from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
+from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.settings.downstream import DownstreamSettings
 from tests.downstream.exchange.authorization_server import CLIENT, SECRET, Api, AuthorizationServer, own
 from tests.downstream.exchange.served import served

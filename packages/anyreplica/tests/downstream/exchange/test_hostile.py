@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.downstream import NoToken, Unusable
-from anyreplica.downstream.exchange.entry_file import read
-from anyreplica.downstream.exchange.token_response import ExchangedToken, error_code, exchanged_token
+from anyreplica.features.downstream.exchange.entry_file import read
+from anyreplica.features.downstream.exchange.token_response import ExchangedToken, error_code, exchanged_token
 from conftest import free_port
 from tests.downstream.exchange.authorization_server import CLIENT, SECRET, own
 from tests.downstream.exchange.conftest import Exchanging

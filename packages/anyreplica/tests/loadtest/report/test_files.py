@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from anyreplica.loadtest.report.files import SCHEMA, as_json, write_csv, write_json
-from anyreplica.loadtest.samples import Samples
-from anyreplica.loadtest.summary import Summary
+from anyreplica.load.report.files import SCHEMA, as_json, write_csv, write_json
+from anyreplica.load.samples import Samples
+from anyreplica.load.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.loadtest.report.files import as_json
-from anyreplica.loadtest.report.page import render
-from anyreplica.loadtest.samples import Samples
-from anyreplica.loadtest.summary import Summary
+from anyreplica.load.report.files import as_json
+from anyreplica.load.report.page import render
+from anyreplica.load.samples import Samples
+from anyreplica.load.summary import Summary
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

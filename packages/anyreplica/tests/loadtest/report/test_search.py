@@ -5,9 +5,9 @@ import io
 
 from rich.console import Console
 
-from anyreplica.loadtest.knee import Knee, Stage
-from anyreplica.loadtest.report.search import show_knee, show_stage
-from anyreplica.loadtest.watch import Generator
+from anyreplica.load.knee import Knee, Stage
+from anyreplica.load.report.search import show_knee, show_stage
+from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY
 
 GOOD, BAD = Stage(100, SUMMARY, []), Stage(200, SUMMARY, ["p99<20ms: p99 is 30.0 ms"])

@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from anyreplica.loadtest.report.text import show
-from anyreplica.loadtest.samples import Samples
-from anyreplica.loadtest.summary import Summary
-from anyreplica.loadtest.watch import Generator
+from anyreplica.load.report.text import show
+from anyreplica.load.samples import Samples
+from anyreplica.load.summary import Summary
+from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY, samples, summary
 
 

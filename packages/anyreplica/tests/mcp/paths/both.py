@@ -12,6 +12,7 @@ import pytest
 from fastmcp import FastMCP
 
 from anyreplica.components import containment, prepare
+from anyreplica.features.cache.feature import ResultCache
 from anyreplica.http.intake import Intake
 from anyreplica.http.responses import WHOLE
 from anyreplica.mcp import _mounts, _sdk, _shared_dependencies, protocol_version
@@ -50,7 +51,7 @@ class Side:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(prepare, "contain", self._contain_counting)
             mcp = FastMCP(given.mcp_name) if make is None else make()
-            _, adoption = serve_components(mcp, given)
+            _, adoption = serve_components(mcp, given, [ResultCache(given).wrap_tool])
         for each in middleware:
             mcp.add_middleware(each)
         if make is not None:

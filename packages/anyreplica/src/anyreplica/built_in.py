@@ -1,0 +1,15 @@
+"""The list of the features that every replica has."""
+
+from anyreplica.feature import Feature
+from anyreplica.features.audit.feature import AuditTrail
+from anyreplica.features.cache.feature import ResultCache
+from anyreplica.features.downstream.feature import DownstreamCalls
+from anyreplica.features.jobs.feature import Jobs
+from anyreplica.features.metrics.feature import Metrics
+from anyreplica.features.ratelimit.feature import RateLimits
+from anyreplica.features.tracing.feature import Tracing
+
+FIRST: tuple[type[Feature], ...] = (Tracing, DownstreamCalls, RateLimits, AuditTrail, ResultCache, Jobs)
+"""The features before those of the server's author, in the order in which a replica gets them."""
+LAST: tuple[type[Feature], ...] = (Metrics,)
+"""The features after those of the server's author."""

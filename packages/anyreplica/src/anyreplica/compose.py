@@ -1,0 +1,226 @@
+"""The composition of a replica: the core, its features, and the order in which a request passes them."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from anyreplica._version import __version__
+from anyreplica.auth.authentication import Authentication
+from anyreplica.auth.client_identity import ClientIdentities
+from anyreplica.auth.login.configured import login_of
+from anyreplica.components.checks import Check
+from anyreplica.feature import Parts, Position, PreparedServer, Replica
+from anyreplica.http.access_log import AccessLog, access_lines, each_of
+from anyreplica.http.cors import cors
+from anyreplica.http.headers import by_path
+from anyreplica.http.intake import Intake
+from anyreplica.http.paths import mcp_paths, quiet_paths
+from anyreplica.http.responses import StandardOnly, compressed
+from anyreplica.http.trace_context import untraced
+from anyreplica.http.uvicorn.connections import KEY, Connections
+from anyreplica.mcp import _mounts
+from anyreplica.mcp.components import cannot_ask
+from anyreplica.mcp.endpoint import McpEndpoint
+from anyreplica.mcp.lenient import endpoint_class
+from anyreplica.mcp.own_work import own_work
+from anyreplica.mcp.sdk_components import log_notes
+from anyreplica.mcp.sdk_endpoint import SdkEndpoint
+from anyreplica.mcp.sharing import Sharing
+from anyreplica.mcp.warm_up import warm_up
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.replica import replica_name
+from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
+from anyreplica.routes.deep import DeepHealth
+from anyreplica.routes.health import health_routes
+from anyreplica.routes.home import home_route
+from anyreplica.routes.version import version_route
+from anyreplica.sessions.sessions import Sessions
+from anyreplica.sessions.state import SharedState
+from anyreplica.shared.alone import follow_peers
+
+logger = logging.getLogger(__name__)
+
+_REDIS_SECONDS = 2.0
+"""Time limit for the check of Redis in `/health/deep`, in seconds."""
+
+_Endpoint = McpEndpoint | SdkEndpoint
+
+
+def compose(
+    server: PreparedServer, lifecycle: Lifecycle, around: AbstractAsyncContextManager[None], *, is_trial: bool = False
+) -> ASGIApp:
+    """Return the ASGI app of a replica.
+
+    Args:
+        server: The server.
+        lifecycle: The life of the replica.
+        around: A context manager, entered before the first request and left after the last request.
+        is_trial: Whether the replica only starts for `check`, and must leave no traces.
+
+    Raises:
+        StartupError: A setting or a component is not valid.
+    """
+    settings, name = server.settings, replica_name(server.settings)
+    share, connections = Sharing(settings, server.mcp, name), Connections(settings)
+    limits = Intake(settings, None, ClientIdentities(settings.trusted_proxies).of)
+    sessions = _sessions(server, share, limits)
+    endpoint = _endpoint(server, share, limits, sessions)
+    replica = Replica(
+        settings=settings,
+        name=name,
+        mcp=server.mcp,
+        components=server.components,
+        redis=share.redis,
+        peers=share.peers,
+        lifecycle=lifecycle,
+        limits=limits,
+        connections=connections,
+        tool_paths=endpoint.tool_paths,
+        is_trial=is_trial,
+    )
+    replica.parts.append(_own_parts(share, connections, endpoint, sessions))
+    for feature in server.features:
+        replica.parts.append(feature.attach(replica))
+    lifecycle.at_drain.extend(replica.attached("on_drain"))
+    lifecycle.at_stop.extend(replica.attached("on_stop"))
+    follow_peers(share.peers, settings, replica.attached("alone"))
+    login = login_of(server.mcp.auth, settings, share.redis, limits.body)
+    authentication = Authentication(settings, share.redis, limits.body, login)
+    lifespan = _lifespan(server, replica, share, endpoint, authentication, around)
+    app = _routed(server, replica, endpoint, authentication, lifespan)
+    return _surrounded(app, server, replica, endpoint, authentication)
+
+
+def _sessions(server: PreparedServer, share: Sharing, limits: Intake) -> Sessions | None:
+    """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
+    if server.settings.handshake_sessions != "off":
+        return Sessions(server.settings, share.redis, limits.in_flight, limits.memory, share.bus)
+    if reason := cannot_ask(server.mcp, server.settings):
+        logger.info("%s", reason)
+    return None
+
+
+def _endpoint(server: PreparedServer, share: Sharing, limits: Intake, sessions: Sessions | None) -> _Endpoint:
+    settings = server.settings
+    log_notes(server.mcp, settings)
+    if settings.stateless_http and settings.json_response != "false":
+        state = None if share.redis is None else SharedState(share.redis, settings.mcp_name)
+        return endpoint_class(settings)(server.adoption, settings, limits, sessions, state)
+    return SdkEndpoint(server.mcp, settings, server.catalogue, limits)
+
+
+def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint, sessions: Sessions | None) -> Parts:
+    """Return what the core and its sessions attach to the replica."""
+    redis = share.redis
+    alone = [] if share.subscriptions is None or redis is not None else [share.subscriptions]
+    return Parts(
+        collectors=[] if sessions is None else sessions.collectors,
+        checks=[] if redis is None else [Check("redis", redis.ping, _REDIS_SECONDS)],
+        running=[] if sessions is None else [sessions.running()],
+        on_drain=[connections.drain, *([] if sessions is None else [sessions.leave])],
+        on_stop=[share.close_streams, *([endpoint.stop] if isinstance(endpoint, SdkEndpoint) else [])],
+        alone=[*alone, *([] if sessions is None or redis is not None else [sessions.requests])],
+    )
+
+
+def _lifespan(
+    server: PreparedServer,
+    replica: Replica,
+    share: Sharing,
+    endpoint: _Endpoint,
+    authentication: Authentication,
+    around: AbstractAsyncContextManager[None],
+) -> Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]]:
+    """Return the lifespan of the replica."""
+    settings, mcp, catalogue = server.settings, server.mcp, server.catalogue
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            stack.enter_context(replica.lifecycle.ending())  # entered first, so that it ends after everything else
+            for each in (share.running(), authentication.running(), *replica.attached("around"), server.opened()):
+                await enter(each)
+            await enter(endpoint.opened())
+            with untraced(), own_work():
+                listed = await catalogue.read(mcp)
+            logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica.name, catalogue.counts)
+            # With STATELESS_HTTP=false, each request of the warm-up would open a session.
+            if listed and settings.stateless_http:
+                with untraced(), own_work():
+                    await warm_up(endpoint, settings.mcp_path, mcp)
+            await enter(around)
+            for each in replica.attached("running"):
+                await enter(each)
+            yield {KEY: replica.connections}
+
+    return lifespan
+
+
+def _routed(
+    server: PreparedServer,
+    replica: Replica,
+    endpoint: _Endpoint,
+    authentication: Authentication,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]],
+) -> ASGIApp:
+    """Return the app of all routes, without the middleware before them."""
+    settings = server.settings
+    custom = _mounts.custom_routes(server.mcp)
+    author = [*custom, *server.routes]
+    refuse_needed_paths(author, settings)
+    probes, login_routes = health_routes(replica.lifecycle, settings), authentication.routes()
+    is_guarded = authentication.required
+    open_ = [
+        version_route(settings.mcp_name, replica.name, replica.lifecycle, endpoint.tool_paths, guarded=is_guarded),
+        Route("/health", probes[0].endpoint),
+        home_route(settings, replica.name, None if is_guarded else server.catalogue),
+        *replica.attached("open_routes"),
+    ]
+    deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()
+    routes = arrange([*probes, *login_routes], author, [deep, *replica.attached("routes"), *open_])
+    public = [] if settings.protect_custom_routes else custom
+    # The author's own middleware may answer at other paths, and its requests pass authentication.
+    authentication.is_open = open_requests(
+        routes, [*probes, *login_routes, *public, *open_], unknown=not server.middleware
+    )
+    smallest = settings.compress_min_bytes
+    gzip = [Middleware(GZipMiddleware, smallest, 1)] if smallest else []
+    inner = Starlette(routes=routes, lifespan=lifespan, middleware=gzip)
+    # FastMCP's consent page shows the name of the server, and routes like those of its component manager ask here
+    # whether the server needs a token.
+    inner.state.fastmcp_server, inner.state.fastmcp_auth = server.mcp, authentication.provider(server.mcp.auth)
+    inner.state.path, inner.state.transport_type = settings.mcp_path, "streamable-http"
+    inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
+    at_mcp = endpoint if not smallest else compressed(endpoint, smallest, whole=isinstance(endpoint, McpEndpoint))
+    return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner)
+
+
+def _surrounded(
+    app: ASGIApp, server: PreparedServer, replica: Replica, endpoint: _Endpoint, authentication: Authentication
+) -> ASGIApp:
+    """Put the middleware around the routes, innermost first. Calls that are taken over are logged, too."""
+    settings = server.settings
+    for cls, args, kwargs in reversed(server.middleware):
+        app = cls(app, *args, **kwargs)
+    app = authentication.guard(StandardOnly(app) if server.middleware else app)
+    app = replica.around(app, Position.BEFORE_AUTHENTICATION)
+    replaced = paths_of(_mounts.custom_routes(server.mcp), server.routes)
+    exact = {path: other for each in replica.parts for path, other in each.exact.items() if path not in replaced}
+    if exact:
+        app = by_path(exact, app)
+    if settings.cors_origins:
+        app = cors(app, settings.cors_origins)
+    write = each_of([access_lines(settings, replica.name, server.buffer), *replica.attached("observers")])
+    quiet = quiet_paths(settings)
+    taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
+    if taken is not None:
+        taken.app = AccessLog(taken, replica.name, write, quiet)
+    return replica.around(AccessLog(app, replica.name, write, quiet), Position.OUTERMOST)

@@ -1,0 +1,194 @@
+"""The seam between the core and its features.
+
+The core answers requests, and knows no feature. A feature is a class in a list: `attach` gets what it may use of the
+replica and returns what the replica gets from it. Features do not import each other.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from fastmcp import FastMCP
+from fastmcp.tools import FunctionTool
+from prometheus_client.registry import Collector
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from anyreplica.components.checks import Check
+from anyreplica.components.containment import AsyncFunction
+from anyreplica.components.discovery import Discovered
+from anyreplica.http.access_log import Write
+from anyreplica.http.intake import Intake
+from anyreplica.http.uvicorn.connections import Connections
+from anyreplica.mcp.adoption import Adoption
+from anyreplica.mcp.catalogue import Catalogue
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.log_buffer import LogBuffer
+from anyreplica.settings import Settings
+from anyreplica.shared.alone import AloneOnly
+from anyreplica.shared.peers import Peers
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+class Position(IntEnum):
+    """The position of a middleware. A request passes the positions in this order.
+
+    Middleware of one position runs in the order of the features.
+    """
+
+    OUTERMOST = 0
+    """Before the access log. The log then contains what the middleware sets, for example the id of a trace."""
+    BEFORE_AUTHENTICATION = 1
+    """After the access log and CORS. The caller is unknown here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a feature attaches to a replica.
+
+    Attributes:
+        middleware: Functions that put a middleware around an app, each with its position.
+        routes: Routes that need authentication.
+        open_routes: Routes that need no authentication.
+        exact: Apps by their exact path. They answer before authentication, and check their callers themselves.
+        observers: Functions that the access log calls after each request that it does not ignore.
+        collectors: Collectors of metrics. They must not wait.
+        refresh: Coroutine functions that fetch the values of collectors before the metrics are read.
+        checks: Checks of `/health/deep`.
+        around: Context managers that are open before the lifespans of the components begin, and after their end.
+        running: Context managers that are open while the replica serves.
+        on_drain: Functions that are called when the drain begins.
+        on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
+        alone: What the feature offers only while this replica is the only one.
+    """
+
+    middleware: Sequence[tuple[Position, Callable[[ASGIApp], ASGIApp]]] = ()
+    routes: Sequence[BaseRoute] = ()
+    open_routes: Sequence[BaseRoute] = ()
+    exact: Mapping[str, ASGIApp] = field(default_factory=dict)
+    observers: Sequence[Write] = ()
+    collectors: Sequence[Collector] = ()
+    refresh: Sequence[Callable[[], Awaitable[None]]] = ()
+    checks: Sequence[Check] = ()
+    around: Sequence[AbstractAsyncContextManager[Any]] = ()
+    running: Sequence[AbstractAsyncContextManager[Any]] = ()
+    on_drain: Sequence[Callable[[], None]] = ()
+    on_stop: Sequence[Callable[[], None]] = ()
+    alone: Sequence[AloneOnly] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """What a feature may use of its replica.
+
+    Attributes:
+        name: The name of the replica.
+        mcp: The server with its components.
+        components: What was found in the component packs.
+        redis: The Redis that the replicas share; None without REDIS_URL.
+        peers: The other replicas.
+        limits: The limits of requests, memory and bodies.
+        tool_paths: Returns how the replica answers each tool, by the name of the tool.
+        is_trial: Whether the replica only starts for `check`. It serves nobody, and must leave no traces.
+        parts: What the features attach. It is complete when the replica serves.
+    """
+
+    settings: Settings
+    name: str
+    mcp: FastMCP
+    components: Discovered
+    redis: "Redis | None"
+    peers: Peers
+    lifecycle: Lifecycle
+    limits: Intake
+    connections: Connections
+    tool_paths: Callable[[], Mapping[str, str]]
+    is_trial: bool = False
+    parts: list[Parts] = field(default_factory=list)
+
+    def attached(self, kind: str) -> list[Any]:
+        """Return what all features attach of one kind, for example all `routes`."""
+        return [each for parts in self.parts for each in getattr(parts, kind)]
+
+    def around(self, app: ASGIApp, position: Position) -> ASGIApp:
+        """Put the middleware of a position around an app. The middleware of the first feature is the outermost."""
+        for at, wrap in reversed(self.attached("middleware")):
+            if at is position:
+                app = wrap(app)
+        return app
+
+
+class Feature:
+    """A feature of a replica or a worker. A process makes one object of it.
+
+    Each method has a default, so a feature defines only what it needs.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def check(self) -> None:
+        """Check files, URLs and packages that the settings name, without a connection to anything.
+
+        Raises:
+            StartupError: One of them is not valid.
+        """
+
+    def wrap_tool(self, tool: FunctionTool, function: AsyncFunction) -> AsyncFunction:
+        """Return the function that runs when a tool is called.
+
+        Raises:
+            ValueError: The tool is not valid.
+        """
+        return function
+
+    def check_components(self, components: Discovered) -> None:
+        """Check the components that were found.
+
+        Raises:
+            StartupError: A component is not valid.
+        """
+
+    def attach(self, replica: Replica) -> Parts:
+        """Return what the replica gets from this feature.
+
+        Raises:
+            StartupError: A setting or a component is not valid.
+        """
+        return Parts()
+
+    def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[Any]]:
+        """Return what runs in a worker process, which runs jobs and serves nobody. `name` is the name of the process.
+
+        Raises:
+            StartupError: A setting is not valid.
+        """
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedServer:
+    """A server whose components are found and prepared. Nothing of it has started."""
+
+    mcp: FastMCP
+    settings: Settings
+    components: Discovered
+    adoption: Adoption
+    catalogue: Catalogue
+    buffer: LogBuffer
+    features: Sequence[Feature]
+    middleware: Sequence[Middleware]
+    routes: Sequence[BaseRoute]
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Enter the lifespans of the components, such as database connections, and leave them at the end."""
+        async with AsyncExitStack() as stack:
+            for lifespan in self.components.lifespans:
+                await stack.enter_async_context(lifespan())
+            yield

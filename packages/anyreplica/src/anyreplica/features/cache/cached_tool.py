@@ -1,0 +1,167 @@
+"""The cached tool: it runs the tool's function only when the cache has no usable result."""
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from fastmcp.tools import ToolResult
+from mcp_types import CallToolResult, InputRequiredResult
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+from anyreplica.auth.caller import current_caller
+from anyreplica.components import deadline
+from anyreplica.components.call_limits import out_of_time
+from anyreplica.components.containment import AsyncFunction
+from anyreplica.features.cache.cache import Cache
+from anyreplica.features.cache.policy import CachePolicy
+from anyreplica.features.cache.shared_results import CachedResult, SharedResults
+
+logger = logging.getLogger(__name__)
+
+_Run = Callable[[], Awaitable[Any]]
+
+_REPLIES = (ToolResult, CallToolResult, InputRequiredResult)
+"""Types of results that are not cached: such a result may contain an error, or a question to the caller."""
+
+
+class CachedTool:
+    """A tool's function with a cache in front of it.
+
+    Errors are not cached. Several calls may wait for the same run, so the run continues when the call that started the
+    run is cancelled.
+
+    Args:
+        fn: the tool's function. Its parameters are the tool's arguments only.
+        version: version of the tool. Each version has results of its own.
+        seconds: time limit of a run.
+
+    Raises:
+        ValueError: the function's return type cannot be written as JSON.
+    """
+
+    def __init__(
+        self, fn: AsyncFunction, cache: Cache, policy: CachePolicy, name: str, version: str | int | None, seconds: float
+    ) -> None:
+        self._fn = fn
+        self._cache = cache
+        self._policy = policy
+        self._name = name
+        self._head = orjson.dumps([name, version, policy.scope])
+        self._seconds = seconds
+        signature = inspect.signature(fn, eval_str=True)
+        returned = signature.return_annotation
+        try:
+            self._adapter = TypeAdapter[Any](Any if returned is signature.empty else returned)
+        except PydanticSchemaGenerationError:
+            raise ValueError("a cached tool must return a type that can be written as JSON") from None
+        self._defaults = {
+            name: each.default
+            for name, each in signature.parameters.items()
+            if not (each.default is each.empty or isinstance(each.default, FieldInfo))
+        }
+        """Default values of the arguments, by name. Pydantic fills in the default of a `Field` before the call."""
+
+    def function(self) -> AsyncFunction:
+        """Return the cached function, with the name and signature of the tool's function."""
+
+        @functools.wraps(self._fn)
+        async def cached(*args: Any, **kwargs: Any) -> Any:
+            return await self._call(args, kwargs)
+
+        return cached
+
+    async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key = self._key(args, kwargs)
+        if key is None:
+            return await self._fn(*args, **kwargs)
+        cache, now = self._cache, time.time()
+        entry = cache.memory.get(key)
+        if entry is not None and now < entry.fresh:
+            cache.counts[self._name, "hit"] += 1
+            return entry.value
+        task, run = cache.runs.get(key), functools.partial(self._fn, *args, **kwargs)
+        if entry is not None and now < entry.stale:
+            cache.counts[self._name, "stale"] += 1
+            if task is None:
+                cache.start(key, functools.partial(self._renew, key, run))
+            return entry.value
+        if task is None:
+            task = cache.start(key, functools.partial(self._make, key, run))
+        else:
+            cache.counts[self._name, "shared"] += 1
+        return (await asyncio.shield(task)).give()
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
+        """Return the cache key of a call; return None if the arguments cannot be written as JSON.
+
+        Two calls with the same key have the same result.
+        """
+        asked: list[Any] = [args, {**self._defaults, **kwargs}]
+        if self._policy.scope == "caller" and (caller := current_caller()) is not None:
+            asked += [caller.identity, caller.scopes]
+        try:
+            return self._head + orjson.dumps(asked, to_jsonable_python, orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:
+            return None
+
+    async def _renew(self, key: bytes, run: _Run) -> Any:
+        """Produce a new result while callers still get the old one."""
+        try:
+            return await self._make(key, run)
+        except Exception:
+            logger.warning("tool %r: the cached result could not be renewed", self._name, exc_info=True)
+            raise
+
+    async def _make(self, key: bytes, run: _Run) -> Any:
+        deadline.until(None)  # drop the first call's deadline: other calls wait for this run, too
+        deadline.until(self._seconds)
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                if self._cache.shared is not None:
+                    return await self._make_for_all(self._cache.shared, key, run)
+                self._cache.counts[self._name, "miss"] += 1
+                return await self._run(key, run)
+        except TimeoutError:
+            if not limit.expired():  # the tool itself raised TimeoutError
+                raise
+            raise out_of_time("tool", self._name, self._seconds) from None
+
+    async def _make_for_all(self, shared: SharedResults, key: bytes, run: _Run) -> Any:
+        """Return another replica's result, or run the tool while other replicas wait for the result."""
+        name = hashlib.blake2b(key, digest_size=20).hexdigest()
+        entry = await shared.get(name, self._adapter)
+        if entry is None or time.time() >= entry.fresh:
+            entry = await shared.begin(name, self._adapter, self._seconds)
+            if entry is None:
+                self._cache.counts[self._name, "bypassed" if shared.away else "miss"] += 1
+                try:
+                    return await self._run(key, run, name)
+                finally:
+                    await shared.end(name)
+        self._cache.counts[self._name, "shared"] += 1
+        self._cache.keep(key, entry)
+        return entry.value
+
+    async def _run(self, key: bytes, run: _Run, name: str = "") -> Any:
+        value = await run()
+        if isinstance(value, _REPLIES):
+            return value
+        try:
+            written = to_json(value)
+        except (PydanticSerializationError, ValueError):  # an image, for instance
+            return value
+        fresh = time.time() + self._policy.ttl
+        entry = CachedResult(value, fresh, fresh + self._policy.stale, len(written) + len(key))
+        self._cache.keep(key, entry)
+        if self._cache.shared is not None:
+            await self._cache.shared.put(name, entry, written)
+        return value

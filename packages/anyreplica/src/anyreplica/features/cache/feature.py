@@ -1,0 +1,41 @@
+"""The feature *cache*: results of tools with `cached(…)`, in memory and in Redis."""
+
+from fastmcp.server.dependencies import without_injected_parameters
+from fastmcp.tools import FunctionTool
+
+from anyreplica.components.containment import AsyncFunction
+from anyreplica.feature import Feature, Parts, Replica
+from anyreplica.features.cache.cache import Cache
+from anyreplica.features.cache.cached_tool import CachedTool
+from anyreplica.features.cache.metrics import CacheMetrics
+from anyreplica.features.cache.policy import policy_of
+from anyreplica.features.cache.shared_results import SharedResults
+from anyreplica.settings import Settings
+
+
+class ResultCache(Feature):
+    """Wraps the cached tools of a server. All of them share one cache."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._cache = Cache(settings.cache_bytes)
+
+    def wrap_tool(self, tool: FunctionTool, function: AsyncFunction) -> AsyncFunction:
+        """Return the cached function of a tool that has a policy.
+
+        Raises:
+            ValueError: The policy is invalid, the tool has a parameter for Context or dependencies, or its return type
+                cannot be written as JSON.
+        """
+        policy = policy_of(tool.meta)
+        if policy is None:
+            return function
+        if without_injected_parameters(function) is not function:
+            raise ValueError("a cached tool cannot have parameters for Context or dependencies")
+        seconds = tool.timeout or self.settings.call_timeout_seconds
+        return CachedTool(function, self._cache, policy, tool.name, tool.version, seconds).function()
+
+    def attach(self, replica: Replica) -> Parts:
+        redis = replica.redis
+        self._cache.shared = None if redis is None else SharedResults(redis, self.settings.mcp_name)
+        return Parts(collectors=[CacheMetrics(self._cache)])

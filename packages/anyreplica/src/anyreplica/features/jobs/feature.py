@@ -1,0 +1,84 @@
+"""The feature *jobs*: functions with `@job`, and tools with `task=True`."""
+
+import logging
+
+from fastmcp import FastMCP
+from fastmcp.server.extensions import ServerExtension
+from fastmcp.tools import Tool
+
+from anyreplica.components.checks import Check
+from anyreplica.components.discovery import Discovered
+from anyreplica.components.importing import DiscoveryError
+from anyreplica.components.job import JOB_TOOLS
+from anyreplica.feature import Feature, Parts, Replica
+from anyreplica.features.jobs.extension import TASKS_EXTENSION
+from anyreplica.features.jobs.metrics import QueueMetrics
+from anyreplica.features.jobs.routes import JobRoutes
+from anyreplica.features.jobs.server_tasks import offer_tasks
+from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.tools import tools_of
+from anyreplica.mcp import _sdk
+from anyreplica.settings.extras import require_extra
+
+logger = logging.getLogger(__name__)
+
+_CHECK_SECONDS = 2.0
+"""Time limit for the check of the queue in `/health/deep`, in seconds."""
+
+
+class Jobs(Feature):
+    """Offers jobs as tools, as tasks of the protocol, and over plain HTTP."""
+
+    def check_components(self, components: Discovered) -> None:
+        tools = {item.component.name: item.where for item in components.components if isinstance(item.component, Tool)}
+        for name in (*components.jobs, *(JOB_TOOLS if components.jobs else ())):
+            if name in tools:
+                text = f"{tools[name]}: tool {name!r} has the name of a job or a job tool; rename the tool"
+                raise DiscoveryError(text)
+            if name in JOB_TOOLS and name in components.jobs:
+                raise DiscoveryError(f"Job {name!r}: anyreplica has a tool with this name; rename the job")
+
+    def attach(self, replica: Replica) -> Parts:
+        service = JobService(replica.components.jobs, self.settings, replica.name, replica.lifecycle.cut)
+        service.outside = replica.limits.in_flight.outside
+        if service.jobs:
+            require_extra("jobs", f"job {min(service.jobs)!r}")
+        for tool in tools_of(service):
+            replica.mcp.add_tool(tool)
+        offer_tasks(replica.mcp, service, self.settings)
+        if service.jobs and service.off:
+            logger.warning("%s", service.off)
+        in_process = self.settings.jobs_in_process
+        queue = QueueMetrics(service)
+        return Parts(
+            routes=JobRoutes(service, replica.limits).routes(),
+            collectors=[queue],
+            refresh=[queue.look],
+            checks=[] if service.off or in_process else [Check("jobs", service.counts, _CHECK_SECONDS)],
+            running=[service.running()],
+            alone=[JobsInProcess(service, replica.mcp)] if service.jobs and in_process else [],
+        )
+
+
+class JobsInProcess:
+    """Jobs whose queue is in the memory of this replica. Other replicas do not know them."""
+
+    needs = "jobs (they need JOBS_URL=redis://…)"
+
+    def __init__(self, service: JobService, mcp: FastMCP) -> None:
+        self._service = service
+        self._mcp = mcp
+        self._tasks: ServerExtension | None = None
+
+    def offer(self) -> None:
+        self._service.follow(1)
+        for tool in tools_of(self._service):
+            self._mcp.add_tool(tool)
+        if self._tasks is not None:
+            _sdk.extensions_of(self._mcp)[TASKS_EXTENSION] = self._tasks
+
+    def withdraw(self, replicas: int) -> None:
+        for tool in tools_of(self._service):
+            self._mcp.local_provider.remove_tool(tool.name)
+        self._tasks = _sdk.extensions_of(self._mcp).pop(TASKS_EXTENSION, None)
+        self._service.follow(replicas)

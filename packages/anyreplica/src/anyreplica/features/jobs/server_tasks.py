@@ -1,0 +1,187 @@
+"""Tools with `task=True`: FastMCP's tasks extension (`fastmcp-tasks`), set up for several replicas."""
+
+import logging
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from fastmcp import Context, FastMCP
+from fastmcp.server.extensions import MethodBinding, ServerExtension, ToolCallContinuation, ToolCallOutcome
+from fastmcp.tools import Tool
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp_types import INVALID_PARAMS, CallToolRequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from anyreplica.auth.caller import current_caller
+from anyreplica.features.jobs.extension import TASKS_EXTENSION, JobTasks, TaskParams, UpdateParams
+from anyreplica.features.jobs.service import JobService
+from anyreplica.features.jobs.task_rounds import TaskRounds
+from anyreplica.mcp import _mounts, _sdk
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
+from anyreplica.settings.keys import derived
+
+if TYPE_CHECKING:
+    from fastmcp_tasks import TasksExtension
+
+_IN_MEMORY = "memory://"
+
+
+def task_tools(mcp: FastMCP) -> list[str]:
+    """Return the names of the tools that may run as a task, without those of providers that change."""
+    components = _mounts.local_components(mcp)
+    return sorted(each.name for each in components if isinstance(each, Tool) and each.task_config.supports_tasks())
+
+
+def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
+    """Offer the tasks extension for the jobs of a server and for its tools with `task=True`.
+
+    The author may have added FastMCP's extension with options. Its other options then come from the settings of jobs.
+
+    Raises:
+        StartupError: the package of FastMCP's extension is not installed, or several replicas share no queue.
+    """
+    own = _of_fastmcp(_sdk.extensions_of(mcp).get(TASKS_EXTENSION))
+    names = task_tools(mcp)
+    if own is None and names:
+        own = _extension(names[0])
+        _sdk.replace_extension(mcp, own)  # binds it to the server
+    if own is not None:
+        _configure(own, names, settings)
+        own = TaskRounds(own)
+        _sdk.replace_extension(mcp, own)
+    if service.off or not settings.stateless_http or settings.json_response == "false":
+        return
+    _sdk.replace_extension(mcp, JobTasks(service) if own is None else JobAndToolTasks(service, own))
+
+
+class JobAndToolTasks(JobTasks):
+    """The tasks extension of a server that has both jobs and tools with `task=True`."""
+
+    def __init__(self, service: JobService, tools: ServerExtension) -> None:
+        super().__init__(service)
+        self.tools = tools
+        self._handlers = {each.method: each for each in tools.methods()}
+
+    def methods(self) -> Sequence[MethodBinding]:
+        versions = frozenset(MODERN_PROTOCOL_VERSIONS)
+        params = {"tasks/get": TaskParams, "tasks/update": UpdateParams, "tasks/cancel": TaskParams}
+        return [MethodBinding(name, kind, self._one_of_both(name), versions) for name, kind in params.items()]
+
+    def _one_of_both(self, method: str) -> Any:
+        of_jobs = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}[method]
+
+        async def handle(ctx: ServerRequestContext[Any, Any], params: Any) -> Any:
+            try:
+                return await of_jobs(ctx, params)
+            except MCPError as error:
+                if error.error.code != INVALID_PARAMS:
+                    raise
+            binding = self._handlers[method]  # no job has this id
+            given = params.model_dump(by_alias=True, exclude_none=True)
+            return await binding.handler(ctx, binding.params_type.model_validate(given))
+
+        return handle
+
+    async def intercept_tool_call(
+        self, params: CallToolRequestParams, context: Context, call_next: ToolCallContinuation
+    ) -> ToolCallOutcome:
+        """Submit a job or a task, if the client declares the extension; otherwise call the tool."""
+        if params.name in self.service.jobs:
+            return await super().intercept_tool_call(params, context, call_next)
+        return await self.tools.intercept_tool_call(params, context, call_next)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Run the worker of the tools' tasks."""
+        async with self.tools.lifespan():
+            yield
+
+
+def _of_fastmcp(found: ServerExtension | None) -> ServerExtension | None:
+    """Return FastMCP's extension. The server has an extension of this module if it has been served before."""
+    while isinstance(found, TaskRounds | JobAndToolTasks):
+        found = found.tools
+    return None if isinstance(found, JobTasks) else found
+
+
+def _extension(tool: str) -> "TasksExtension":
+    require_extra("jobs", f"tool {tool!r} with task=True")
+    try:
+        from fastmcp_tasks import TasksExtension  # noqa: PLC0415  # it takes 2 s and 31 MB to import
+    except ImportError:
+        raise StartupError(
+            f"tool {tool!r}: task=True needs the package fastmcp-tasks; run pip install --no-deps fastmcp-tasks, "
+            "or make the tool a job (`from anyreplica import job`, then `@job`)"
+        ) from None
+    return TasksExtension()
+
+
+def _configure(extension: Any, names: Sequence[str], settings: Settings) -> None:
+    """Set the options of FastMCP's extension that its author has not set, and replace a queue in memory."""
+    logging.getLogger("docket").setLevel(logging.WARNING)  # as for jobs: the access log has each call
+    options = extension.docket_settings
+    wanted: Mapping[str, Any] = {
+        "url": settings.jobs_url.get_secret_value(),
+        "name": f"{settings.mcp_name}:tasks",
+        "concurrency": settings.jobs_concurrency,
+        "redelivery_timeout": timedelta(seconds=settings.jobs_redelivery_seconds),
+    }
+    for name, value in wanted.items():
+        if name not in options.model_fields_set:
+            setattr(options, name, value)
+    if options.url.startswith(_IN_MEMORY) and not settings.jobs_in_process:
+        options.url = wanted["url"]  # memory:// is what an author writes for one process
+    if options.url.startswith(_IN_MEMORY) and settings.mcp_replicas > 1:
+        raise StartupError(
+            f"JOBS_URL={_IN_MEMORY}: the tasks of {', '.join(names) or 'this server'} need a queue that all "
+            f"{settings.mcp_replicas} replicas share; set JOBS_URL=redis://…"
+        )
+    _encrypt(settings)
+    _assign_owners()
+
+
+def _assign_owners() -> None:
+    """Let each task belong to its caller. FastMCP's own scope of a task does not contain the issuer of the caller."""
+    from fastmcp_tasks import context, creation, handlers  # noqa: PLC0415  # see above
+
+    for module in (context, creation, handlers):  # two of them have imported the name from the third one
+        module.get_task_scope = _owner  # type: ignore[attr-defined]
+
+
+def _owner() -> str | None:
+    caller = current_caller()
+    return None if caller is None else caller.owner
+
+
+def _encrypt(settings: Settings) -> None:
+    """Encrypt what a task keeps of its call (the caller's token, the headers), unless the author has set a key."""
+    from fastmcp_tasks import context, encryption  # noqa: PLC0415  # see above
+    from fastmcp_tasks.settings import tasks_settings  # noqa: PLC0415
+
+    if tasks_settings.encryption_key is not None or not settings.request_state_ring:
+        return
+    keys = derived(settings.request_state_ring, "task snapshots")
+    ring = MultiFernet([Fernet(urlsafe_b64encode(key)) for key in keys])
+
+    class RingCodec(encryption.SnapshotCodec):
+        """Encrypts with the first of REQUEST_STATE_KEYS, and decrypts with all of them."""
+
+        protected = True
+
+        def encode(self, payload: str) -> str:
+            return ring.encrypt(payload.encode()).decode()
+
+        def decode(self, stored: str | bytes) -> str:
+            try:
+                return ring.decrypt(stored).decode()
+            except InvalidToken as error:
+                raise encryption.SnapshotDecryptionError("No key of REQUEST_STATE_KEYS fits the snapshot.") from error
+
+    codec = RingCodec()
+    context.snapshot_codec = lambda: codec  # type: ignore[attr-defined]  # imported there from `encryption`

@@ -1,0 +1,348 @@
+"""The store of job records in Redis. Each change of a record is one atomic Redis script.
+
+A worker sends the number of its attempt with each change. A worker loses its job when another worker takes the job over
+or when the job is cancelled. From then on, changes by this worker have no effect, so nothing is reported twice.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from docket import Docket
+from redis.exceptions import RedisError
+
+from anyreplica.features.jobs.record import LIFETIME, Record, State, read
+
+_COPY_SECONDS = 1.0
+"""Maximum number of seconds to wait for the copies of Redis. A healthy copy answers in about a millisecond."""
+
+_BATCH = 200
+"""Number of records that are read together for a list."""
+
+# Create a job, unless its idempotency key was used before or the queue is full.
+# KEYS: record, arguments, list of the owner's jobs, unfinished jobs, idempotency key (optional).
+# ARGV: id, maximum number of unfinished jobs, lifetime, now, prefix of the records' keys, arguments, then the record's
+# fields.
+_CREATE = """
+local there = KEYS[5] and redis.call('GET', KEYS[5])
+if there and there ~= ARGV[1] then return {'there', there} end
+local old = tonumber(ARGV[4]) - tonumber(ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', tostring(old))
+if not there and redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[2]) then return {'full', ''} end
+for i = 7, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[2], ARGV[6], 'EX', ARGV[3])
+if KEYS[5] then redis.call('SET', KEYS[5], ARGV[1], 'EX', ARGV[3]) end
+for _, id in ipairs(redis.call('ZRANGE', KEYS[3], 0, 9)) do
+  if redis.call('EXISTS', ARGV[5] .. id) == 0 then redis.call('ZREM', KEYS[3], id) end
+end
+for _, key in ipairs({KEYS[3], KEYS[4]}) do
+  redis.call('ZADD', key, ARGV[4], ARGV[1])
+  redis.call('EXPIRE', key, ARGV[3])
+end
+return {'new', ARGV[1]}
+"""
+
+# Note that a job is in the queue, and set an expiry for Docket's keys of the job.
+# KEYS: record, Docket's key of the run, then Docket's other keys without an expiry.  ARGV: lifetime.
+# Returns 0 if this Redis has no record of the job, or if the job is pending but not in the queue. Otherwise returns 1.
+_QUEUED = """
+for i = 2, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
+local state = redis.call('HGET', KEYS[1], 'state')
+if not state then return 0 end
+redis.call('HSET', KEYS[1], 'queued', '1')
+if state == 'pending' then return redis.call('EXISTS', KEYS[2]) end
+return 1
+"""
+
+# Start an attempt.
+# KEYS: record.  ARGV: now, lifetime, maximum number of lost attempts.
+# Returns the number of the new attempt. Returns 0 if the job has ended or is deleted. Returns a negative number if too
+# many attempts were lost: minus the number of attempts.
+_CLAIM = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state ~= 'pending' and state ~= 'running' then return 0 end
+local attempts = tonumber(redis.call('HGET', KEYS[1], 'attempts') or '0')
+local failures = tonumber(redis.call('HGET', KEYS[1], 'failures') or '0')
+if attempts - failures >= tonumber(ARGV[3]) then return -attempts end
+redis.call('HSET', KEYS[1], 'state', 'running', 'started', ARGV[1], 'progress', '0', 'message', '')
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return redis.call('HINCRBY', KEYS[1], 'attempts', 1)
+"""
+
+# Set fields of a record, if the attempt still holds the job.
+# KEYS: record.  ARGV: attempt, then fields to set.  Returns 1, or 0 if the attempt no longer holds the job.
+_CHANGE = """
+if redis.call('HGET', KEYS[1], 'state') ~= 'running' then return 0 end
+if redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return 1
+"""
+
+# Set a job back to pending. KEYS, ARGV and reply as in _CHANGE. A retry after a lost reply returns the same value.
+_GIVE_BACK = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state == 'pending' and redis.call('HGET', KEYS[1], 'given_back') == ARGV[1] then return 1 end
+if state ~= 'running' or redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('HSET', KEYS[1], 'state', 'pending', 'started', '', 'progress', '0', 'message', '', 'given_back', ARGV[1])
+return 1
+"""
+
+# End a job.
+# KEYS: record, arguments, result, unfinished jobs, counts of ended jobs, idempotency key (optional).
+# ARGV: attempt ('': whichever attempt holds the job), retention in seconds, id, result, lifetime, then fields to set.
+# Returns 1, or 0 if the job has ended before or the attempt no longer holds the job.
+_FINISH = """
+local state = redis.call('HGET', KEYS[1], 'state')
+if state ~= 'pending' and state ~= 'running' then return 0 end
+if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'attempts') ~= ARGV[1] then return 0 end
+for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+local how = redis.call('HGET', KEYS[1], 'job') .. ':' .. redis.call('HGET', KEYS[1], 'state')
+redis.call('HINCRBY', KEYS[5], how, 1)
+redis.call('EXPIRE', KEYS[5], ARGV[5])
+redis.call('DEL', KEYS[2])
+if ARGV[4] ~= '' then redis.call('SET', KEYS[3], ARGV[4], 'EX', ARGV[2]) end
+redis.call('ZREM', KEYS[4], ARGV[3])
+if KEYS[6] then redis.call('EXPIRE', KEYS[6], ARGV[2]) end
+return 1
+"""
+
+# Count the unfinished jobs.
+# KEYS: unfinished jobs.  ARGV: prefix of the records' keys.
+# Returns the number of waiting jobs, the number of running jobs, and the submission time of the oldest waiting job.
+_COUNT = """
+local waiting, running, oldest = 0, 0, ''
+local found = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #found, 2 do
+  local state = redis.call('HGET', ARGV[1] .. found[i], 'state')
+  if state == 'running' then
+    running = running + 1
+  elseif state == 'pending' then
+    if waiting == 0 then oldest = found[i + 1] end
+    waiting = waiting + 1
+  end
+end
+return {waiting, running, oldest}
+"""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An attempt that a worker has started: the worker holds the job."""
+
+    record: Record
+    attempt: int
+    failures: int
+    """Number of earlier attempts that raised an exception. The other earlier attempts were lost with their workers."""
+    arguments: bytes
+    given_up: bool
+    """Whether too many attempts were lost. The worker then ends the job and does not run it."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of waiting, running and ended jobs."""
+
+    waiting: int
+    running: int
+    age: float
+    """Seconds since the oldest waiting job was submitted; 0 if no job waits."""
+    ended: Mapping[tuple[str, str], int]
+    """Number of ended jobs, by job name and final state."""
+
+
+class TooFewCopies(RedisError):
+    """An error: fewer copies of Redis than JOBS_COPIES have the job."""
+
+
+class Store:
+    """The job records, by id, in the Redis of a Docket queue.
+
+    Every method raises RedisError or OSError while Redis cannot be reached.
+
+    Args:
+        most: maximum number of jobs that wait or run.
+        copies: number of copies of Redis that must have a job before the job is accepted.
+    """
+
+    def __init__(self, docket: Docket, most: int, copies: int = 0) -> None:
+        self._docket = docket
+        self._most = most
+        self._copies = copies
+        self._unfinished = docket.key("unfinished")
+        self._ended = docket.key("ended")
+
+    async def create(self, record: Record, arguments: str, idempotency_key: str | None) -> str | None:
+        """Store a new job and return its id; return None if the queue is full.
+
+        If the owner used the idempotency key before, store nothing and return the id of the job from that submission.
+        """
+        if idempotency_key is not None:
+            digest = hashlib.sha256(f"{record.owner} {idempotency_key}".encode()).hexdigest()
+            record = replace(record, key=self._key("idempotency", digest))
+        keys = [self._key("job", record.id), self._key("arguments", record.id)]
+        keys += [self._key("jobs-of", record.owner), self._unfinished]
+        if record.key:
+            keys.append(record.key)
+        head = [record.id, self._most, LIFETIME, record.submitted, self._key("job", ""), arguments]
+        fields = {name: value for name, value in vars(record).items() if value is not None}
+        how, identity = await self._run(_CREATE, keys, *head, *chain.from_iterable(fields.items()))
+        return None if how == b"full" else identity.decode()
+
+    async def note_queued(self, identity: str) -> None:
+        """Note that a job is in the queue, and set an expiry for Docket's keys of the job."""
+        await self._run(_QUEUED, self._of_queue(identity), LIFETIME)
+
+    async def note_accepted(self, identity: str) -> None:
+        """Note that a job is in the queue, and wait until enough copies of Redis have the job.
+
+        Raises:
+            TooFewCopies: too few copies of Redis have the job after one second.
+        """
+        if not self._copies:
+            await self.note_queued(identity)
+            return
+        keys = self._of_queue(identity)
+        async with self._redis() as redis, redis.pipeline(transaction=False) as pipeline:
+            # WAIT counts the copies that have all writes of this connection. After a failover the connection may lead
+            # to another Redis than the one that got the job, so the script checks that this Redis has the job.
+            pipeline.eval(_QUEUED, len(keys), *keys, LIFETIME)
+            pipeline.execute_command("WAIT", self._copies, round(_COPY_SECONDS * 1000))
+            is_here, copies = await pipeline.execute()
+        if not is_here:
+            raise TooFewCopies("Redis lost the job in a failover")
+        if copies < self._copies:
+            raise TooFewCopies(f"only {copies} of {self._copies} copies of Redis (JOBS_COPIES) have the job")
+
+    async def load(self, identity: str) -> Record | None:
+        """Return the record of a job, or None if there is no record."""
+        async with self._redis() as redis:
+            return read(await redis.hgetall(self._key("job", identity)))
+
+    async def result(self, identity: str) -> bytes | None:
+        """Return the result of a completed job as JSON, or None if there is no result."""
+        async with self._redis() as redis:
+            result: bytes | None = await redis.get(self._key("result", identity))
+            return result
+
+    async def of(self, owner: str, limit: int, after: str | None) -> tuple[list[Record], str | None]:
+        """Return one page of an owner's jobs, newest first, and the id of the last one if there are more jobs.
+
+        Args:
+            limit: maximum number of jobs on the page.
+            after: id of the last job on the previous page.
+
+        Raises:
+            KeyError: the job `after` is not in the list.
+        """
+        index, found = self._key("jobs-of", owner), list[Record]()
+        async with self._redis() as redis:
+            # The set is sorted by the time of submission: the newest jobs are at the end.
+            last = await redis.zcard(index) - 1
+            if after is not None:
+                submitted = await redis.zscore(index, after)
+                if submitted is None:
+                    raise KeyError(after)
+                last -= await redis.zcount(index, submitted, "+inf")
+            while last >= 0 and len(found) <= limit:
+                ids = await redis.zrange(index, max(0, last - max(limit, _BATCH)), last)
+                async with redis.pipeline() as pipeline:
+                    for identity in ids:
+                        pipeline.hgetall(self._key("job", identity.decode()))
+                    records = [read(values) for values in await pipeline.execute()]
+                found += [record for record in reversed(records) if record is not None]
+                if gone := [identity for identity, record in zip(ids, records, strict=True) if record is None]:
+                    await redis.zrem(index, *gone)
+                last -= len(ids)
+        return found[:limit], (found[limit - 1].id if len(found) > limit else None)
+
+    async def claim(self, identity: str, most_lost: int) -> Claim | None:
+        """Start an attempt; return None if the job is deleted or has ended.
+
+        After `most_lost` lost attempts, `Claim.given_up` is true.
+        """
+        attempt = await self._run(_CLAIM, [self._key("job", identity)], time.time(), LIFETIME, most_lost)
+        if not attempt:
+            return None
+        async with self._redis() as redis:
+            values = await redis.hgetall(self._key("job", identity))
+            given = await redis.get(self._key("arguments", identity))
+        record = read(values)
+        if record is None:
+            return None
+        return Claim(record, abs(attempt), int(values.get(b"failures", 0)), given or b"", given_up=attempt < 0)
+
+    async def holds(self, claim: Claim) -> bool:
+        """Return whether an attempt still holds its job."""
+        record = await self.load(claim.record.id)
+        return record is not None and (record.state, record.attempts) == ("running", claim.attempt)
+
+    async def progress(self, claim: Claim, percent: float, message: str) -> bool:
+        """Write an attempt's progress; return False if the attempt no longer holds the job."""
+        fields = ("progress", percent, "message", message)
+        return bool(await self._run(_CHANGE, [self._key("job", claim.record.id)], claim.attempt, *fields))
+
+    async def give_back(self, claim: Claim, *, failures: int, counts: bool) -> bool:
+        """Set a job back to pending, for another attempt; return False if this attempt no longer holds the job.
+
+        Args:
+            failures: number of failed attempts so far. An attempt does not count as failed if it ended because its
+                worker stops.
+            counts: whether this attempt counts in the record's number of attempts.
+        """
+        fields = ("attempts", claim.attempt if counts else claim.attempt - 1, "failures", failures)
+        return bool(await self._run(_GIVE_BACK, [self._key("job", claim.record.id)], claim.attempt, *fields))
+
+    async def finish(
+        self, record: Record, state: State, *, attempt: int | None = None, error: str = "", result: str = ""
+    ) -> bool:
+        """End a job; return False if the job has ended before, or if the attempt no longer holds the job.
+
+        Args:
+            attempt: number of the attempt that ends the job. None: the job ends, whichever attempt holds it.
+            result: the job's result as JSON; empty if there is none.
+        """
+        fields: dict[str, Any] = {"state": state, "error": error, "finished": time.time()}
+        if result:
+            fields |= {"progress": 100, "message": ""}
+        keys = [self._key("job", record.id), self._key("arguments", record.id), self._key("result", record.id)]
+        keys += [self._unfinished, self._ended]
+        if record.key:
+            keys.append(record.key)
+        head = ["" if attempt is None else attempt, max(1, round(record.kept)), record.id, result, LIFETIME]
+        return bool(await self._run(_FINISH, keys, *head, *chain.from_iterable(fields.items())))
+
+    async def counts(self) -> Counts:
+        """Count the waiting, running and ended jobs."""
+        waiting, running, oldest = await self._run(_COUNT, [self._unfinished], self._key("job", ""))
+        async with self._redis() as redis:
+            ended = await redis.hgetall(self._ended)
+        by_end = {tuple(name.decode().rsplit(":", 1)): int(count) for name, count in ended.items()}
+        age = max(0.0, time.time() - float(oldest)) if oldest else 0.0
+        return Counts(waiting, running, age, by_end)
+
+    async def _run(self, script: str, keys: list[str], *arguments: object) -> Any:
+        async with self._redis() as redis:
+            return await redis.eval(script, len(keys), *keys, *map(_text, arguments))
+
+    def _redis(self) -> AbstractAsyncContextManager[Any]:
+        """Return a Redis client, typed as `Any` because Docket's type has only a few of its commands."""
+        return self._docket.redis()
+
+    def _of_queue(self, identity: str) -> list[str]:
+        own = self._docket
+        its = [own.runs_key(identity), own.parked_task_key(identity), own.key(f"progress:{identity}")]
+        return [self._key("job", identity), *its]
+
+    def _key(self, kind: str, name: str) -> str:
+        return self._docket.key(f"{kind}:{name}")
+
+
+def _text(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,86 @@
+"""The ASGI app of a worker process: the worker runs jobs and answers the same probes as a replica."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from anyreplica.feature import PreparedServer
+from anyreplica.features.jobs.server_tasks import offer_tasks, task_tools
+from anyreplica.features.jobs.service import JobService
+from anyreplica.http.access_log import AccessLog, access_lines
+from anyreplica.http.paths import quiet_paths
+from anyreplica.http.uvicorn.connections import KEY, Connections
+from anyreplica.mcp import _shared_dependencies
+from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.replica import end_regardless, process_lifespan, replica_name
+from anyreplica.process.start import StartReport
+from anyreplica.routes.health import health_routes
+from anyreplica.settings.errors import StartupError
+from anyreplica.settings.extras import require_extra
+from anyreplica.shared import publish
+from anyreplica.shared.events import RedisBus
+from anyreplica.shared.redis import connect
+
+
+def worker_app(server: PreparedServer) -> ASGIApp:
+    """Return the app that uvicorn serves in a worker process.
+
+    Raises:
+        StartupError: The server has no jobs and no tools with `task=True`, or `JOBS_URL` names no queue that a worker
+            can use.
+    """
+    settings, jobs = server.settings, server.components.jobs
+    name = replica_name(settings)
+    beside = [each for feature in server.features for each in feature.in_worker(name)]
+    tasks = task_tools(server.mcp)
+    if tasks:  # FastMCP's tasks extension runs them, inside of the lifespan of the server
+        offer_tasks(server.mcp, JobService({}, settings, "", lambda: None), settings)
+    check(server, tasks)
+    lifecycle = Lifecycle(settings.drain_seconds, end_regardless)
+    redis = connect(settings)
+    if redis is not None:
+        publish.use(RedisBus.of(redis, settings.mcp_name))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+        from anyreplica.features.jobs import backend  # noqa: PLC0415  # it imports Docket, which few processes need
+        from anyreplica.features.jobs.worker import JobWorker  # noqa: PLC0415
+
+        with lifecycle.ending():
+            async with AsyncExitStack() as stack:
+                enter = stack.enter_async_context
+                await enter(process_lifespan(settings, lifecycle))
+                if redis is not None:
+                    await enter(aclosing(redis))
+                for each in (*beside, server.opened()):
+                    await enter(each)
+                if tasks:
+                    await enter(_shared_dependencies.lifespan(server.mcp))
+                queue = await enter(backend.opened(settings))
+                if jobs:
+                    worker = JobWorker(jobs, queue, settings, name, lifecycle.cut)
+                    # During the drain a worker finishes the jobs that it runs and takes no others.
+                    lifecycle.at_drain.append(worker.take_no_more)
+                    await enter(worker.running())
+                yield {KEY: Connections(settings)}
+
+    routes = Starlette(routes=health_routes(lifecycle, settings), lifespan=lifespan)
+    return AccessLog(StartReport(routes), name, access_lines(settings, name, server.buffer), quiet_paths(settings))
+
+
+def check(server: PreparedServer, tasks: Sequence[str]) -> None:
+    """Raise `StartupError` if a worker has nothing to run, lacks packages, or has a setting that is not valid."""
+    settings = server.settings
+    if settings.jobs_in_process:
+        raise StartupError("JOBS_URL=memory://: a worker needs the Redis of the replicas; set JOBS_URL=redis://…")
+    if not server.components.jobs and not tasks:
+        packages = ",".join(settings.mcp_components)
+        where = f"MCP_COMPONENTS={packages}: these packages have" if packages else "The server has"
+        raise StartupError(f"{where} no jobs, and no tool has task=True; a worker needs at least one of them")
+    require_extra("jobs", "the worker")
+    connect(settings)  # it only checks the URL
+    for feature in server.features:
+        feature.check()

@@ -1,0 +1,44 @@
+"""The route `GET METRICS_PATH` for Prometheus."""
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+
+def metrics_route(
+    collectors: Iterable[Collector],
+    refresh: Sequence[Callable[[], Awaitable[None]]],
+    token: SecretStr | None,
+    path: str = "/metrics",
+) -> Route:
+    """Return the route. It replies in the classic text format, or in OpenMetrics if the client accepts it.
+
+    If `token` is set, the client must send it. The route awaits the functions of `refresh` before each reply. They
+    fetch the values that a collector cannot get without waiting.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    for collector in collectors:
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    shown = b"bearer " + token.get_secret_value().encode() if token else None
+
+    async def show(request: Request) -> Response:
+        if shown is not None:
+            scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            if not secrets.compare_digest(f"{scheme.lower()} {given.strip()}".encode(), shown):
+                text = "The metrics need a token; send the header Authorization: Bearer <METRICS_TOKEN>."
+                return PlainTextResponse(text, 401, {"WWW-Authenticate": 'Bearer realm="metrics"'})
+        for each in refresh:
+            await each()
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), media_type=content_type)
+
+    return Route(path, show)

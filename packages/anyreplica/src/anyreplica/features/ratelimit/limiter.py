@@ -1,0 +1,116 @@
+"""The rate limiter, which refuses calls beyond a caller's rate limit."""
+
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from starlette.types import Scope
+
+from anyreplica.auth.caller import ANYBODY, caller_of
+from anyreplica.auth.client_identity import ClientIdentities
+from anyreplica.features.ratelimit.buckets import Buckets, Verdict
+from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
+from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.refusal import Refused
+from anyreplica.settings import Settings
+from anyreplica.settings.rate import Rate
+from anyreplica.shared.peers import Peers
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+_ALL_CALLERS = "all"
+
+
+class RateLimiter:
+    """The rate limiter. It refuses a call beyond a limit with HTTP 429.
+
+    With Redis all replicas share a caller's rate limit. Without Redis each replica applies the whole limit by itself.
+    """
+
+    def __init__(self, settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> None:
+        self._rate = settings.rate
+        self._of_replica = settings.replica_rate
+        self._clients = ClientIdentities(settings.trusted_proxies)
+        self._cost = lru_cache(1024)(partial(_cost, settings.costs)) if settings.costs else None
+        self._bounds = False
+        self._buckets = Buckets()
+        self.fleet = SharedBuckets(redis, settings.mcp_name, replica, peers) if redis is not None else None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Apply the limits while the context is open. The calls that warm up a replica come before that."""
+        async with self.fleet.running() if self.fleet is not None else nullcontext():
+            self._bounds = True
+            yield
+
+    async def enter(
+        self, scope: Scope, tool: str, identity: int | str | None, *, concurrent: bool = True
+    ) -> Callable[[], None] | None:
+        """Accept or refuse a call of a tool or job. `tool` is empty for any other request, which costs 1.
+
+        Args:
+            concurrent: whether the request counts for the limit of calls that run at the same time.
+
+        Returns:
+            A function to call when the request is answered, or None if there is nothing to do.
+
+        Raises:
+            Refused: the caller or the replica is at a limit (HTTP 429).
+        """
+        if not self._bounds:
+            return None
+        cost = self._cost(tool) if self._cost is not None else 1
+        if self._of_replica.calls:
+            verdict = self._buckets.take(_ALL_CALLERS, self._of_replica, cost)
+            if not verdict.granted:
+                raise _refusal(self._of_replica, verdict, identity)
+        caller = caller_of(scope)
+        rate = self._rate if caller is None else caller.rate
+        if not concurrent and rate.concurrent:
+            rate = rate.but(concurrent=0)
+        if not rate.bounds:
+            return None
+        name = self._clients.of(scope) or ANYBODY
+        if self.fleet is not None:
+            verdict = await self.fleet.take(name, rate, cost)
+        else:
+            verdict = self._buckets.take(name, rate, cost)
+        if not verdict.granted:
+            raise _refusal(rate, verdict, identity)
+        if not rate.concurrent:
+            return None
+        return partial(self._buckets.leave, name) if self.fleet is None else partial(self.fleet.leave, name, rate)
+
+
+def rate_limiter(settings: Settings, redis: "Redis | None", replica: str, peers: Peers) -> RateLimiter | None:
+    """Return the rate limiter, or None if there is no limit. A file of API keys may contain limits."""
+    bounds = settings.rate.bounds or settings.replica_rate.bounds or settings.api_keys_file
+    return RateLimiter(settings, redis, replica, peers) if bounds else None
+
+
+def _cost(costs: Sequence[tuple[str, int]], tool: str) -> int:
+    """Return the cost of a tool: the cost of the first pattern that matches its name, else 1."""
+    return next((cost for pattern, cost in costs if fnmatchcase(tool, pattern)), 1)
+
+
+def _refusal(rate: Rate, verdict: Verdict, identity: int | str | None) -> Refused:
+    """Return HTTP 429 (RFC 6585, section 4) with the headers of draft-ietf-httpapi-ratelimit-headers-06, section 5."""
+    wait = max(1, math.ceil(verdict.wait))
+    if verdict.wait:
+        text = f"Too many calls: the rate limit is {rate}; retry in {wait} s."
+        limit, reason = rate.calls, "rate"
+    else:
+        text = f"Too many calls in flight: the limit is {rate.concurrent}; retry when one of them ends."
+        limit, reason = rate.concurrent, "concurrent"
+    headers = {
+        "Retry-After": str(wait),
+        "RateLimit-Limit": f"{math.ceil(limit)}",
+        "RateLimit-Remaining": f"{math.floor(verdict.remaining)}",
+        "RateLimit-Reset": str(wait),
+    }
+    data = {"reason": reason, "retry_after": wait}
+    return Refused(429, text, code=UNAVAILABLE, data=data, identity=identity, headers=headers)

@@ -1,0 +1,256 @@
+"""Token buckets in Redis, which all replicas share.
+
+Calls that arrive during a request to Redis wait and form the next request together. So a call costs at most one round
+trip, and less under load. A script in Redis takes the tokens. It uses the clock of Redis, so that the clocks of the
+replicas do not matter.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from anyreplica.features.ratelimit.buckets import GRANTED, Buckets, Verdict
+from anyreplica.process.meanwhile import meanwhile
+from anyreplica.settings.rate import Rate
+from anyreplica.shared.lost_redis import reason
+from anyreplica.shared.peers import Peers
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 0.25
+"""Time limit for an answer of Redis. In an outage only the first calls wait this long; later calls do not wait."""
+_RETRY_SECONDS = 0.5
+_REPORT_SECONDS = 2.0
+"""Time between two reports to Redis of the calls that are still in flight."""
+
+_TAKE = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local replica, fresh = ARGV[1], tonumber(ARGV[2])
+local answers, begun = {}, {}
+for number, key in ipairs(KEYS) do
+  local at = number * 6 - 3
+  local per_second, burst, most = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, granted, mine = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  mine = mine + (begun[key] or 0)
+  local kept = redis.call('HMGET', key, 'tokens', 'time')
+  local tokens, wait = tonumber(kept[1]) or burst, 0
+  tokens = math.min(burst, tokens + math.max(0, now - (tonumber(kept[2]) or now)) * per_second)
+  if granted > 0 and most > 0 then
+    local running = mine
+    local said = redis.call('HGETALL', key)
+    for index = 1, #said, 2 do
+      local other = string.match(said[index], '^at:(.*)')
+      if other and other ~= replica then
+        local count, when = string.match(said[index + 1], '^(%d+) (.*)')
+        if now - tonumber(when) < fresh then running = running + tonumber(count) end
+      end
+    end
+    granted = math.max(0, math.min(granted, most - running))
+  end
+  if granted > 0 and per_second > 0 then
+    cost = math.min(cost, burst)
+    local affordable = math.floor(tokens / cost)
+    if affordable < granted then
+      granted, wait = affordable, (cost - (tokens - affordable * cost)) / per_second
+    end
+    tokens = tokens - granted * cost
+  end
+  redis.call('HSET', key, 'tokens', string.format('%.6f', tokens), 'time', string.format('%.6f', now))
+  if most > 0 then
+    mine = mine + granted
+    begun[key] = (begun[key] or 0) + granted
+  end
+  if most > 0 and mine > 0 then
+    redis.call('HSET', key, 'at:' .. replica, string.format('%d %.6f', mine, now))
+  elseif most > 0 then
+    redis.call('HDEL', key, 'at:' .. replica)
+  end
+  local full = per_second > 0 and burst / per_second or 0
+  redis.call('PEXPIRE', key, math.ceil((math.max(full, fresh) + 1) * 1000))
+  answers[number] = string.format('%d %.6f %.6f', granted, tokens, wait)
+end
+return answers
+"""
+"""A script that takes tokens for several groups of calls.
+
+The first two arguments: the name of this replica, and the time in seconds for which the report of another replica
+counts. The arguments of each key: tokens per second, burst, limit of calls in flight, cost of a call, number of calls
+that wait, and number of the caller's calls in flight on this replica. The answer for each key: number of granted calls,
+remaining tokens, and seconds until the next call is possible.
+"""
+
+
+@dataclass(slots=True)
+class _Wish:
+    """Calls of one caller with the same cost, which wait for an answer of Redis.
+
+    A wish without calls only reports the caller's calls in flight.
+    """
+
+    name: str
+    rate: Rate
+    cost: float
+    answers: list[asyncio.Future[Verdict]] = field(default_factory=list)
+
+
+class SharedBuckets:
+    """The buckets that all replicas share. `prefix` is the prefix of their keys in Redis.
+
+    While Redis can't be reached, each replica applies its share of a rate limit: the limit divided by the number of
+    replicas.
+
+    Args:
+        answer_seconds: time limit for an answer of Redis, in seconds.
+    """
+
+    def __init__(
+        self, redis: "Redis", prefix: str, replica: str, peers: Peers, *, answer_seconds: float = _ANSWER_SECONDS
+    ) -> None:
+        self.alone = False
+        """Whether this replica applies its share of each limit, because Redis can't be reached."""
+        self.outages = 0
+        self._redis = redis
+        self._prefix = f"{prefix}:rate:"
+        self._replica = replica
+        self._peers = peers
+        self._answer_seconds = answer_seconds
+        self._script = redis.register_script(_TAKE)
+        self._wishes: dict[tuple[str, float, int], _Wish] = {}
+        self._asking = False
+        self._own = Buckets()
+        self._rates: dict[str, Rate] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, name: str, rate: Rate, cost: float) -> Verdict:
+        """Take `cost` tokens from a caller's bucket if it has enough, and count the granted call as in flight."""
+        if self.alone:
+            return self._by_share(name, rate, cost)
+        if rate.concurrent:
+            self._rates[name] = rate
+        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._wish(name, rate, cost).answers.append(answer)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.result().granted:
+                self.leave(name, rate)
+            raise
+
+    def leave(self, name: str, rate: Rate) -> None:
+        """Decrease a caller's number of calls in flight by one, and report the new number to Redis for all replicas."""
+        if rate.concurrent:
+            self._own.leave(name)
+            if not self.alone:
+                self._wish(name, rate, 0)
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Report the calls in flight on this replica to Redis at intervals, while the context is open."""
+        return meanwhile(self._report())
+
+    def _wish(self, name: str, rate: Rate, cost: float) -> _Wish:
+        key = name, cost, rate.concurrent
+        wish = self._wishes.get(key)
+        if wish is None:
+            wish = self._wishes[key] = _Wish(name, rate, cost)
+        if not self._asking:
+            self._asking = True
+            asyncio.get_running_loop().call_soon(self._ask)  # one request has all calls of this turn of the event loop
+        return wish
+
+    def _ask(self) -> None:
+        wishes, self._wishes = list(self._wishes.values()), {}
+        self._begin(self._answer(wishes))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, wishes: list[_Wish]) -> None:
+        for wish in wishes:
+            wish.answers = [answer for answer in wish.answers if not answer.done()]  # a client may have gone
+        said = await self._ask_redis(wishes)
+        if said is None:
+            for wish in [*wishes, *self._wishes.values()]:
+                for answer in wish.answers:
+                    if not answer.done():
+                        answer.set_result(self._by_share(wish.name, wish.rate, wish.cost))
+            self._wishes = {}
+        else:
+            for wish, (granted, refused) in zip(wishes, said, strict=True):
+                self._answer_calls(wish, granted, refused)
+        self._asking = bool(self._wishes)
+        if self._wishes:
+            self._ask()
+
+    def _answer_calls(self, wish: _Wish, granted: int, refused: Verdict) -> None:
+        for answer in wish.answers:
+            if answer.done():
+                continue
+            if granted and wish.rate.concurrent:
+                self._own.enter(wish.name)
+            answer.set_result(GRANTED if granted else refused)
+            granted = max(0, granted - 1)
+
+    async def _ask_redis(self, wishes: list[_Wish]) -> list[tuple[int, Verdict]] | None:
+        """Return for each wish the number of granted calls and the verdict for the others. None: no answer."""
+        from redis.exceptions import RedisError  # noqa: PLC0415  # the client has imported this package already
+
+        arguments: list[str | float] = [self._replica, 3 * _REPORT_SECONDS]
+        for wish in wishes:
+            rate, running = wish.rate, self._own.running.get(wish.name, 0)
+            arguments += [rate.per_second, rate.burst, rate.concurrent, wish.cost, len(wish.answers), running]
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                said = await self._script(keys=[self._key(wish.name) for wish in wishes], args=arguments)
+            return [_read(answer) for answer in said]
+        except (RedisError, OSError, ValueError) as error:
+            self._go_alone(error)
+            return None
+
+    def _by_share(self, name: str, rate: Rate, cost: float) -> Verdict:
+        return self._own.take(name, rate.share(self._peers.count), cost)
+
+    def _go_alone(self, error: BaseException) -> None:
+        if self.alone:
+            return
+        self.alone = True
+        self.outages += 1
+        text = "Redis can't be reached: this replica applies 1/%d of each rate limit by itself: %s"
+        logger.warning(text, self._peers.count, reason(error))
+        self._begin(self._return())
+
+    async def _return(self) -> None:
+        from redis.exceptions import RedisError  # noqa: PLC0415
+
+        while self.alone:
+            await asyncio.sleep(_RETRY_SECONDS)
+            with suppress(RedisError, OSError):
+                async with asyncio.timeout(self._answer_seconds):
+                    await self._redis.ping()
+                self.alone = False
+        logger.warning("Redis can be reached again: all replicas share the rate limits")
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            self._rates = {name: rate for name, rate in self._rates.items() if name in self._own.running}
+            if not self.alone:
+                for name, rate in self._rates.items():
+                    self._wish(name, rate, 0)
+
+    def _key(self, name: str) -> str:
+        return self._prefix + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _read(answer: bytes) -> tuple[int, Verdict]:
+    granted, remaining, wait = answer.split()
+    return int(granted), Verdict(granted=False, remaining=float(remaining), wait=float(wait))

@@ -1,0 +1,210 @@
+"""The summary of a run: all figures of the reports, computed from the samples."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from anyreplica.load.evenness import evenness, tolerance
+from anyreplica.load.latency import Bucket, Latency, histogram
+from anyreplica.load.samples import Sample, Samples
+from anyreplica.load.slices import Slice, slices
+from anyreplica.load.watch import Generator
+
+
+@dataclass(frozen=True)
+class FailureKind:
+    """One kind of failure."""
+
+    kind: str
+    """Name of the kind, such as `HTTP 503 unavailable`."""
+    count: int
+    """Number of failed requests."""
+    example: str
+    """Beginning of one response, or text of an error if no response came; empty if there is neither."""
+
+
+@dataclass(frozen=True)
+class ReplicaShare:
+    """The share of one replica in a run."""
+
+    name: str
+    requests: int
+    failed: int
+    connections: int
+    share: float
+    """Share of this replica in all requests that a replica answered, from 0 to 1."""
+    latency: Latency
+    """Latency of this replica's successful requests."""
+    first_seen: float
+    """Time of this replica's first reply, in seconds since the start."""
+    last_seen: float
+    """Time of this replica's last reply, in seconds since the start."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kind of request."""
+
+    name: str
+    requests: int
+    failed: int
+    latency: Latency
+    """Latency of the successful requests."""
+
+
+@dataclass(frozen=True)
+class Evenness:
+    """A measure for how evenly the replicas shared the requests."""
+
+    index: float
+    """Jain's fairness index of the numbers of requests: 1 is perfectly even."""
+    tolerance: float
+    """Lower limit for a balancer that chooses fairly at random for each connection: 9,999 of 10,000 runs are above."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All figures of a run."""
+
+    requests: int
+    succeeded: int
+    seconds: float
+    throughput: float
+    """Successful requests per second."""
+    offered: float | None
+    """Rate of the schedule, in scenarios per second; None for a closed loop."""
+    begun: float
+    """Rate at which clients began the scenario, per second; a scenario is one request or one conversation."""
+    latency: Latency
+    """Latency of the successful requests."""
+    latency_failed: Latency
+    """Latency of the failed requests."""
+    histogram: list[Bucket]
+    """Histogram of the latencies of the successful requests."""
+    failures: list[FailureKind]
+    """Kinds of failures, the most frequent first."""
+    steps: list[Step]
+    """Kinds of requests."""
+    connections: int
+    """Number of connections that the clients made."""
+    connecting: Latency
+    """Time to make a connection."""
+    replicas: list[ReplicaShare]
+    expected_replicas: int
+    evenness: Evenness
+    slices: list[Slice]
+    generator: Generator
+
+    @property
+    def failed(self) -> int:
+        """Number of failed requests."""
+        return self.requests - self.succeeded
+
+    @property
+    def problems(self) -> list[str]:
+        """Reasons why the run failed, apart from thresholds; empty if there are none."""
+        found = []
+        if not self.requests:
+            found.append("no request was sent")
+        if self.failed:
+            found.append(f"{self.failed:,} of {self.requests:,} requests failed")
+        if len(self.replicas) < self.expected_replicas:
+            found.append(f"{len(self.replicas)} of {self.expected_replicas} expected replicas took part")
+        elif self.evenness.index < self.evenness.tolerance:
+            found.append(
+                f"the replicas' shares are uneven: Jain's index is {self.evenness.index:.3f}, "
+                f"a fair balancer stays above {self.evenness.tolerance:.3f}"
+            )
+        return found
+
+
+def summarize(
+    samples: Samples,
+    *,
+    elapsed: float,
+    connects: list[float],
+    expected_replicas: int,
+    offered: float | None,
+    begun: int,
+    generator: Generator,
+) -> Summary:
+    """Compute the summary of a run.
+
+    Args:
+        samples: The samples of all processes.
+        elapsed: Duration of the run, in seconds.
+        connects: Durations to make each connection, in seconds.
+        expected_replicas: Number of replicas that must take part.
+        offered: Rate of the schedule, in scenarios per second; None for a closed loop.
+        begun: How many times clients began the scenario.
+        generator: Figures about the load generator itself.
+    """
+    everything = list(samples)
+    good = [each for each in everything if not each.kind]
+    bad = [each for each in everything if each.kind]
+    replicas = _replicas(everything)
+    return Summary(
+        requests=len(everything),
+        succeeded=len(good),
+        seconds=round(elapsed, 3),
+        throughput=round(len(good) / elapsed, 1) if elapsed else 0.0,
+        offered=None if offered is None else round(offered, 1),
+        begun=round(begun / elapsed, 1) if elapsed else 0.0,
+        latency=_latency(good),
+        latency_failed=_latency(bad),
+        histogram=histogram([each.seconds for each in good]),
+        failures=[
+            FailureKind(kind, count, samples.examples.get(kind, ""))
+            for kind, count in Counter(each.kind for each in bad).most_common()
+        ],
+        steps=_steps(everything),
+        connections=len(connects),
+        connecting=Latency.of(connects),
+        replicas=replicas,
+        expected_replicas=expected_replicas,
+        evenness=_evenness(replicas, expected_replicas),
+        slices=slices(samples, elapsed),
+        generator=generator,
+    )
+
+
+def _latency(samples: list[Sample]) -> Latency:
+    return Latency.of([each.seconds for each in samples])
+
+
+def _replicas(samples: list[Sample]) -> list[ReplicaShare]:
+    by_name: defaultdict[str, list[Sample]] = defaultdict(list)
+    for each in samples:
+        if each.replica:
+            by_name[each.replica].append(each)
+    answered = sum(map(len, by_name.values()))
+    return [
+        ReplicaShare(
+            name=name,
+            requests=len(its),
+            failed=sum(bool(each.kind) for each in its),
+            connections=len({each.connection for each in its}),
+            share=round(len(its) / answered, 4),
+            latency=_latency([each for each in its if not each.kind]),
+            first_seen=round(min(each.ended for each in its), 3),
+            last_seen=round(max(each.ended for each in its), 3),
+        )
+        for name, its in sorted(by_name.items())
+    ]
+
+
+def _steps(samples: list[Sample]) -> list[Step]:
+    by_name: defaultdict[str, list[Sample]] = defaultdict(list)
+    for each in samples:
+        by_name[each.name].append(each)
+    return [
+        Step(name, len(its), sum(bool(each.kind) for each in its), _latency([each for each in its if not each.kind]))
+        for name, its in by_name.items()
+    ]
+
+
+def _evenness(replicas: list[ReplicaShare], expected: int) -> Evenness:
+    """Return the evenness of the replicas; an expected replica that took no part counts with 0 requests."""
+    count = max(len(replicas), expected)
+    shares = [replica.requests for replica in replicas] + [0] * (count - len(replicas))
+    choices = sum(replica.connections for replica in replicas)
+    return Evenness(round(evenness(shares), 4), round(tolerance(count, choices), 4))
