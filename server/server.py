@@ -20,4 +20,5 @@ def create_app() -> App:
         settings,
         middleware=[],  # Your middleware, outermost first: starlette.middleware.Middleware(YourMiddleware, option=1)
         routes=[],  # Your routes: starlette.routing.Route("/hello", hello)
+        features=[],  # Your features: subclasses of anyreplica.Feature
     )

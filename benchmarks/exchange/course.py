@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from anyreplica.auth.key import KeyEntry, hash_of
+from anyreplica.features.keys.key import KeyEntry, hash_of
 
 from benchmarks.interruption import run
 from benchmarks.load import LoadError, measured

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import uvicorn
 import uvloop
-from anyreplica.auth import key_ring
 from anyreplica.features.audit import log as audit_log
+from anyreplica.features.keys import key_ring
 from anyreplica.process import garbage_collector, log_buffer
 from anyreplica.process.replica import uvicorn_options
 from uvicorn.server import ServerState

@@ -89,10 +89,41 @@ async def hello(request: Request) -> PlainTextResponse:
     return PlainTextResponse(f"hello {request.query_params.get('name', 'you')}")
 
 
+class Counted(anyreplica.Feature):
+    """A feature: it counts the requests with an error, shows the number at a route, and says that the drain begins."""
+
+    def __init__(self, settings: anyreplica.Settings) -> None:
+        super().__init__(settings)
+        self.count = 0
+
+    def attach(self, replica: anyreplica.Replica) -> anyreplica.Parts:
+        """Return the parts of the replica."""
+
+        def observe(_id: str, _scope: Scope, status: int, _seconds: float) -> None:
+            self.count += status >= 400
+
+        async def show(_: Request) -> PlainTextResponse:
+            return PlainTextResponse(f"{replica.name}: {self.count}")
+
+        def drained() -> None:
+            print("the feature saw the drain", flush=True)
+
+        return anyreplica.Parts(
+            middleware=[(anyreplica.Position.OUTERMOST, lambda app: Timed(app, name="x-feature"))],
+            open_routes=[Route("/errors", show)],
+            observers=[observe],
+            on_drain=[drained],
+        )
+
+
 @anyreplica.app_factory
 def create_app() -> anyreplica.App:
     """Create the app of one replica."""
     mcp = FastMCP(_SETTINGS.mcp_name, middleware=[Polite()])
     return anyreplica.create_app(
-        mcp, _SETTINGS, middleware=[Middleware(Timed, name="x-took")], routes=[Route("/hello", hello)]
+        mcp,
+        _SETTINGS,
+        middleware=[Middleware(Timed, name="x-took")],
+        routes=[Route("/hello", hello)],
+        features=[Counted],
     )

@@ -40,6 +40,15 @@ def test_routes_and_asgi_middleware(extended: Server) -> None:
         assert each.headers["x-served-by"]
 
 
+def test_an_own_feature(extended: Server) -> None:
+    """The author's feature adds a middleware, an open route and an observer of all requests."""
+    before = int(httpx.get(f"{extended.url}/errors").text.rpartition(" ")[2])
+    httpx.get(f"{extended.url}/nowhere")
+    reply = httpx.get(f"{extended.url}/errors")
+    assert int(reply.text.rpartition(" ")[2]) == before + 1
+    assert float(reply.headers["x-feature"]) > 0
+
+
 def test_log_and_metrics_name_the_tool_of_a_call_through_own_middleware(extended: Server) -> None:
     """The access log and the metrics name the tool of a call that passed the author's middleware."""
     call(extended.url, "greet", {"name": "Ada"})
@@ -53,6 +62,7 @@ def test_a_replica_waits_until_its_lifespans_have_closed(start_server: StartServ
     server = start_server(command=_RUN, MCP_COMPONENTS="tests.extended", CLOSING_SECONDS="1.5")
     server.stop()
     assert "the pool is closed" in server.output
+    assert "the feature saw the drain" in server.output
 
 
 _EMBEDDED = """

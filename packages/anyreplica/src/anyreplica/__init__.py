@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from anyreplica.components.completion import completion
     from anyreplica.components.job import Progress, in_thread, job
     from anyreplica.components.lifespan import lifespan
+    from anyreplica.feature import Feature, Parts, Position, Replica
     from anyreplica.features.cache.policy import cached
     from anyreplica.process.replica import replica_name
     from anyreplica.settings import Settings
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "Feature",
+    "Parts",
+    "Position",
     "Progress",
     "PromptsListChanged",
+    "Replica",
     "ResourceUpdated",
     "ResourcesListChanged",
     "Settings",
@@ -61,11 +66,12 @@ __all__ = [
 _NAMES = {
     "app": ("App", "app_factory", "create_app"),
     "cli.main": ("main",),
-    "features.cache.policy": ("cached",),
     "components.checks": ("check",),
     "components.completion": ("completion",),
     "components.job": ("Progress", "in_thread", "job"),
     "components.lifespan": ("lifespan",),
+    "feature": ("Feature", "Parts", "Position", "Replica"),
+    "features.cache.policy": ("cached",),
     "process.replica": ("replica_name",),
     "settings": ("Settings",),
     "settings.errors": ("StartupError",),

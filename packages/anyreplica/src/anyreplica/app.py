@@ -14,7 +14,6 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anyreplica.auth.login.configured import check_login
 from anyreplica.built_in import FIRST, LAST
 from anyreplica.components.marks import MARK
 from anyreplica.compose import compose
@@ -87,7 +86,7 @@ def create_app(
             and authentication before it reaches your middleware.
         routes: Your own routes, in addition to `/mcp` and the other routes of this package. Their requests pass
             authentication, too.
-        features: Your own features, see `anyreplica.feature`.
+        features: Your own features. A replica gets them after those of this package, but before the metrics.
 
     Raises:
         StartupError: A setting, a component or a file is invalid.
@@ -111,12 +110,11 @@ def create_app(
     attached = [feature(settings) for feature in (*FIRST, *features, *LAST)]
     components, adoption = serve_components(mcp, settings, [each.wrap_tool for each in attached])
     for feature in attached:
-        feature.check_components(components)
+        feature.check_server(mcp, components, settings.mcp_replicas)
     _sdk.serve_over_http(mcp)
     _shared_dependencies.set_scope()
     _mounts.search_without_tasks()
     forward_only(mcp, settings)
-    check_login(mcp.auth, settings, settings.mcp_replicas)
     return App(
         PreparedServer(
             mcp=mcp,

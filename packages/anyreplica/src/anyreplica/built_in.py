@@ -5,11 +5,24 @@ from anyreplica.features.audit.feature import AuditTrail
 from anyreplica.features.cache.feature import ResultCache
 from anyreplica.features.downstream.feature import DownstreamCalls
 from anyreplica.features.jobs.feature import Jobs
+from anyreplica.features.keys.feature import Keys
+from anyreplica.features.login.feature import Login
 from anyreplica.features.metrics.feature import Metrics
 from anyreplica.features.ratelimit.feature import RateLimits
+from anyreplica.features.signatures.feature import SignatureCheck
 from anyreplica.features.tracing.feature import Tracing
 
-FIRST: tuple[type[Feature], ...] = (Tracing, DownstreamCalls, RateLimits, AuditTrail, ResultCache, Jobs)
+FIRST: tuple[type[Feature], ...] = (
+    Tracing,
+    DownstreamCalls,
+    RateLimits,
+    Keys,
+    Login,
+    SignatureCheck,
+    AuditTrail,
+    ResultCache,
+    Jobs,
+)
 """The features before those of the server's author, in the order in which a replica gets them."""
 LAST: tuple[type[Feature], ...] = (Metrics,)
 """The features after those of the server's author."""

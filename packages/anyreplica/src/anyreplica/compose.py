@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from anyreplica._version import __version__
 from anyreplica.auth.authentication import Authentication
 from anyreplica.auth.client_identity import ClientIdentities
-from anyreplica.auth.login.configured import login_of
 from anyreplica.components.checks import Check
 from anyreplica.feature import Parts, Position, PreparedServer, Replica
 from anyreplica.http.access_log import AccessLog, access_lines, each_of
@@ -91,9 +90,9 @@ def compose(
     lifecycle.at_drain.extend(replica.attached("on_drain"))
     lifecycle.at_stop.extend(replica.attached("on_stop"))
     follow_peers(share.peers, settings, replica.attached("alone"))
-    login = login_of(server.mcp.auth, settings, share.redis, limits.body)
-    authentication = Authentication(settings, share.redis, limits.body, login)
-    lifespan = _lifespan(server, replica, share, endpoint, authentication, around)
+    callers = (replica.attached(each) for each in ("tokens", "request_checks", "challenges"))
+    authentication = Authentication(settings, *callers)
+    lifespan = _lifespan(server, replica, share, endpoint, around)
     app = _routed(server, replica, endpoint, authentication, lifespan)
     return _surrounded(app, server, replica, endpoint, authentication)
 
@@ -135,7 +134,6 @@ def _lifespan(
     replica: Replica,
     share: Sharing,
     endpoint: _Endpoint,
-    authentication: Authentication,
     around: AbstractAsyncContextManager[None],
 ) -> Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]]:
     """Return the lifespan of the replica."""
@@ -146,7 +144,7 @@ def _lifespan(
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             stack.enter_context(replica.lifecycle.ending())  # entered first, so that it ends after everything else
-            for each in (share.running(), authentication.running(), *replica.attached("around"), server.opened()):
+            for each in (share.running(), *replica.attached("around"), server.opened()):
                 await enter(each)
             await enter(endpoint.opened())
             with untraced(), own_work():
@@ -176,7 +174,8 @@ def _routed(
     custom = _mounts.custom_routes(server.mcp)
     author = [*custom, *server.routes]
     refuse_needed_paths(author, settings)
-    probes, login_routes = health_routes(replica.lifecycle, settings), authentication.routes()
+    probes = health_routes(replica.lifecycle, settings)
+    first = [*probes, *replica.attached("first_routes")]
     is_guarded = authentication.required
     open_ = [
         version_route(settings.mcp_name, replica.name, replica.lifecycle, endpoint.tool_paths, guarded=is_guarded),
@@ -185,12 +184,10 @@ def _routed(
         *replica.attached("open_routes"),
     ]
     deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()
-    routes = arrange([*probes, *login_routes], author, [deep, *replica.attached("routes"), *open_])
+    routes = arrange(first, author, [deep, *replica.attached("routes"), *open_])
     public = [] if settings.protect_custom_routes else custom
     # The author's own middleware may answer at other paths, and its requests pass authentication.
-    authentication.is_open = open_requests(
-        routes, [*probes, *login_routes, *public, *open_], unknown=not server.middleware
-    )
+    authentication.is_open = open_requests(routes, [*first, *public, *open_], unknown=not server.middleware)
     smallest = settings.compress_min_bytes
     gzip = [Middleware(GZipMiddleware, smallest, 1)] if smallest else []
     inner = Starlette(routes=routes, lifespan=lifespan, middleware=gzip)
@@ -211,7 +208,8 @@ def _surrounded(
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
     app = authentication.guard(StandardOnly(app) if server.middleware else app)
-    app = replica.around(app, Position.BEFORE_AUTHENTICATION)
+    for position in (Position.AROUND_AUTHENTICATION, Position.BEFORE_AUTHENTICATION):
+        app = replica.around(app, position)
     replaced = paths_of(_mounts.custom_routes(server.mcp), server.routes)
     exact = {path: other for each in replica.parts for path, other in each.exact.items() if path not in replaced}
     if exact:

@@ -17,6 +17,8 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from anyreplica.auth.authentication import Challenge, RequestCheck, TokenSource
+from anyreplica.auth.caller import PublicKeys
 from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
@@ -39,12 +41,20 @@ class Position(IntEnum):
     """The position of a middleware. A request passes the positions in this order.
 
     Middleware of one position runs in the order of the features.
+
+    Example:
+
+        from anyreplica import Parts, Position
+
+        parts = Parts(middleware=[(Position.BEFORE_AUTHENTICATION, lambda app: app)])
     """
 
     OUTERMOST = 0
     """Before the access log. The log then contains what the middleware sets, for example the id of a trace."""
     BEFORE_AUTHENTICATION = 1
     """After the access log and CORS. The caller is unknown here."""
+    AROUND_AUTHENTICATION = 2
+    """Directly before the authentication. The middleware of logins is here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +63,12 @@ class Parts:
 
     Attributes:
         middleware: Functions that put a middleware around an app, each with its position.
-        routes: Routes that need authentication.
+        routes: Routes that need authentication. The author's own routes come before them.
+        first_routes: Routes that need no authentication, and that come before the author's own.
         open_routes: Routes that need no authentication.
+        tokens: Sources of callers by their tokens. Each of them is asked until one knows the token.
+        request_checks: Checks that find the caller of a request by more than a token.
+        challenges: What a client without a token is told. The first one counts.
         exact: Apps by their exact path. They answer before authentication, and check their callers themselves.
         observers: Functions that the access log calls after each request that it does not ignore.
         collectors: Collectors of metrics. They must not wait.
@@ -65,11 +79,24 @@ class Parts:
         on_drain: Functions that are called when the drain begins.
         on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
         alone: What the feature offers only while this replica is the only one.
+
+    Example:
+
+        from anyreplica import Parts
+
+        def drained() -> None:
+            print("This replica gets no new requests.")
+
+        parts = Parts(on_drain=[drained])
     """
 
     middleware: Sequence[tuple[Position, Callable[[ASGIApp], ASGIApp]]] = ()
     routes: Sequence[BaseRoute] = ()
+    first_routes: Sequence[BaseRoute] = ()
     open_routes: Sequence[BaseRoute] = ()
+    tokens: Sequence[TokenSource] = ()
+    request_checks: Sequence[RequestCheck] = ()
+    challenges: Sequence[Challenge] = ()
     exact: Mapping[str, ASGIApp] = field(default_factory=dict)
     observers: Sequence[Write] = ()
     collectors: Sequence[Collector] = ()
@@ -95,7 +122,17 @@ class Replica:
         limits: The limits of requests, memory and bodies.
         tool_paths: Returns how the replica answers each tool, by the name of the tool.
         is_trial: Whether the replica only starts for `check`. It serves nobody, and must leave no traces.
+        public_keys: Where signatures find the public keys of callers.
         parts: What the features attach. It is complete when the replica serves.
+
+    Example:
+
+        from anyreplica import Feature, Parts, Replica
+
+        class Name(Feature):
+            def attach(self, replica: Replica) -> Parts:
+                print(f"This is replica {replica.name}.")
+                return Parts()
     """
 
     settings: Settings
@@ -109,6 +146,7 @@ class Replica:
     connections: Connections
     tool_paths: Callable[[], Mapping[str, str]]
     is_trial: bool = False
+    public_keys: list[PublicKeys] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
 
     def attached(self, kind: str) -> list[Any]:
@@ -126,7 +164,19 @@ class Replica:
 class Feature:
     """A feature of a replica or a worker. A process makes one object of it.
 
-    Each method has a default, so a feature defines only what it needs.
+    Each method has a default, so a feature defines only what it needs. Pass it to `create_app` as `features=[…]`.
+
+    Example:
+
+        from fastmcp import FastMCP
+
+        from anyreplica import Feature, Parts, Replica, create_app
+
+        class Goodbye(Feature):
+            def attach(self, replica: Replica) -> Parts:
+                return Parts(on_stop=[lambda: print(f"{replica.name} stops.")])
+
+        app = create_app(FastMCP("my-server"), features=[Goodbye])
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -147,11 +197,11 @@ class Feature:
         """
         return function
 
-    def check_components(self, components: Discovered) -> None:
-        """Check the components that were found.
+    def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
+        """Check whether so many replicas can serve a server, and the components that were found.
 
         Raises:
-            StartupError: A component is not valid.
+            StartupError: They cannot, or a component is not valid.
         """
 
     def attach(self, replica: Replica) -> Parts:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.auth.key import KeyEntry, hash_of
+from anyreplica.features.keys.key import KeyEntry, hash_of
 from conftest import until
 from tests.attacks.conftest import Attack, Attacked
 from tests.damage import wire

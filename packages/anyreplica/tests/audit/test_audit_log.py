@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.auth.key import hash_of
 from anyreplica.cli.audit import main
+from anyreplica.features.keys.key import hash_of
 from conftest import Server, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 from tests.calls import BOTH, HEADERS, legacy, modern

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anyreplica.auth.caller import Caller
-from anyreplica.auth.tokens import Tokens
+from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
 from tests.auth.issuer import AUDIENCE, NAME, Issuer
 

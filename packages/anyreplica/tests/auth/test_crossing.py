@@ -17,7 +17,7 @@ from fastmcp.server.transforms.search import RegexSearchTransform
 from fastmcp.tools import Tool
 
 from anyreplica import Settings, cached, create_app
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.testing import CallFailed, Client, replica
 
 KEYS = {name: f"a-key-with-more-than-32-characters-of-{name}" for name in ("alice", "bob")}

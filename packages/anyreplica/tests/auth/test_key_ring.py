@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anyreplica.auth.key import hash_of
-from anyreplica.auth.key_ring import KeyRing
+from anyreplica.features.keys.key import hash_of
+from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, StartServer, until
 from tests.calls import HEADERS, legacy, request

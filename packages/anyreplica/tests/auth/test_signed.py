@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.signing.keypair import new_pair, private_key
 from anyreplica.signing.sign import signed_headers
 from conftest import Server

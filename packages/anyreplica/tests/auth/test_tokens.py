@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc import jwk, jwt
 
-from anyreplica.auth.tokens import Tokens
+from anyreplica.features.keys.tokens import Tokens
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, StartServer, until
 from tests.auth.issuer import AUDIENCE, NAME, Issuer

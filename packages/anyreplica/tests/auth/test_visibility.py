@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from conftest import Server
 from tests.calls import FULL, legacy, modern
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from tests.fastmcp_server.clients import FAMILIES, AnyClient, converse, said, tools
 from tests.fastmcp_server.conftest import replicas
 from tests.replicas import Family, Fleet

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.signing.keypair import public_text
 from anyreplica.signing.sign import signed_headers
 from tests.auth.issuer import AUDIENCE, NAME, Issuer

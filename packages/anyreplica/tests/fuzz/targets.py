@@ -20,15 +20,15 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from anyreplica.auth.address import Addresses
-from anyreplica.auth.key import hash_of
-from anyreplica.auth.key_file import KeyFileError
-from anyreplica.auth.key_ring import KeyRing
 from anyreplica.auth.refusal import BadSignature
-from anyreplica.auth.signatures.received import check_digest
-from anyreplica.auth.signatures.verify import Signatures
-from anyreplica.auth.tokens import Tokens
 from anyreplica.features.audit.call import ARGUMENTS, note_arguments
 from anyreplica.features.jobs.routes import Submission
+from anyreplica.features.keys.key import hash_of
+from anyreplica.features.keys.key_file import KeyFileError
+from anyreplica.features.keys.key_ring import KeyRing
+from anyreplica.features.keys.tokens import Tokens
+from anyreplica.features.signatures.received import check_digest
+from anyreplica.features.signatures.verify import Signatures
 from anyreplica.http.admission import Admission
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused

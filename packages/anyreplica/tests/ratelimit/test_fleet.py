@@ -14,7 +14,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
 from anyreplica.settings.rate import NO_RATE, Rate
 from anyreplica.shared.peers import Peers

@@ -14,7 +14,7 @@ from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 
 from anyreplica import Settings, create_app
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.testing import CallFailed, Client, replica
 from tests.calls import BOTH, HEADERS
 from tests.calls import request as rpc

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.auth.key import KeyEntry, hash_of
+from anyreplica.features.keys.key import KeyEntry, hash_of
 from conftest import Server, StartServer, until
 from tests.calls import BOTH, ENVELOPE, request
 from tests.calls import VERSION as STATELESS

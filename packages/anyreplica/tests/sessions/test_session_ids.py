@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from anyreplica.http.refusal import Refused
 from anyreplica.sessions.session import Session, SessionIds
 from tests.calls import legacy, post, text

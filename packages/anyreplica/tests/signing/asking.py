@@ -10,8 +10,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.auth.refusal import BadSignature
-from anyreplica.auth.signatures.nonces import Nonces
-from anyreplica.auth.signatures.verify import Signatures
+from anyreplica.features.signatures.nonces import Nonces
+from anyreplica.features.signatures.verify import Signatures
 from conftest import until
 from tests.signing.calls import key_of
 

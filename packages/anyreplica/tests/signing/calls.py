@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from starlette.types import Scope
 
 from anyreplica.auth.refusal import BadSignature
-from anyreplica.auth.signatures.nonces import Nonces
-from anyreplica.auth.signatures.verify import Signatures
+from anyreplica.features.signatures.nonces import Nonces
+from anyreplica.features.signatures.verify import Signatures
 from anyreplica.signing.sign import signed_headers
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

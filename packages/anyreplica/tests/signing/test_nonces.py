@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.auth.signatures.nonces import Nonces, NoncesFull
+from anyreplica.features.signatures.nonces import Nonces, NoncesFull
 from tests.replicas import RedisServer
 from tests.signing.calls import Call, Clock, check, refusal, signatures
 
@@ -187,7 +187,7 @@ def test_without_redis_a_replica_refuses_its_own_nonces(
             assert await accepted(after, [one, other]) == 1
 
     asyncio.run(scenario())
-    warnings = [record for record in caplog.records if record.name == "anyreplica.auth.signatures.nonces"]
+    warnings = [record for record in caplog.records if record.name == "anyreplica.features.signatures.nonces"]
     assert len(warnings) == 2  # one of each replica
     assert "a replica refuses a nonce only if it accepted that nonce itself" in warnings[0].getMessage()
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from anyreplica.auth.signatures.nonces import Nonces
-from anyreplica.auth.signatures.verify import Signatures
+from anyreplica.features.signatures.nonces import Nonces
+from anyreplica.features.signatures.verify import Signatures
 from tests.signing.calls import (
     CALL,
     DIGEST,

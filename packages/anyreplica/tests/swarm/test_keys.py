@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from conftest import until
 from tests.calls import legacy
 from tests.swarm.stack import SERVICE, Stack, failures, load

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import translate
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_access_token, get_http_request
@@ -12,6 +12,9 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.authentication import AuthCredentials
 
 from anyreplica.settings.rate import NO_RATE, Rate
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 CALLER = "anyreplica.caller"
 """Key of the request's `Caller` in the scope, if authentication found one. The same object is under `user`, where
@@ -115,3 +118,13 @@ def may_use(scope: Mapping[str, Any], tool: str) -> bool:
     """Return whether a request's caller may use the tool or job of this name."""
     caller: Caller | None = scope.get(CALLER)
     return caller is None or caller.may_use(tool)
+
+
+class PublicKeys(Protocol):
+    """The public keys with which callers prove their signatures."""
+
+    def public_key(self, name: str) -> "Ed25519PublicKey | None":
+        """Return the public key for the signatures of this key id, or None if there is no valid key."""
+
+    def signer(self, name: str) -> Caller | None:
+        """Return the caller that signs with the key of this id, or None if there is no valid key."""

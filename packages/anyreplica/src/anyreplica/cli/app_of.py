@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 
 from anyreplica.app import App
-from anyreplica.auth import authentication
 from anyreplica.cli.source import app_from
 from anyreplica.process.start import refusing
 from anyreplica.settings import doubts, misspelt, of_fastmcp
@@ -41,6 +40,5 @@ def check_files_and_urls(app: App) -> None:
     """
     with refusing():
         connect(app.settings)  # this only checks the URLs
-        authentication.check(app.settings)
         for feature in app.features:
             feature.check()

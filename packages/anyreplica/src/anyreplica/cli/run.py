@@ -16,7 +16,6 @@ from fastmcp import FastMCP
 from starlette.types import ASGIApp
 
 from anyreplica.app import App
-from anyreplica.auth.login.configured import check_login
 from anyreplica.cli import local_worker
 from anyreplica.cli.app_of import app_of, check_files_and_urls
 from anyreplica.cli.fastmcp_json import configured
@@ -64,7 +63,8 @@ def main(arguments: Sequence[str], *, default: str) -> int:
     jobs = bool(app.components.jobs or task_tools(app.mcp))
     missing = [] if options.no_redis else local_redis.missing_urls(settings, jobs=jobs)
     if "REDIS_URL" not in missing:
-        check_login(app.mcp.auth, settings, options.replicas)
+        for feature in app.features:
+            feature.check_server(app.mcp, app.components, options.replicas)
     redis = local_redis.running(missing) if missing else None
     worker = local_worker.create if "JOBS_URL" in missing else None
     shared = not settings.jobs_in_process or worker is not None

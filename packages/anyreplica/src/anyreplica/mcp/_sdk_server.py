@@ -29,8 +29,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import LATEST_MODERN_VERSION
 from starlette.applications import Starlette
 
-from anyreplica.auth.login.sdk_tokens import SdkTokens
 from anyreplica.mcp import _sdk
+from anyreplica.mcp._sdk_tokens import SdkTokens
 from anyreplica.mcp.dispatch import Dispatch
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.registry import Components, Prepare

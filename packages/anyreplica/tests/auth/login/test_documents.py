@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from anyreplica.auth.login import documents
-from anyreplica.auth.login.current import LoginRequest, answering
-from anyreplica.auth.login.documents import FETCHES_OF_ADDRESS, ClientDocuments, DocumentUnavailable
+from anyreplica.features.login import documents
+from anyreplica.features.login.current import LoginRequest, answering
+from anyreplica.features.login.documents import FETCHES_OF_ADDRESS, ClientDocuments, DocumentUnavailable
 from conftest import until
 from tests.auth.login.replica import from_address, log_in, served
 from tests.calls import HEADERS, request

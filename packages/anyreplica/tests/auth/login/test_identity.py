@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastmcp.server.auth import AccessToken, MultiAuth, StaticTokenVerifier
 
-from anyreplica.auth.key import hash_of
-from anyreplica.auth.login.identity import Identities
+from anyreplica.features.keys.key import hash_of
+from anyreplica.features.login.identity import Identities
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, until
 from tests.auth.login.assertions import identity_assertion

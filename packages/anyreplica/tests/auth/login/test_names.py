@@ -13,7 +13,7 @@ from key_value.aio.stores.filetree import FileTreeStore
 from key_value.aio.stores.memory import MemoryStore
 from key_value.aio.wrappers.encryption import FernetEncryptionWrapper
 
-from anyreplica.auth.login import _fastmcp
+from anyreplica.features.login import _fastmcp
 
 _ORIGINAL = ssrf.resolve_hostname
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.auth.login.lock import SharedLock
-from anyreplica.auth.login.once import Once
-from anyreplica.auth.login.outage import LoginUnavailable, noting_outages
-from anyreplica.auth.login.registration import UNUSED_SECONDS
-from anyreplica.auth.login.shared import SharedLogins
-from anyreplica.auth.login.storage import LoginStorage
+from anyreplica.features.login.lock import SharedLock
+from anyreplica.features.login.once import Once
+from anyreplica.features.login.outage import LoginUnavailable, noting_outages
+from anyreplica.features.login.registration import UNUSED_SECONDS
+from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.storage import LoginStorage
 from tests.replicas import RedisServer
 
 pytestmark = pytest.mark.needs("redis")
@@ -214,7 +214,7 @@ def test_an_outage_is_noted(redis_server: RedisServer, caplog: pytest.LogCapture
         assert not outage.noted
 
     run(redis_server, scenario)
-    texts = [record.message for record in caplog.records if record.name == "anyreplica.auth.login.shared"]
+    texts = [record.message for record in caplog.records if record.name == "anyreplica.features.login.shared"]
     assert len(texts) == 2
     assert texts[0].startswith("Redis can't be reached: logins are refused until it answers")
     assert texts[1].startswith("Redis can be reached again")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anyreplica.auth.key import hash_of
+from anyreplica.features.keys.key import hash_of
 from conftest import Server, StartServer, until
 from tests.calls import call, legacy, modern, text
 from tests.metrics.page import Scrape

@@ -29,7 +29,7 @@ _CHECK_SECONDS = 2.0
 class Jobs(Feature):
     """Offers jobs as tools, as tasks of the protocol, and over plain HTTP."""
 
-    def check_components(self, components: Discovered) -> None:
+    def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
         tools = {item.component.name: item.where for item in components.components if isinstance(item.component, Tool)}
         for name in (*components.jobs, *(JOB_TOOLS if components.jobs else ())):
             if name in tools:

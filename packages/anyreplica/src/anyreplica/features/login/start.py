@@ -9,26 +9,26 @@ from mcp.server.auth.settings import RevocationOptions
 from starlette.routing import BaseRoute, Route
 
 from anyreplica.auth.address import Addresses
-from anyreplica.auth.login.attempts import Attempts
-from anyreplica.auth.login.intake import LoginIntake
-from anyreplica.auth.login.login import Login
-from anyreplica.auth.login.once import Once
-from anyreplica.auth.login.providers import check_provider, issuing, keep_spelling
-from anyreplica.auth.login.shared import SharedLogins
-from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.features.login.attempts import Attempts
+from anyreplica.features.login.intake import LoginIntake
+from anyreplica.features.login.login import LoginTokens
+from anyreplica.features.login.once import Once
+from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
+from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body
 from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from anyreplica.auth.login.revocation import Revocation
+    from anyreplica.features.login.revocation import Revocation
 
 _ISSUER = "/.well-known/oauth-authorization-server"
 """Path of the metadata of an issuer (RFC 8414, section 3)."""
 
 
-def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> Login:
+def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> LoginTokens:
     """Prepare a provider for replicas, and return the login.
 
     Raises:
@@ -48,7 +48,7 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
     attempts = Attempts(settings.login_rate, shared)
     intake = LoginIntake(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
     routes += _below_issuer(provider, routes)
-    return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
+    return LoginTokens(provider, settings, [intake.guarded(route) for route in routes], revocations)
 
 
 def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[Route]:
@@ -58,17 +58,17 @@ def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[R
     return [Route(_ISSUER + path, route.app, methods=list(route.methods or ())) for route in found if path]
 
 
-def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
+def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> LoginTokens:
     """Prepare the provider that the settings name, and return the login.
 
     Raises:
         StartupError: the provider cannot be used.
     """
-    from anyreplica.auth.login.named import named_provider  # noqa: PLC0415
+    from anyreplica.features.login.named import named_provider  # noqa: PLC0415
 
     storage = None
     if redis is not None and settings.request_state_ring:
-        from anyreplica.auth.login.storage import LoginStorage  # noqa: PLC0415
+        from anyreplica.features.login.storage import LoginStorage  # noqa: PLC0415
 
         storage = LoginStorage(SharedLogins(redis, settings.mcp_name), settings.request_state_ring)
     return begin(named_provider(settings, storage), settings, redis, body)
@@ -79,10 +79,10 @@ def _limit(provider: AuthProvider, stored: StoredBytes | None) -> None:
     # Their import takes 150 ms, which a server with a token verifier saves.
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
-    from anyreplica.auth.login import _fastmcp  # noqa: PLC0415
-    from anyreplica.auth.login.documents import ClientDocuments  # noqa: PLC0415
-    from anyreplica.auth.login.registration import refuse_large_registrations  # noqa: PLC0415
-    from anyreplica.auth.login.sharing import limit_storage  # noqa: PLC0415
+    from anyreplica.features.login import _fastmcp  # noqa: PLC0415
+    from anyreplica.features.login.documents import ClientDocuments  # noqa: PLC0415
+    from anyreplica.features.login.registration import refuse_large_registrations  # noqa: PLC0415
+    from anyreplica.features.login.sharing import limit_storage  # noqa: PLC0415
 
     documents = ClientDocuments()
     for part in issuing(provider):
@@ -100,8 +100,8 @@ def _share(
     # Their import takes 150 ms, which a server with a token verifier saves.
     from fastmcp.server.auth import OAuthProxy  # noqa: PLC0415
 
-    from anyreplica.auth.login.revocation import Revocation, with_revocation  # noqa: PLC0415
-    from anyreplica.auth.login.sharing import share_provider, share_proxy  # noqa: PLC0415
+    from anyreplica.features.login.revocation import Revocation, with_revocation  # noqa: PLC0415
+    from anyreplica.features.login.sharing import share_provider, share_proxy  # noqa: PLC0415
 
     once, parts = Once(shared), issuing(provider)
     proxies = [part for part in parts if isinstance(part, OAuthProxy)]

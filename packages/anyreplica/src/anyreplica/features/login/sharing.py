@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 from fastmcp.server.auth import OAuthProvider
 from mcp.shared.auth import OAuthClientInformationFull
 
-from anyreplica.auth.login import _fastmcp
-from anyreplica.auth.login.local_storage import LocalStorage
-from anyreplica.auth.login.lock import SharedLock
-from anyreplica.auth.login.once import Once
-from anyreplica.auth.login.registration import USED_SECONDS, Used, note_logins
-from anyreplica.auth.login.replay import (
+from anyreplica.features.login import _fastmcp
+from anyreplica.features.login.local_storage import LocalStorage
+from anyreplica.features.login.lock import SharedLock
+from anyreplica.features.login.once import Once
+from anyreplica.features.login.registration import USED_SECONDS, Used, note_logins
+from anyreplica.features.login.replay import (
     protect_client_assertions,
     protect_codes,
     protect_identity_assertions,
     protect_refresh_tokens,
 )
-from anyreplica.auth.login.shared import SharedLogins
-from anyreplica.auth.login.storage import LoginStorage
-from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.storage import LoginStorage
+from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 from anyreplica.settings.keys import derived

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope
 
-from anyreplica.auth.caller import Caller
-from anyreplica.auth.key_ring import KeyRing
+from anyreplica.auth.caller import Caller, PublicKeys
 from anyreplica.auth.refusal import BadSignature
-from anyreplica.auth.signatures.nonces import Nonces
-from anyreplica.auth.signatures.verify import Signatures, is_signed
+from anyreplica.features.signatures.nonces import Nonces
+from anyreplica.features.signatures.verify import Signatures, is_signed
 from anyreplica.http.body import Body, replay
 from anyreplica.http.headers import headers_of
 from anyreplica.settings import Settings
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class SignedRequests:
-    """The check of signed requests. `ring` has the public keys; `body` reads the bodies that the signatures cover."""
+    """The check of signed requests. `keys` has the public keys; `body` reads the bodies that the signatures cover."""
 
-    def __init__(self, settings: Settings, ring: KeyRing, redis: "Redis | None", body: Body) -> None:
+    def __init__(self, settings: Settings, keys: PublicKeys, redis: "Redis | None", body: Body) -> None:
         self.required = settings.signing == "require"
-        self._ring = ring
+        self._keys = keys
         self._body = body
         most, skew = settings.signing_max_age_seconds, settings.signing_skew_seconds
         nonces = Nonces(redis, settings.mcp_name, most + 2 * skew)
-        self._signatures = Signatures(ring.public_key, nonces, max_age=most, skew=skew)
+        self._signatures = Signatures(keys.public_key, nonces, max_age=most, skew=skew)
 
     async def check(self, scope: Scope, receive: Receive, shown: Caller | None) -> tuple[Caller | None, Receive]:
         """Return the caller that signed a request, and a `receive` that returns the request body.
@@ -43,7 +42,7 @@ class SignedRequests:
         if not is_signed(scope["headers"]):
             return (None if self.required else shown), receive
         body = await self._body.read(receive, headers_of(scope).get(b"content-length"))
-        caller = self._ring.signer(await self._signatures.check(scope, body))
+        caller = self._keys.signer(await self._signatures.check(scope, body))
         if caller is None or (shown is not None and shown.identity != caller.identity):
             raise BadSignature("The signature and the Authorization header belong to different callers.")
         return caller, replay(body, receive)

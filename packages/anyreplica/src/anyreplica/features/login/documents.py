@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from anyreplica.auth.login.current import current_request
+from anyreplica.features.login.current import current_request
 from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import Refused
 from anyreplica.http.shares import CallerPlaces

@@ -4,8 +4,8 @@ import asyncio
 import secrets
 from contextlib import suppress
 
-from anyreplica.auth.login.outage import LoginUnavailable
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.outage import LoginUnavailable
+from anyreplica.features.login.shared import SharedLogins
 from anyreplica.shared.lost_redis import raising_os_errors
 
 _LEASE_SECONDS = 6

@@ -3,7 +3,7 @@
 import math
 import time
 
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.shared import SharedLogins
 
 _MOST = 10_000
 """Maximum number of names that a replica without Redis counts."""

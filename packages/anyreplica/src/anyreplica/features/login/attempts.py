@@ -1,7 +1,7 @@
 """The rate limit of login requests from one address."""
 
-from anyreplica.auth.login.period_counter import PeriodCounter
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.period_counter import PeriodCounter
+from anyreplica.features.login.shared import SharedLogins
 from anyreplica.http.refusal import Refused
 from anyreplica.settings.rate import Rate
 

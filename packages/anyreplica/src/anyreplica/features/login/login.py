@@ -12,12 +12,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anyreplica.auth.caller import Caller
-from anyreplica.auth.login.identity import Identities
-from anyreplica.auth.login.intake import LOGIN_UNAVAILABLE
-from anyreplica.auth.login.outage import LoginUnavailable, noting_outages
-from anyreplica.auth.login.providers import added_middleware
-from anyreplica.auth.login.revocation import Revocation
 from anyreplica.auth.verified import VerifiedTokens
+from anyreplica.features.login.identity import Identities
+from anyreplica.features.login.intake import LOGIN_UNAVAILABLE
+from anyreplica.features.login.outage import LoginUnavailable, noting_outages
+from anyreplica.features.login.providers import added_middleware
+from anyreplica.features.login.revocation import Revocation
 from anyreplica.http.in_flight import InFlight
 from anyreplica.http.refusal import Refused
 from anyreplica.settings import Settings
@@ -28,7 +28,7 @@ _LONGEST = 16 * 1024
 _METADATA = "/.well-known/oauth-protected-resource"
 
 
-class Login:
+class LoginTokens:
     """The login of one replica.
 
     Args:
@@ -64,6 +64,9 @@ class Login:
         for cls, args, kwargs in reversed(added_middleware(self._provider)):
             app = cls(app, *args, **kwargs)
         return app
+
+    def known(self, token: bytes) -> Caller | None:
+        """Return None: the caller is known only after `caller` has set the context of FastMCP."""
 
     async def caller(self, token: bytes) -> Caller | None:
         """Return the caller that a token identifies, or None if the token is invalid.

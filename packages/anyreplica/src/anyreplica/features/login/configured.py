@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastmcp.server.auth import AuthProvider
     from redis.asyncio import Redis
 
-    from anyreplica.auth.login.login import Login
+    from anyreplica.features.login.login import LoginTokens
 
 _STATELESS = frozenset({"keycloak"})
 """The providers of `LOGIN_PROVIDER` that only verify tokens, so that replicas share nothing."""
@@ -30,7 +30,7 @@ def check_login(provider: "AuthProvider | None", settings: Settings, replicas: i
         if name:
             text = f"the server's code chooses a login already ({type(provider).__name__}); unset it"
             raise StartupError(f"LOGIN_PROVIDER={name}: {text}")
-        from anyreplica.auth.login.providers import check_provider  # noqa: PLC0415
+        from anyreplica.features.login.providers import check_provider  # noqa: PLC0415
 
         check_provider(provider, settings, replicas)
     elif name and name not in _STATELESS and replicas > 1 and settings.redis_url is None:
@@ -40,7 +40,9 @@ def check_login(provider: "AuthProvider | None", settings: Settings, replicas: i
         )
 
 
-def login_of(provider: "AuthProvider | None", settings: Settings, redis: "Redis | None", body: Body) -> "Login | None":
+def login_of(
+    provider: "AuthProvider | None", settings: Settings, redis: "Redis | None", body: Body
+) -> "LoginTokens | None":
     """Return the login of a replica, or None if the server has none.
 
     Raises:
@@ -49,7 +51,7 @@ def login_of(provider: "AuthProvider | None", settings: Settings, redis: "Redis 
     if provider is None and not settings.login_provider:
         return None
     check_login(provider, settings, settings.mcp_replicas)
-    from anyreplica.auth.login.start import begin, begin_named  # noqa: PLC0415
+    from anyreplica.features.login.start import begin, begin_named  # noqa: PLC0415
 
     if provider is None:
         return begin_named(settings, redis, body)

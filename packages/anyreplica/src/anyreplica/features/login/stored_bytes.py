@@ -1,8 +1,8 @@
 """The limit of what anybody can store with registrations and logins that have begun."""
 
-from anyreplica.auth.login.current import current_request
-from anyreplica.auth.login.period_counter import PeriodCounter
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.current import current_request
+from anyreplica.features.login.period_counter import PeriodCounter
+from anyreplica.features.login.shared import SharedLogins
 from anyreplica.http.refusal import Refused
 
 _SECONDS = 600.0

@@ -8,10 +8,10 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anyreplica.auth.address import Addresses
-from anyreplica.auth.login.attempts import Attempts
-from anyreplica.auth.login.current import LoginRequest, answering
-from anyreplica.auth.login.outage import LoginUnavailable, Outage, noting_outages
-from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.features.login.attempts import Attempts
+from anyreplica.features.login.current import LoginRequest, answering
+from anyreplica.features.login.outage import LoginUnavailable, Outage, noting_outages
+from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.body import Body, replay
 from anyreplica.http.headers import headers_of
 from anyreplica.http.in_flight import InFlight

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import digest
-from anyreplica.auth.login.outage import LoginUnavailable, note_outage
+from anyreplica.features.login.outage import LoginUnavailable, note_outage
 from anyreplica.shared.lost_redis import raising_os_errors, reason
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from key_value.aio.adapters.pydantic import PydanticAdapter
 from key_value.aio.wrappers.base import BaseWrapper
 from mcp.server.auth.middleware.client_auth import ClientAuthenticator
 
-from anyreplica.auth.login.documents import ClientDocuments, DocumentUnavailable
+from anyreplica.features.login.documents import ClientDocuments, DocumentUnavailable
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy

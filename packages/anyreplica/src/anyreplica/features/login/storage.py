@@ -8,9 +8,9 @@ from typing import Any, SupportsFloat
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 from pydantic_core import from_json
 
-from anyreplica.auth.login.registration import UNUSED_SECONDS
-from anyreplica.auth.login.shared import SharedLogins
-from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.features.login.registration import UNUSED_SECONDS
+from anyreplica.features.login.shared import SharedLogins
+from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.responses import encode
 from anyreplica.settings.keys import derived
 

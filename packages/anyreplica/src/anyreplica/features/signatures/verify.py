@@ -14,8 +14,8 @@ from http_sf.compat import Item
 from starlette.types import Scope
 
 from anyreplica.auth.refusal import BadSignature
-from anyreplica.auth.signatures.nonces import Nonces, NoncesFull
-from anyreplica.auth.signatures.received import Received, check_digest
+from anyreplica.features.signatures.nonces import Nonces, NoncesFull
+from anyreplica.features.signatures.received import Received, check_digest
 
 _NONCE = range(8, 129)
 """Allowed numbers of characters in a nonce."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyreplica.auth.caller import Caller
-from anyreplica.auth.key import KeyEntry
-from anyreplica.auth.key_file import KeyFileError, read
+from anyreplica.features.keys.key import KeyEntry
+from anyreplica.features.keys.key_file import KeyFileError, read
 from anyreplica.process.meanwhile import meanwhile
 from anyreplica.settings.rate import Rate
 from anyreplica.signing.keypair import public_key

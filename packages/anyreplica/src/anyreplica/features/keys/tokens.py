@@ -85,6 +85,9 @@ class Tokens:
         """Close the connections to the issuer."""
         await self._client.aclose()
 
+    def known(self, token: bytes) -> Caller | None:
+        """Return None: a token must be verified first."""
+
     async def caller(self, token: bytes) -> Caller | None:
         """Return the caller that a token identifies, or None if the token is invalid, whatever the reason."""
         if len(token) > _LONGEST:

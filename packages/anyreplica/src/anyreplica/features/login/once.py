@@ -3,7 +3,7 @@
 import math
 import time
 
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.shared import SharedLogins
 
 
 class Once:

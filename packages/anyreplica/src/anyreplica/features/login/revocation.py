@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from anyreplica.auth.login import _fastmcp
-from anyreplica.auth.login.once import Once
+from anyreplica.features.login import _fastmcp
+from anyreplica.features.login.once import Once
 
 if TYPE_CHECKING:
     from fastmcp.server.auth import OAuthProxy

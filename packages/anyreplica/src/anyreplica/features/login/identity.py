@@ -9,7 +9,7 @@ from fastmcp.server.auth import AuthProvider
 from mcp.server.auth.provider import AccessToken
 
 from anyreplica.auth.caller import Caller, digest
-from anyreplica.auth.login.providers import issuing
+from anyreplica.features.login.providers import issuing
 from anyreplica.settings.rate import Rate
 
 _LONGEST_NAME = 255

@@ -8,7 +8,7 @@ from fastmcp.server.auth import OAuthProvider
 from mcp.server.auth.provider import RegistrationError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from anyreplica.auth.login.replay import method_of
+from anyreplica.features.login.replay import method_of
 
 MOST_METADATA_BYTES = 4096
 """Maximum size of the metadata of a registered client, in bytes."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from key_value.aio.wrappers.base import BaseWrapper
 
-from anyreplica.auth.login.registration import UNUSED_SECONDS, USED_SECONDS
-from anyreplica.auth.login.stored_bytes import StoredBytes
+from anyreplica.features.login.registration import UNUSED_SECONDS, USED_SECONDS
+from anyreplica.features.login.stored_bytes import StoredBytes
 from anyreplica.http.responses import encode
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from anyreplica.auth.key import KeyEntry, problem_of
+from anyreplica.features.keys.key import KeyEntry, problem_of
 from anyreplica.signing.keypair import public_key
 
 

@@ -15,9 +15,9 @@ from joserfc.util import urlsafe_b64decode
 from mcp.server.auth.provider import AuthorizationCode, IdentityAssertionParams, RefreshToken, TokenError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from anyreplica.auth.login.lock import SharedLock
-from anyreplica.auth.login.once import Once
-from anyreplica.auth.login.shared import SharedLogins
+from anyreplica.features.login.lock import SharedLock
+from anyreplica.features.login.once import Once
+from anyreplica.features.login.shared import SharedLogins
 
 if TYPE_CHECKING:
     from fastmcp.server.auth.cimd import CIMDClientManager

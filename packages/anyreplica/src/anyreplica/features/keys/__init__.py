@@ -1,0 +1,1 @@
+"""The feature *keys*: keys of the operator, and tokens of an issuer (AUTH_JWT_ISSUER)."""

@@ -1,0 +1,24 @@
+"""The feature *signatures*: callers that sign their requests (RFC 9421)."""
+
+from anyreplica.feature import Feature, Parts, Replica
+from anyreplica.settings.extras import require_extra
+
+
+class SignatureCheck(Feature):
+    """Checks the signature of a request with the caller's public key, if SIGNING asks for it."""
+
+    def check(self) -> None:
+        if self.settings.auth_enabled and self.settings.signing != "off":
+            require_extra("signatures", f"SIGNING={self.settings.signing}")
+
+    def attach(self, replica: Replica) -> Parts:
+        if not self.settings.auth_enabled or self.settings.signing == "off":
+            return Parts()
+        self.check()
+        # The import takes 26 ms, and few need it.
+        from anyreplica.features.signatures.signed_requests import SignedRequests  # noqa: PLC0415
+
+        body = replica.limits.body
+        return Parts(
+            request_checks=[SignedRequests(self.settings, keys, replica.redis, body) for keys in replica.public_keys]
+        )
