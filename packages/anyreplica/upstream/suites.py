@@ -55,5 +55,6 @@ SUITES = {
         "mcp",
         re.compile(r"streamable_http_app|connect: Connect|mounted_app|connect_over_streamable_http"),
         ("tests/docs/", "tests/examples/"),
+        ("-p", "no:asyncio"),  # the SDK's tests run with the plugin of anyio
     ),
 }

@@ -1,7 +1,6 @@
-"""The ASGI app of one replica: its middleware and routes, in the order in which a request passes them."""
+"""The ASGI app of one replica, from its creation to its end."""
 
 import functools
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -33,8 +32,6 @@ from anyreplica.process.replica import end_regardless, process_lifespan, replica
 from anyreplica.process.start import StartReport, print_reason, refusing
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
-
-logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[[], ASGIApp])
 
@@ -204,7 +201,7 @@ class App:
         if self.settings.redis_url or self.settings.audit_log:
             raise NotStartedError
         if self._unstarted is None:
-            self._unstarted = self.compose(Lifecycle(self.settings.drain_seconds), nullcontext())
+            self._unstarted = self.compose(Lifecycle(self.settings.drain_seconds), nullcontext(), is_trial=True)
         return self._unstarted
 
     def worker(self) -> ASGIApp:

@@ -6,7 +6,7 @@ from anyreplica.features.cache.feature import ResultCache
 from anyreplica.features.downstream.feature import DownstreamCalls
 from anyreplica.features.jobs.feature import Jobs
 from anyreplica.features.keys.feature import Keys
-from anyreplica.features.login.feature import Login
+from anyreplica.features.login.feature import UserLogin
 from anyreplica.features.metrics.feature import Metrics
 from anyreplica.features.ratelimit.feature import RateLimits
 from anyreplica.features.signatures.feature import SignatureCheck
@@ -14,11 +14,11 @@ from anyreplica.features.tracing.feature import Tracing
 
 FIRST: tuple[type[Feature], ...] = (
     Tracing,
-    DownstreamCalls,
     RateLimits,
     Keys,
-    Login,
+    UserLogin,
     SignatureCheck,
+    DownstreamCalls,
     AuditTrail,
     ResultCache,
     Jobs,

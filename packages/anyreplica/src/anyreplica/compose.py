@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica._version import __version__
 from anyreplica.auth.authentication import Authentication
@@ -34,6 +34,7 @@ from anyreplica.mcp.sdk_endpoint import SdkEndpoint
 from anyreplica.mcp.sharing import Sharing
 from anyreplica.mcp.warm_up import warm_up
 from anyreplica.process.lifecycle import Lifecycle
+from anyreplica.process.mounted import NotStartedError
 from anyreplica.process.replica import replica_name
 from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
 from anyreplica.routes.deep import DeepHealth
@@ -61,7 +62,7 @@ def compose(
         server: The server.
         lifecycle: The life of the replica.
         around: A context manager, entered before the first request and left after the last request.
-        is_trial: Whether the replica only starts for `check`, and must leave no traces.
+        is_trial: See `Replica`.
 
     Raises:
         StartupError: A setting or a component is not valid.
@@ -87,6 +88,9 @@ def compose(
     replica.parts.append(_own_parts(share, connections, endpoint, sessions))
     for feature in server.features:
         replica.parts.append(feature.attach(replica))
+    replica.parts.append(_last_parts(share, sessions))
+    limits.on_message, limits.on_call = replica.attached("on_message"), replica.attached("on_call")
+    limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
     lifecycle.at_drain.extend(replica.attached("on_drain"))
     lifecycle.at_stop.extend(replica.attached("on_stop"))
     follow_peers(share.peers, settings, replica.attached("alone"))
@@ -116,17 +120,22 @@ def _endpoint(server: PreparedServer, share: Sharing, limits: Intake, sessions: 
 
 
 def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint, sessions: Sessions | None) -> Parts:
-    """Return what the core and its sessions attach to the replica."""
+    """Return what the core and its sessions attach to the replica before the features."""
     redis = share.redis
-    alone = [] if share.subscriptions is None or redis is not None else [share.subscriptions]
     return Parts(
         collectors=[] if sessions is None else sessions.collectors,
         checks=[] if redis is None else [Check("redis", redis.ping, _REDIS_SECONDS)],
-        running=[] if sessions is None else [sessions.running()],
         on_drain=[connections.drain, *([] if sessions is None else [sessions.leave])],
         on_stop=[share.close_streams, *([endpoint.stop] if isinstance(endpoint, SdkEndpoint) else [])],
-        alone=[*alone, *([] if sessions is None or redis is not None else [sessions.requests])],
     )
+
+
+def _last_parts(share: Sharing, sessions: Sessions | None) -> Parts:
+    """Return what the core attaches after the features. Sessions end first: their calls use jobs and the audit log."""
+    is_shared = share.redis is not None
+    subscriptions = [] if share.subscriptions is None or is_shared else [share.subscriptions]
+    requests = [] if sessions is None or is_shared else [sessions.requests]
+    return Parts(running=[] if sessions is None else [sessions.running()], alone=[*subscriptions, *requests])
 
 
 def _lifespan(
@@ -144,7 +153,7 @@ def _lifespan(
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             stack.enter_context(replica.lifecycle.ending())  # entered first, so that it ends after everything else
-            for each in (share.running(), *replica.attached("around"), server.opened()):
+            for each in (share.running(), *replica.attached("open_first"), server.opened()):
                 await enter(each)
             await enter(endpoint.opened())
             with untraced(), own_work():
@@ -196,8 +205,15 @@ def _routed(
     inner.state.fastmcp_server, inner.state.fastmcp_auth = server.mcp, authentication.provider(server.mcp.auth)
     inner.state.path, inner.state.transport_type = settings.mcp_path, "streamable-http"
     inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
-    at_mcp = endpoint if not smallest else compressed(endpoint, smallest, whole=isinstance(endpoint, McpEndpoint))
+    at_mcp: ASGIApp = _not_started if replica.is_trial else endpoint
+    if smallest:
+        at_mcp = compressed(at_mcp, smallest, whole=isinstance(endpoint, McpEndpoint))
     return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner)
+
+
+async def _not_started(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Refuse a request for the endpoint, because nobody has run the lifespan of the app."""
+    raise NotStartedError
 
 
 def _surrounded(
@@ -208,8 +224,8 @@ def _surrounded(
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
     app = authentication.guard(StandardOnly(app) if server.middleware else app)
-    for position in (Position.AROUND_AUTHENTICATION, Position.BEFORE_AUTHENTICATION):
-        app = replica.around(app, position)
+    for position in (Position.NEXT_TO_AUTHENTICATION, Position.BEFORE_AUTHENTICATION):
+        app = replica.wrap(app, position)
     replaced = paths_of(_mounts.custom_routes(server.mcp), server.routes)
     exact = {path: other for each in replica.parts for path, other in each.exact.items() if path not in replaced}
     if exact:
@@ -221,4 +237,4 @@ def _surrounded(
     taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
     if taken is not None:
         taken.app = AccessLog(taken, replica.name, write, quiet)
-    return replica.around(AccessLog(app, replica.name, write, quiet), Position.OUTERMOST)
+    return replica.wrap(AccessLog(app, replica.name, write, quiet), Position.OUTERMOST)

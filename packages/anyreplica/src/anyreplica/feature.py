@@ -1,7 +1,7 @@
 """The seam between the core and its features.
 
-The core answers requests, and knows no feature. A feature is a class in a list: `attach` gets what it may use of the
-replica and returns what the replica gets from it. Features do not import each other.
+The core answers requests, and knows no feature. A feature is a class in a list. Its method `attach` receives a
+`Replica`, and returns `Parts`: everything that the feature adds. Features do not import each other.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
 from anyreplica.http.access_log import Write
-from anyreplica.http.intake import Intake
+from anyreplica.http.intake import Intake, Limiter, Observe
 from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.catalogue import Catalogue
@@ -53,7 +53,7 @@ class Position(IntEnum):
     """Before the access log. The log then contains what the middleware sets, for example the id of a trace."""
     BEFORE_AUTHENTICATION = 1
     """After the access log and CORS. The caller is unknown here."""
-    AROUND_AUTHENTICATION = 2
+    NEXT_TO_AUTHENTICATION = 2
     """Directly before the authentication. The middleware of logins is here."""
 
 
@@ -66,15 +66,21 @@ class Parts:
         routes: Routes that need authentication. The author's own routes come before them.
         first_routes: Routes that need no authentication, and that come before the author's own.
         open_routes: Routes that need no authentication.
+        limiter: The limiter of the rates of callers.
+        on_message: Functions to call with the params of each message.
+        on_call: Functions to call with the params of each request, before a tool gets them and may change them.
+        public_keys: The public keys with which signatures are checked.
         tokens: Sources of callers by their tokens. Each of them is asked until one knows the token.
         request_checks: Checks that find the caller of a request by more than a token.
-        challenges: What a client without a token is told. The first one counts.
-        exact: Apps by their exact path. They answer before authentication, and check their callers themselves.
-        observers: Functions that the access log calls after each request that it does not ignore.
+        challenges: What a reply with status 401 tells the client. Only the first challenge is used.
+        exact: Apps by their exact path. They check their callers themselves: of all middleware, only CORS, the access
+            log and that of `Position.OUTERMOST` comes before them. A route of the author with the same path replaces
+            them.
+        observers: Functions that the access log calls after each request, except probes and metrics.
         collectors: Collectors of metrics. They must not wait.
         refresh: Coroutine functions that fetch the values of collectors before the metrics are read.
         checks: Checks of `/health/deep`.
-        around: Context managers that are open before the lifespans of the components begin, and after their end.
+        open_first: Context managers that open before the lifespans of the components, and close after them.
         running: Context managers that are open while the replica serves.
         on_drain: Functions that are called when the drain begins.
         on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
@@ -94,6 +100,10 @@ class Parts:
     routes: Sequence[BaseRoute] = ()
     first_routes: Sequence[BaseRoute] = ()
     open_routes: Sequence[BaseRoute] = ()
+    limiter: Limiter | None = None
+    on_message: Sequence[Observe] = ()
+    on_call: Sequence[Observe] = ()
+    public_keys: Sequence[PublicKeys] = ()
     tokens: Sequence[TokenSource] = ()
     request_checks: Sequence[RequestCheck] = ()
     challenges: Sequence[Challenge] = ()
@@ -102,7 +112,7 @@ class Parts:
     collectors: Sequence[Collector] = ()
     refresh: Sequence[Callable[[], Awaitable[None]]] = ()
     checks: Sequence[Check] = ()
-    around: Sequence[AbstractAsyncContextManager[Any]] = ()
+    open_first: Sequence[AbstractAsyncContextManager[Any]] = ()
     running: Sequence[AbstractAsyncContextManager[Any]] = ()
     on_drain: Sequence[Callable[[], None]] = ()
     on_stop: Sequence[Callable[[], None]] = ()
@@ -114,15 +124,18 @@ class Replica:
     """What a feature may use of its replica.
 
     Attributes:
+        settings: The settings.
         name: The name of the replica.
         mcp: The server with its components.
         components: What was found in the component packs.
         redis: The Redis that the replicas share; None without REDIS_URL.
         peers: The other replicas.
+        lifecycle: The state of the replica: it starts, is ready, or drains.
         limits: The limits of requests, memory and bodies.
+        connections: The open connections.
         tool_paths: Returns how the replica answers each tool, by the name of the tool.
-        is_trial: Whether the replica only starts for `check`. It serves nobody, and must leave no traces.
-        public_keys: Where signatures find the public keys of callers.
+        is_trial: Whether the replica answers no calls and must leave no traces. `check` starts such a replica, and
+            an app whose lifespan nobody has run is one.
         parts: What the features attach. It is complete when the replica serves.
 
     Example:
@@ -146,14 +159,13 @@ class Replica:
     connections: Connections
     tool_paths: Callable[[], Mapping[str, str]]
     is_trial: bool = False
-    public_keys: list[PublicKeys] = field(default_factory=list)
     parts: list[Parts] = field(default_factory=list)
 
     def attached(self, kind: str) -> list[Any]:
         """Return what all features attach of one kind, for example all `routes`."""
         return [each for parts in self.parts for each in getattr(parts, kind)]
 
-    def around(self, app: ASGIApp, position: Position) -> ASGIApp:
+    def wrap(self, app: ASGIApp, position: Position) -> ASGIApp:
         """Put the middleware of a position around an app. The middleware of the first feature is the outermost."""
         for at, wrap in reversed(self.attached("middleware")):
             if at is position:
@@ -185,8 +197,24 @@ class Feature:
     def check(self) -> None:
         """Check files, URLs and packages that the settings name, without a connection to anything.
 
+        A single replica does not call this method, so `attach` must check, too.
+
         Raises:
             StartupError: One of them is not valid.
+        """
+
+    def check_worker(self) -> None:
+        """Check what a worker uses of the settings, see `check`.
+
+        Raises:
+            StartupError: Something is not valid.
+        """
+
+    def add_tools(self, mcp: FastMCP, components: Discovered) -> None:
+        """Add tools to a server that serves nobody, so that a command can list them. `attach` adds them itself.
+
+        Raises:
+            StartupError: A component is not valid.
         """
 
     def wrap_tool(self, tool: FunctionTool, function: AsyncFunction) -> AsyncFunction:
@@ -205,7 +233,7 @@ class Feature:
         """
 
     def attach(self, replica: Replica) -> Parts:
-        """Return what the replica gets from this feature.
+        """Return what the replica gets from this feature. A process may call this more than once.
 
         Raises:
             StartupError: A setting or a component is not valid.

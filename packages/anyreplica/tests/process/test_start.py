@@ -162,7 +162,9 @@ def test_a_check_disturbs_no_replica(tmp_path: Path, start_server: StartServer) 
 
 def test_a_check_of_a_worker_runs_no_job() -> None:
     """`check --worker` checks the settings and jobs without the queue and runs no job."""
-    done = start("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0")
+    # What only a replica uses may be wrong for a worker.
+    of_replica = {"AUTH_ENABLED": "true", "API_KEYS_FILE": "/nowhere/keys", "AUDIT_LOG": "/nowhere/audit"}
+    done = start("check", "--worker", JOBS_URL=f"redis://127.0.0.1:{free_port()}/0", **of_replica)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "template-mcp 0.2.0: settings and jobs are valid.\njobs       export_data, generate_report\n"

@@ -90,7 +90,9 @@ exit codes:
 
 def _repeatable(app: App) -> int:
     """Print the names of the tools whose annotations say that a second call does no harm."""
-    app.compose(Lifecycle(0), nullcontext(), is_trial=True)  # features add tools
+    with refusing():
+        for feature in app.features:
+            feature.add_tools(app.mcp, app.components)
     hints = ((tool.name, tool.annotations) for tool in asyncio.run(_tools(app.mcp)))
     print(" ".join(sorted(name for name, hint in hints if hint and (hint.read_only_hint or hint.idempotent_hint))))
     return 0

@@ -1,1 +1,1 @@
-"""Discovery, containment, call limits and result caching of the functions that tool authors write."""
+"""Discovery, containment and call limits of the functions that tool authors write."""

@@ -80,8 +80,8 @@ CALL_OUTCOME: ContextVar[Outcome | None] = ContextVar("call_outcome", default=No
 """`Handover.around` of the current call."""
 
 
-class FeatureTool(Tool):
-    """A tool that a feature adds. Its calls take the FastMCP path, because an extension of the protocol may answer."""
+class InterceptedTool(Tool):
+    """A tool whose calls take the FastMCP path, because an extension of the protocol may answer them."""
 
 
 class PlannedTool(FunctionTool):

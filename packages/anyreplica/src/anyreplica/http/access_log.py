@@ -106,6 +106,7 @@ class AccessLog:
                 reply = PlainTextResponse("This replica is stopping; retry later.", 503, {"Retry-After": "1"})
                 await reply(scope, receive, send_with_id)
         except NotStartedError:
+            status = 500  # of the ASGI server
             raise
         except Exception:
             logger.exception("Unhandled error")
@@ -124,11 +125,14 @@ def _identity(scope: Scope) -> str:
 
 
 def each_of(writes: Sequence[Write]) -> Write:
-    """Return a function that calls all these functions, in their order."""
+    """Return a function that calls all these functions, in their order. An error of one does not stop the others."""
 
     def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
         for each in writes:
-            each(identity, scope, status, seconds)
+            try:
+                each(identity, scope, status, seconds)
+            except Exception:
+                logger.exception("An observer of requests failed")
 
     return write
 

@@ -1,6 +1,6 @@
 """The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.types import Scope
@@ -12,6 +12,10 @@ from anyreplica.http.shares import CallerPlaces
 from anyreplica.settings import Settings
 
 Leave = Callable[[], None]
+
+
+Observe = Callable[[Scope, Mapping[str, Any] | None], None]
+"""Observes the params of a message. The scope is that of its HTTP request."""
 
 
 class Limiter(Protocol):
@@ -50,12 +54,14 @@ class Intake:
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
         self.body = Body(settings.max_body_bytes, seconds, values, self.in_flight, self.memory)
         self.limiter = limiter
-        self.on_message: list[Callable[[Scope, Mapping[str, Any] | None], None]] = []
-        """Functions to call with the params of each message, before a tool gets them and may change them."""
+        self.on_message: Sequence[Observe] = ()
+        """Functions to call with the params of each message."""
+        self.on_call: Sequence[Observe] = ()
+        """Functions to call with the params of each request, before a tool gets them and may change them."""
 
-    def observe(self, scope: Scope, params: Mapping[str, Any] | None) -> None:
-        """Call the functions of `on_message`."""
-        for each in self.on_message:
+    def observe(self, scope: Scope, params: Mapping[str, Any] | None, *, is_call: bool) -> None:
+        """Call the functions of `on_message`, and for a request those of `on_call`."""
+        for each in (*self.on_message, *(self.on_call if is_call else ())):
             each(scope, params)
 
     async def enter(

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
@@ -30,7 +29,6 @@ from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.mcp.stopping import answer_cancelled, let_go
 from anyreplica.mcp.taken_calls import TakenCalls
 from anyreplica.process.meanwhile import meanwhile
-from anyreplica.process.mounted import NotStartedError
 from anyreplica.sessions.session import Session
 from anyreplica.sessions.sessions import Sessions
 from anyreplica.sessions.state import SharedState
@@ -93,12 +91,6 @@ class McpEndpoint:
             async with meanwhile(self.paths.keep_planning()):
                 yield
 
-    def __getattr__(self, name: str) -> Any:
-        """Say what is missing if a request comes before the start. Only a missing attribute gets here."""
-        if name == "paths":
-            raise NotStartedError
-        raise AttributeError(name)
-
     def _answer_fully(self, call: Call) -> Awaitable[None]:
         return self.paths.full.answer(call)
 
@@ -123,8 +115,8 @@ class McpEndpoint:
                 takes_stream = await intake.admission.check(scope, receive)
             # No variable refers to the body, because a body may be large.
             message = parse(await intake.body.read(receive, headers.get(b"content-length")))
-            if intake.on_message:
-                intake.observe(scope, message.params)
+            for observe in intake.on_message:
+                observe(scope, message.params)
             if isinstance(message, Request):
                 call = self._call(message, takes_stream, headers, scope, receive, send)
             elif isinstance(message, Response) and self.sessions is not None:
@@ -158,6 +150,8 @@ class McpEndpoint:
         """Check a request by the rules of its protocol, and make a call from it."""
         method = request.method
         scope[CALLED] = called(request)
+        for observe in self.intake.on_call:
+            observe(scope, request.params)
         version = handshake_version(headers)
         if version is not None:
             asking: Asking = OFF

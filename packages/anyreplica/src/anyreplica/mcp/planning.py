@@ -12,7 +12,7 @@ from fastmcp.tools import FunctionTool, Tool
 from mcp.shared.inbound import x_mcp_header_map
 
 from anyreplica.components.asking import changes_visibility
-from anyreplica.components.outcome import FeatureTool, PlannedTool
+from anyreplica.components.outcome import InterceptedTool, PlannedTool
 from anyreplica.mcp import _mounts, _sdk
 from anyreplica.mcp._mounts import Origin
 from anyreplica.mcp._overrides import own_way
@@ -178,7 +178,7 @@ def _may_be_direct(tool: Tool, origin: Origin) -> bool:
         _mounts.intercepting(origin.servers[0])
         or own_way(origin.servers[0])
         or tool.task_config.supports_tasks()
-        or isinstance(tool, FeatureTool)
+        or isinstance(tool, InterceptedTool)
     ):
         return False
     return all("ui" not in (each.meta or {}) for each in (tool, origin.tool) if each is not None)

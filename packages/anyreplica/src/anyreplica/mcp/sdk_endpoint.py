@@ -103,7 +103,7 @@ class SdkEndpoint:
             return
         body = await self.intake.body.read(receive, headers.get(b"content-length"))
         message = parse(body)
-        self.intake.observe(scope, message.params)
+        self.intake.observe(scope, message.params, is_call=isinstance(message, Request))
         if isinstance(message, Request):
             scope[CALLED] = called(message)
             scope[PATH_TAKEN] = ("stateless" if handshake_version(headers) is None else "handshake", "sdk")

@@ -10,6 +10,7 @@ from anyreplica.http.headers import headers_of
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode, error_response
+from anyreplica.http.trace_context import TRACE
 from anyreplica.mcp.asking import CallSession
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request, called, memory_of
@@ -45,7 +46,7 @@ class TakenCalls:
             scope: the scope of the request with which the client resumes the call. The call gets the caller and the
                 headers of this request.
         """
-        head = {key: value for key, value in scope.items() if key != FAILED}
+        head = {key: value for key, value in scope.items() if key not in (TRACE, FAILED)}
         task = asyncio.create_task(self._run({**head, "method": "POST", _TAKEN: taken}))
         self._sessions.taken.add(task)
         task.add_done_callback(self._sessions.taken.discard)
@@ -60,7 +61,8 @@ class TakenCalls:
         body = encode(found.params)
         request = Request(taken.identity, found.method, found.params, len(body), memory_of(body))
         scope[CALLED] = called(request)
-        self._intake.observe(scope, found.params)
+        for observe in self._intake.on_call:
+            observe(scope, found.params)
         asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
         call = Call(request, found.version, False, scope, receive, send, True, asking)
         call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True

@@ -17,8 +17,10 @@ class AuditTrail(Feature):
         log = None if replica.is_trial else audit_log(self.settings, replica.name)
         if log is None:
             return Parts()
-        replica.limits.on_message.append(note_arguments)
         around = partial(AuditMiddleware, log=log, settings=self.settings)
         return Parts(
-            middleware=[(Position.BEFORE_AUTHENTICATION, around)], observers=[observer(log)], running=[log.running()]
+            middleware=[(Position.BEFORE_AUTHENTICATION, around)],
+            on_call=[note_arguments],
+            observers=[observer(log)],
+            running=[log.running()],
         )

@@ -17,9 +17,11 @@ class DownstreamCalls(Feature):
         if self.settings.downstream_tokens_file is not None:
             read(self.settings.downstream_tokens_file)
 
+    check_worker = check
+
     def attach(self, replica: Replica) -> Parts:
         downstream.configure(self.settings, caller_token)
-        return Parts(collectors=[DownstreamMetrics()], around=[downstream.closing()])
+        return Parts(collectors=[DownstreamMetrics()], open_first=[downstream.closing()])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:
         downstream.configure(self.settings)

@@ -17,9 +17,9 @@ _tracer = trace.get_tracer("anyreplica", __version__)
 def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
     """Run the block, which is one attempt of a job, in a new span.
 
-    `submitted` is the `traceparent` of the job's submission, from `parent.current`, or empty. The span has a link to
-    the submission's span and is not its child: the submission may have ended days ago, and a job may have several
-    attempts.
+    `submitted` is the `traceparent` of the job's submission, from `trace_context.current`, or empty. The span has a
+    link to the submission's span and is not its child: the submission may have ended days ago, and a job may have
+    several attempts.
     """
     about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
     with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:

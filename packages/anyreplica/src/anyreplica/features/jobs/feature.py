@@ -41,11 +41,7 @@ class Jobs(Feature):
     def attach(self, replica: Replica) -> Parts:
         service = JobService(replica.components.jobs, self.settings, replica.name, replica.lifecycle.cut)
         service.outside = replica.limits.in_flight.outside
-        if service.jobs:
-            require_extra("jobs", f"job {min(service.jobs)!r}")
-        for tool in tools_of(service):
-            replica.mcp.add_tool(tool)
-        offer_tasks(replica.mcp, service, self.settings)
+        self._offer(replica.mcp, service)
         if service.jobs and service.off:
             logger.warning("%s", service.off)
         in_process = self.settings.jobs_in_process
@@ -58,6 +54,16 @@ class Jobs(Feature):
             running=[service.running()],
             alone=[JobsInProcess(service, replica.mcp)] if service.jobs and in_process else [],
         )
+
+    def add_tools(self, mcp: FastMCP, components: Discovered) -> None:
+        self._offer(mcp, JobService(components.jobs, self.settings, "", lambda: None))
+
+    def _offer(self, mcp: FastMCP, service: JobService) -> None:
+        if service.jobs:
+            require_extra("jobs", f"job {min(service.jobs)!r}")
+        for tool in tools_of(service):
+            mcp.add_tool(tool)
+        offer_tasks(mcp, service, self.settings)
 
 
 class JobsInProcess:

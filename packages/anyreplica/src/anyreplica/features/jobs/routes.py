@@ -79,7 +79,8 @@ class JobRoutes:
             return _error(400, "bad_request", f"job: the name is too long; the limit is {LONGEST_NAME} characters.")
         key = request.headers.get("idempotency-key")
         request.scope[CALLED] = ("", wanted.job[:LONGEST])
-        self.intake.observe(request.scope, {"arguments": wanted.params})
+        for observe in self.intake.on_call:
+            observe(request.scope, {"arguments": wanted.params})
         allowed = partial(may_use, request.scope)
         leave = await self.intake.enter(self.intake.in_flight, request.scope, wanted.job, None, memory_of(sent))
         try:

@@ -221,9 +221,8 @@ class JobService:
         """
         if self.off:
             raise errors.JobError(503, "off", self.off)
-        if (
-            "anyreplica.features.jobs.worker" not in sys.modules
-        ):  # the import takes a second; other calls must not wait for it
+        # The import takes a second, and other calls must not wait for it.
+        if "anyreplica.features.jobs.worker" not in sys.modules:
             await asyncio.to_thread(_modules)
         module, _ = _modules()
         if self._breaker.is_open:

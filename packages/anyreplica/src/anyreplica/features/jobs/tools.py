@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr
 
 from anyreplica.auth.caller import may_use, owner_of
 from anyreplica.components.job import Job
-from anyreplica.components.outcome import FeatureTool, PlannedTool
+from anyreplica.components.outcome import InterceptedTool, PlannedTool
 from anyreplica.features.jobs.extension import result_of, with_tool_error
 from anyreplica.features.jobs.service import JobService
 
@@ -30,7 +30,7 @@ def tools_of(service: JobService) -> list[Tool]:
     return [] if service.off else [*(JobTool.of(job, service) for job in service.jobs.values()), *_general(service)]
 
 
-class JobTool(FeatureTool):
+class JobTool(InterceptedTool):
     """A job's own tool: it submits the job and waits for the result.
 
     The wait ends after JOBS_WAIT_SECONDS, or after half of CALL_TIMEOUT_SECONDS if that is shorter.

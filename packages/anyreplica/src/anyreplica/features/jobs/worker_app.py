@@ -53,10 +53,11 @@ def worker_app(server: PreparedServer) -> ASGIApp:
             async with AsyncExitStack() as stack:
                 enter = stack.enter_async_context
                 await enter(process_lifespan(settings, lifecycle))
+                for each in beside:
+                    await enter(each)
                 if redis is not None:
                     await enter(aclosing(redis))
-                for each in (*beside, server.opened()):
-                    await enter(each)
+                await enter(server.opened())
                 if tasks:
                     await enter(_shared_dependencies.lifespan(server.mcp))
                 queue = await enter(backend.opened(settings))
@@ -83,4 +84,4 @@ def check(server: PreparedServer, tasks: Sequence[str]) -> None:
     require_extra("jobs", "the worker")
     connect(settings)  # it only checks the URL
     for feature in server.features:
-        feature.check()
+        feature.check_worker()

@@ -29,16 +29,16 @@ class Keys(Feature):
         if not self.settings.auth_enabled:
             return Parts()
         ring, tokens = self._ring(), Tokens.of(self.settings)
-        replica.public_keys.append(ring)
         sources: list[TokenSource] = [KeyHolders(ring)]
         if tokens is None:
-            return Parts(tokens=sources, around=[ring.running()])
+            return Parts(tokens=sources, public_keys=[ring], open_first=[ring.running()])
         metadata = str(build_resource_metadata_url(self._resource()))
         return Parts(
             tokens=[*sources, tokens],
+            public_keys=[ring],
             challenges=[Challenge(self.settings.auth_jwt_scopes, metadata)],
             first_routes=self._metadata_routes(),
-            around=[ring.running(), _closing(tokens)],
+            open_first=[ring.running(), _closing(tokens)],
         )
 
     def _ring(self) -> KeyRing:
@@ -76,8 +76,8 @@ class KeyHolders:
     def __init__(self, ring: KeyRing) -> None:
         self.known = ring.caller
 
-    async def caller(self, token: bytes) -> Caller | None:
-        return self.known(token)
+    async def caller(self, token: bytes) -> Caller | None:  # see `known`
+        return None
 
 
 @asynccontextmanager

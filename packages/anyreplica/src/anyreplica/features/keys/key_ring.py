@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,9 +80,11 @@ class KeyRing:
         """Return the public key for the signatures of this key id, or None if there is no valid key."""
         return _now(self._by_name.get(name)).public
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
         """Watch the file and reload it on changes, while the context is open."""
-        return nullcontext() if self._path is None else meanwhile(self._watch(self._path))
+        async with nullcontext() if self._path is None else meanwhile(self._watch(self._path)):
+            yield
 
     async def _watch(self, path: Path) -> None:
         seen = self._read

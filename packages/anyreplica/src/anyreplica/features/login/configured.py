@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastmcp.server.auth import AuthProvider
     from redis.asyncio import Redis
 
-    from anyreplica.features.login.login import LoginTokens
+    from anyreplica.features.login.login import Login
 
 _STATELESS = frozenset({"keycloak"})
 """The providers of `LOGIN_PROVIDER` that only verify tokens, so that replicas share nothing."""
@@ -40,9 +40,7 @@ def check_login(provider: "AuthProvider | None", settings: Settings, replicas: i
         )
 
 
-def login_of(
-    provider: "AuthProvider | None", settings: Settings, redis: "Redis | None", body: Body
-) -> "LoginTokens | None":
+def login_of(provider: "AuthProvider | None", settings: Settings, redis: "Redis | None", body: Body) -> "Login | None":
     """Return the login of a replica, or None if the server has none.
 
     Raises:

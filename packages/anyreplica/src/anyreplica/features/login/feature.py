@@ -8,7 +8,7 @@ from anyreplica.feature import Feature, Parts, Position, Replica
 from anyreplica.features.login.configured import check_login, login_of
 
 
-class Login(Feature):
+class UserLogin(Feature):
     """Serves the login that the server's code (`FastMCP(auth=…)`) or LOGIN_PROVIDER chooses."""
 
     def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
@@ -22,5 +22,5 @@ class Login(Feature):
             tokens=[login],
             challenges=[Challenge(login.challenge_scopes, login.metadata)],
             first_routes=login.routes,
-            middleware=[(Position.AROUND_AUTHENTICATION, login.surround)],
+            middleware=[(Position.NEXT_TO_AUTHENTICATION, login.surround)],
         )

@@ -11,6 +11,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from anyreplica.auth.authentication import METADATA
 from anyreplica.auth.caller import Caller
 from anyreplica.auth.verified import VerifiedTokens
 from anyreplica.features.login.identity import Identities
@@ -25,10 +26,9 @@ from anyreplica.settings import Settings
 logger = logging.getLogger(__name__)
 
 _LONGEST = 16 * 1024
-_METADATA = "/.well-known/oauth-protected-resource"
 
 
-class LoginTokens:
+class Login:
     """The login of one replica.
 
     Args:
@@ -117,6 +117,6 @@ class LoginTokens:
 def _metadata_url(provider: AuthProvider, routes: Sequence[BaseRoute]) -> str:
     base = provider.resource_base_url or provider.base_url
     for route in routes:
-        if base is not None and isinstance(route, Route) and route.path.startswith(_METADATA):
+        if base is not None and isinstance(route, Route) and route.path.startswith(METADATA):
             return f"{urlsplit(str(base)).scheme}://{urlsplit(str(base)).netloc}{route.path}"
     return ""

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 from anyreplica.auth.address import Addresses
 from anyreplica.features.login.attempts import Attempts
 from anyreplica.features.login.intake import LoginIntake
-from anyreplica.features.login.login import LoginTokens
+from anyreplica.features.login.login import Login
 from anyreplica.features.login.once import Once
 from anyreplica.features.login.providers import check_provider, issuing, keep_spelling
 from anyreplica.features.login.shared import SharedLogins
@@ -28,7 +28,7 @@ _ISSUER = "/.well-known/oauth-authorization-server"
 """Path of the metadata of an issuer (RFC 8414, section 3)."""
 
 
-def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> LoginTokens:
+def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", body: Body) -> Login:
     """Prepare a provider for replicas, and return the login.
 
     Raises:
@@ -48,7 +48,7 @@ def begin(provider: AuthProvider, settings: Settings, redis: "Redis | None", bod
     attempts = Attempts(settings.login_rate, shared)
     intake = LoginIntake(body, attempts, stored, Addresses(settings.trusted_proxies), settings.max_in_flight)
     routes += _below_issuer(provider, routes)
-    return LoginTokens(provider, settings, [intake.guarded(route) for route in routes], revocations)
+    return Login(provider, settings, [intake.guarded(route) for route in routes], revocations)
 
 
 def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[Route]:
@@ -58,7 +58,7 @@ def _below_issuer(provider: AuthProvider, routes: Sequence[BaseRoute]) -> list[R
     return [Route(_ISSUER + path, route.app, methods=list(route.methods or ())) for route in found if path]
 
 
-def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> LoginTokens:
+def begin_named(settings: Settings, redis: "Redis | None", body: Body) -> Login:
     """Prepare the provider that the settings name, and return the login.
 
     Raises:

@@ -12,6 +12,5 @@ class RateLimits(Feature):
         limiter = rate_limiter(self.settings, replica.redis, replica.name, replica.peers)
         if limiter is None:
             return Parts()
-        replica.limits.limiter = limiter
         collectors = [] if limiter.fleet is None else [RateMetrics(limiter.fleet)]
-        return Parts(collectors=collectors, running=[limiter.running()])
+        return Parts(limiter=limiter, collectors=collectors, running=[limiter.running()])

@@ -18,7 +18,5 @@ class SignatureCheck(Feature):
         # The import takes 26 ms, and few need it.
         from anyreplica.features.signatures.signed_requests import SignedRequests  # noqa: PLC0415
 
-        body = replica.limits.body
-        return Parts(
-            request_checks=[SignedRequests(self.settings, keys, replica.redis, body) for keys in replica.public_keys]
-        )
+        keys = replica.attached("public_keys")[0]
+        return Parts(request_checks=[SignedRequests(self.settings, keys, replica.redis, replica.limits.body)])

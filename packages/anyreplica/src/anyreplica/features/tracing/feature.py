@@ -15,13 +15,14 @@ class Tracing(Feature):
     def check(self) -> None:
         check(self.settings)
 
+    check_worker = check
+
     def attach(self, replica: Replica) -> Parts:
         traced = tracing(self.settings, replica.name)
         if traced is None:
             return Parts()
-        replica.limits.on_message.append(read_parent)
         around = partial(TracingMiddleware, settings=self.settings)
-        return Parts(middleware=[(Position.OUTERMOST, around)], running=[traced.running()])
+        return Parts(middleware=[(Position.OUTERMOST, around)], on_message=[read_parent], running=[traced.running()])
 
     def in_worker(self, name: str) -> Sequence[AbstractAsyncContextManager[None]]:
         traced = tracing(self.settings, name)

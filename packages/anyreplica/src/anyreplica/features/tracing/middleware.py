@@ -15,12 +15,9 @@ from anyreplica.http.access_log import CALLED, FAILED, FAULT, LONGEST, PATH_TAKE
 from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.paths import mcp_paths, quiet_paths
 from anyreplica.http.responses import BEGINNINGS
-from anyreplica.http.trace_context import of_headers, of_meta
+from anyreplica.http.trace_context import TRACE, of_headers, of_meta
 from anyreplica.process.logs import request_id, trace_id
 from anyreplica.settings.paths import PathSettings
-
-TRACE = "anyreplica.trace"
-"""Key of a traced request's `RequestSpan` in the scope."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
 _HTTP, _UNKNOWN = "HTTP", "_OTHER"
@@ -59,10 +56,9 @@ class TracingMiddleware:
 
 
 def read_parent(scope: Scope, params: Mapping[str, Any] | None) -> None:
-    """Start the span of a request when its message is known. A call that another replica runs has another scope."""
-    span: RequestSpan | None = scope.get(TRACE)
-    if span is not None and span.scope is scope:
-        span.read(params)
+    """Start the span of a request when its message is known."""
+    if TRACE in scope:
+        scope[TRACE].read(params)
 
 
 class RequestSpan:
@@ -77,7 +73,7 @@ class RequestSpan:
     def __init__(self, scope: Scope, endpoint: str) -> None:
         self.status = 0
         """HTTP status of the reply; 0 before the reply."""
-        self.scope = scope
+        self._scope = scope
         self._endpoint = endpoint.rstrip("/")
         self._since = time.time_ns()
         self._span: trace.Span | None = None
@@ -95,20 +91,20 @@ class RequestSpan:
         span = self._span or self._begin(None)
         if span.is_recording():
             span.set_attributes(self._outcome())
-            if route := getattr(self.scope.get("route"), "path", ""):  # set by Starlette
+            if route := getattr(self._scope.get("route"), "path", ""):  # set by Starlette
                 span.set_attribute("http.route", route)
-                span.update_name(f"{_method(self.scope)} {route}")
-            if self.status >= 500 or self.scope.get(FAILED) == FAULT:
+                span.update_name(f"{_method(self._scope)} {route}")
+            if self.status >= 500 or self._scope.get(FAILED) == FAULT:
                 span.set_status(StatusCode.ERROR)
         span.end(max(time.time_ns(), self._since))
 
     def _begin(self, parent: Context | None) -> trace.Span:
-        name = _method(self.scope)
+        name = _method(self._scope)
         attributes = {
             "http.request.method": _UNKNOWN if name == _HTTP else name,
-            "url.path": self.scope["path"][:LONGEST],
-            "url.scheme": self.scope["scheme"],
-            "network.protocol.version": self.scope["http_version"],
+            "url.path": self._scope["path"][:LONGEST],
+            "url.scheme": self._scope["scheme"],
+            "network.protocol.version": self._scope["http_version"],
         }
         if self._endpoint:
             attributes["http.route"] = self._endpoint
@@ -121,7 +117,7 @@ class RequestSpan:
         return self._span
 
     def _outcome(self) -> dict[str, Any]:
-        scope = self.scope
+        scope = self._scope
         method, _ = scope.get(CALLED, ("", ""))
         _, path = scope.get(PATH_TAKEN, ("", ""))
         error = scope.get(FAILED, "") if self.status else "client_gone"
