@@ -1,11 +1,13 @@
 """Tests of features whose extra is not installed: a start refuses them with one line."""
 
 import importlib.util
+import json
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from anyreplica.features.keys.key import hash_of
 from anyreplica.process import local_redis
 from anyreplica.settings import extras
 from anyreplica.settings.errors import StartupError
@@ -41,6 +43,7 @@ def test_a_feature_without_its_extra_is_refused(
     tmp_path: Path, code: str, command: str, settings: dict[str, str], told: str
 ) -> None:
     """The line names what needs the extra, and the extra. Without such a feature, the server starts."""
+    (tmp_path / "keys").write_text(json.dumps({"id": "ci", "hash": hash_of("x" * 32)}))
     (tmp_path / "served.py").write_text(code)
     (tmp_path / "work.py").write_text(_JOB)
     done = start(*command.split(), "served.py", folder=str(tmp_path), PYTHONPATH=str(tmp_path), **settings)
