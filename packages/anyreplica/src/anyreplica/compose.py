@@ -16,7 +16,7 @@ from anyreplica.auth.authentication import Authentication
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.components.checks import Check
 from anyreplica.feature import Parts, Position, PreparedServer, Replica
-from anyreplica.http.access_log import AccessLog, access_lines, each_of
+from anyreplica.http.access_log import AccessLog, access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.headers import by_path
 from anyreplica.http.intake import Intake
@@ -232,9 +232,9 @@ def _surrounded(
         app = by_path(exact, app)
     if settings.cors_origins:
         app = cors(app, settings.cors_origins)
-    write = each_of([access_lines(settings, replica.name, server.buffer), *replica.attached("observers")])
+    writes = [access_lines(settings, replica.name, server.buffer), *replica.attached("observers")]
     quiet = quiet_paths(settings)
     taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
     if taken is not None:
-        taken.app = AccessLog(taken, replica.name, write, quiet)
-    return replica.wrap(AccessLog(app, replica.name, write, quiet), Position.OUTERMOST)
+        taken.app = AccessLog(taken, replica.name, writes, quiet)
+    return replica.wrap(AccessLog(app, replica.name, writes, quiet), Position.OUTERMOST)

@@ -112,7 +112,7 @@ def test_an_exception_is_a_bare_500_logged_once(caplog: pytest.LogCaptureFixture
         raise ValueError("secret")
 
     async def scenario() -> httpx.Response:
-        transport = httpx.ASGITransport(AccessLog(broken, "replica", lambda *_: None, ()))
+        transport = httpx.ASGITransport(AccessLog(broken, "replica", [], ()))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/")
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anyreplica.auth.caller import CALLER, Caller
 from anyreplica.auth.refusal import Refusal
-from anyreplica.http.headers import path_of
+from anyreplica.http.headers import headers_of, path_of
 from anyreplica.http.paths import mcp_paths
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.settings import Settings
@@ -124,35 +124,43 @@ class Authentication:
             await app(scope, receive, send)
             return
         open_ = scope["path"] not in self._mcp and path_of(scope) not in self._mcp and self.is_open(scope)
-        try:
-            caller, receive = await self._authenticate(scope, receive, required=not open_)
-        except (Refusal, Refused) as refusal:
-            if not open_:
-                await self._refuse(refusal, scope, receive, send)
-                return
-            caller = None  # the route may have tokens of its own, which nobody here can verify
-        except ClientGone:
-            return
-        if caller is not None:
-            scope[CALLER] = scope["user"] = caller
-            scope["auth"] = caller.credentials
-        await app(scope, receive, send)
-
-    async def _authenticate(self, scope: Scope, receive: Receive, *, required: bool) -> tuple[Caller | None, Receive]:
-        """Return the caller of a request, and the function that receives its body.
-
-        Raises:
-            Refusal: the token or the signature is not valid, or there is none and it is required.
-            Refused: the request cannot be checked now.
-        """
         key = _bearer(scope)
         caller = None
         if key:
             for source in self._sources:
                 if (caller := source.known(key)) is not None:
                     break
-            else:
-                caller = await self._of_token(key)
+        if caller is None or self._checks:  # otherwise the caller is known at once, as with a key of the operator
+            try:
+                caller, receive = await self._authenticate(scope, receive, key, caller, required=not open_)
+            except (Refusal, Refused) as refusal:
+                if not open_:
+                    await self._refuse(refusal, scope, receive, send)
+                    return
+                caller = None  # the route may have tokens of its own, which nobody here can verify
+            except ClientGone:
+                return
+        if caller is not None:
+            scope[CALLER] = scope["user"] = caller
+            scope["auth"] = caller.credentials
+        await app(scope, receive, send)
+
+    async def _authenticate(
+        self, scope: Scope, receive: Receive, key: bytes | None, caller: Caller | None, *, required: bool
+    ) -> tuple[Caller | None, Receive]:
+        """Return the caller of a request, and the function that receives its body.
+
+        Args:
+            key: the token of the request.
+            caller: the caller of the token, if a source knows it at once.
+            required: whether the request needs a caller.
+
+        Raises:
+            Refusal: the token or the signature is not valid, or there is none and it is required.
+            Refused: the request cannot be checked now.
+        """
+        if caller is None and key:
+            caller = await self._of_token(key)
         if required:
             for each in self._checks:
                 caller, receive = await each.check(scope, receive, caller)
@@ -210,8 +218,11 @@ def _bearer(scope: Scope) -> bytes | None:
 
     Return an empty value for another scheme, and for a request with several of these headers.
     """
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    if not given:
+    headers = headers_of(scope)
+    given = headers.get(b"authorization")
+    if given is None:
         return None
-    scheme, _, key = given[0].partition(b" ")
-    return key.strip() if len(given) == 1 and scheme.lower() == b"bearer" else b""
+    if len(headers) != len(scope["headers"]) and sum(name == b"authorization" for name, _ in scope["headers"]) > 1:
+        return b""
+    scheme, _, key = given.partition(b" ")
+    return key.strip() if scheme.lower() == b"bearer" else b""

@@ -70,15 +70,16 @@ class AccessLog:
     logs an unhandled exception once, with its traceback, and answers with a plain 500.
 
     Args:
+        writes: functions to call after each request. An error of one of them does not stop the others.
         quiet: the paths of probes and of Prometheus. Their requests are neither logged nor counted, so that a failed
             probe does not count as a refused call. A request that authentication refuses is logged and counted.
     """
 
-    def __init__(self, app: ASGIApp, replica: str, write: Write, quiet: Container[str]) -> None:
+    def __init__(self, app: ASGIApp, replica: str, writes: Sequence[Write], quiet: Container[str]) -> None:
         self.app = app
         self.quiet = quiet
         self.served_by = (b"x-served-by", replica.encode("latin-1"))
-        self.write = write
+        self.writes = tuple(writes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -114,7 +115,14 @@ class AccessLog:
                 await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_id)
         finally:
             if path_of(scope) not in self.quiet or status in _UNAUTHORIZED:
-                self.write(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
+                self._record(identity, scope, status or CLIENT_GONE, time.perf_counter() - started)
+
+    def _record(self, identity: str, scope: Scope, status: int, seconds: float) -> None:
+        for write in self.writes:
+            try:
+                write(identity, scope, status, seconds)
+            except Exception:
+                logger.exception("A request could not be recorded")
 
 
 def _identity(scope: Scope) -> str:
@@ -122,19 +130,6 @@ def _identity(scope: Scope) -> str:
     if given is not None and _WELL_FORMED.fullmatch(given):
         return str(given, "ascii")
     return f"{random.getrandbits(32):08x}"  # not a secret: it only identifies the log lines of a request
-
-
-def each_of(writes: Sequence[Write]) -> Write:
-    """Return a function that calls all these functions, in their order. An error of one does not stop the others."""
-
-    def write(identity: str, scope: Scope, status: int, seconds: float) -> None:
-        for each in writes:
-            try:
-                each(identity, scope, status, seconds)
-            except Exception:
-                logger.exception("An observer of requests failed")
-
-    return write
 
 
 def access_lines(settings: Settings, replica: str, buffer: LogBuffer) -> Write:

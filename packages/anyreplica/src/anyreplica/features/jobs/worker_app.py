@@ -69,7 +69,7 @@ def worker_app(server: PreparedServer) -> ASGIApp:
                 yield {KEY: Connections(settings)}
 
     routes = Starlette(routes=health_routes(lifecycle, settings), lifespan=lifespan)
-    return AccessLog(StartReport(routes), name, access_lines(settings, name, server.buffer), quiet_paths(settings))
+    return AccessLog(StartReport(routes), name, [access_lines(settings, name, server.buffer)], quiet_paths(settings))
 
 
 def check(server: PreparedServer, tasks: Sequence[str]) -> None:
