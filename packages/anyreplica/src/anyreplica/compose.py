@@ -69,7 +69,7 @@ def compose(
     """
     settings, name = server.settings, replica_name(server.settings)
     share, connections = Sharing(settings, server.mcp, name), Connections(settings)
-    limits = Intake(settings, None, ClientIdentities(settings.trusted_proxies).of)
+    limits = Intake(settings, ClientIdentities(settings.trusted_proxies).of)
     sessions = _sessions(server, share, limits)
     endpoint = _endpoint(server, share, limits, sessions)
     replica = Replica(
@@ -120,7 +120,7 @@ def _endpoint(server: PreparedServer, share: Sharing, limits: Intake, sessions: 
 
 
 def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint, sessions: Sessions | None) -> Parts:
-    """Return what the core and its sessions attach to the replica before the features."""
+    """Return what the core and its sessions attach before the features."""
     redis = share.redis
     return Parts(
         collectors=[] if sessions is None else sessions.collectors,
@@ -195,7 +195,7 @@ def _routed(
     deep = DeepHealth([*replica.attached("checks"), *server.components.checks]).route()
     routes = arrange(first, author, [deep, *replica.attached("routes"), *open_])
     public = [] if settings.protect_custom_routes else custom
-    # The author's own middleware may answer at other paths, and its requests pass authentication.
+    # The author's own middleware may answer at paths without a route. Requests for these paths need authentication.
     authentication.is_open = open_requests(routes, [*first, *public, *open_], unknown=not server.middleware)
     smallest = settings.compress_min_bytes
     gzip = [Middleware(GZipMiddleware, smallest, 1)] if smallest else []

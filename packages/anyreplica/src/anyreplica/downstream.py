@@ -19,24 +19,18 @@ If the operator configured token exchange for a host (`DOWNSTREAM_TOKENS_FILE`),
 tool's caller: the client exchanges the caller's token for one of the API.
 """
 
-from anyreplica.features.downstream import (
+from anyreplica.features.downstream import client, close, closing, configure, get, post, request
+from anyreplica.features.downstream.errors import (
     BadStatus,
     CircuitOpen,
-    Downstream,
     DownstreamError,
     Limited,
     NoToken,
     TimedOut,
     Unreachable,
     Unusable,
-    client,
-    close,
-    closing,
-    configure,
-    get,
-    post,
-    request,
 )
+from anyreplica.features.downstream.http_client import Downstream
 
 __all__ = [
     "BadStatus",

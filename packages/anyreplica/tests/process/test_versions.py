@@ -11,7 +11,7 @@ from tests.starts import start
 
 
 def install(monkeypatch: pytest.MonkeyPatch, package: str, installed: str) -> None:
-    """Let a package have another version; empty: let it be missing."""
+    """Pretend that a package has another version. An empty version: pretend that it is not installed."""
 
     def found(name: str) -> str:
         if name == package and not installed:

@@ -54,7 +54,7 @@ def test_no_pattern_is_listed_twice() -> None:
 
 
 def test_the_page_shows_each_entry() -> None:
-    """The page in the documentation has the reason and the tests of each entry."""
+    """The page in the documentation names the reason and the tests of each entry of the list."""
     page = (Path(__file__).parents[4] / "docs" / "explanation" / "differences.md").read_text()
     assert page == differences.page()
     for each in differences.load():

@@ -31,9 +31,9 @@ def _servers() -> str:
 def _result(server: PublicServer) -> str:
     if server.conflict:
         return f"excludes our versions: it needs `{server.conflict}`"
-    result = "does not start with either command" if server.broken else "answers alike"
+    result = "does not start with either command" if server.broken else "same answers"
     if server.anonymous != 200:
-        result = "refuses callers without a token alike"
+        result = "same refusal of callers without a token"
     return f"{result}. {server.note}" if server.note else result
 
 

@@ -40,8 +40,8 @@ def contain(fn: Function, *, threads: int | None, kind: str, what: str) -> Async
 
     Args:
         threads: maximum number of calls of a plain `def` that run in parallel. Each function has threads of its own,
-            because FastMCP shares 40 threads between all functions, and one hanging function would block the others.
-            None: the function runs on the event loop, one call after another.
+            because FastMCP shares 40 threads between all functions, and 40 hanging calls of one function would block
+            all others. None: the function runs on the event loop, one call after another.
         kind: "tool", "resource" or "prompt".
         what: the component's name for messages.
 

@@ -33,9 +33,7 @@ class Limiter(Protocol):
 class Intake:
     """The checks of a replica. A replica has one `Intake`, so that each limit holds for all its requests together."""
 
-    def __init__(
-        self, settings: Settings, limiter: Limiter | None, name_of: Callable[[Scope], str | None] = lambda _: None
-    ) -> None:
+    def __init__(self, settings: Settings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
         methods = ["POST"]
         if not settings.stateless_http:
@@ -53,7 +51,8 @@ class Intake:
         self.memory = Memory(settings.max_buffered_bytes)
         seconds, values = settings.receive_timeout_seconds, settings.max_body_values
         self.body = Body(settings.max_body_bytes, seconds, values, self.in_flight, self.memory)
-        self.limiter = limiter
+        self.limiter: Limiter | None = None
+        """The limiter of the rates of callers. A feature brings it."""
         self.on_message: Sequence[Observe] = ()
         """Functions to call with the params of each message."""
         self.on_call: Sequence[Observe] = ()

@@ -91,7 +91,7 @@ def _only_for_fastmcp(discovered: Discovered) -> Iterator[str]:
 def _with_threads(threads: int, component: Any) -> Any:
     """Return a component whose plain `def` runs in threads of its own.
 
-    The SDK shares 40 threads between all functions, so one hanging function would block the others.
+    The SDK shares 40 threads between all functions, so 40 hanging calls of one function would block all others.
     """
     if not isinstance(component, Tool | FunctionResource | ResourceTemplate | Prompt) or _is_async(component.fn):
         return component

@@ -8,7 +8,7 @@ from anyreplica._version import __version__
 from anyreplica.settings.errors import StartupError
 
 _CHECKED = ("fastmcp", "mcp")
-"""The packages whose private names anyreplica uses. Another version may fail anywhere, with a text about a name."""
+"""The packages of which anyreplica uses private names. With another version, any call could fail for a missing name."""
 
 
 def check_versions() -> None:

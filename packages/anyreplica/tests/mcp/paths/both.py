@@ -60,7 +60,7 @@ class Side:
         self.context = contextvars.copy_context()
         self.context.run(_sdk.serve_over_http, mcp)
         self.context.run(_shared_dependencies.set_scope)
-        self.exchange = endpoint_class(given)(adoption, given, Intake(given, None))
+        self.exchange = endpoint_class(given)(adoption, given, Intake(given))
         self._closing = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 

@@ -78,7 +78,7 @@ SERVERS = (
         "from core.server import server as mcp\nimport gdocs.docs_tools, gtasks.tasks_tools\n",
         calls=(("get_doc_content", {"document_id": "1", "user_google_email": "ada@example.com"}),),
         ignored=r"state=\w+|127\.0\.0\.1:\d+",
-        note="Its subclass of FastMCP, its middleware and its routes, without the login.",
+        note="It runs without its login here. Its own subclass of FastMCP, its middleware and its routes are tried.",
     ),
     PublicServer(
         "learn-mcp-server==0.2.0",

@@ -6,39 +6,10 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from anyreplica.features.downstream.errors import (
-    BadStatus,
-    CircuitOpen,
-    DownstreamError,
-    Limited,
-    NoToken,
-    TimedOut,
-    Unreachable,
-    Unusable,
-)
 from anyreplica.features.downstream.exchange.caller_tokens import CallerTokens
 from anyreplica.features.downstream.hosts import Hosts
 from anyreplica.features.downstream.http_client import Downstream
 from anyreplica.settings.downstream import DownstreamSettings
-
-__all__ = [
-    "BadStatus",
-    "CircuitOpen",
-    "Downstream",
-    "DownstreamError",
-    "Limited",
-    "NoToken",
-    "TimedOut",
-    "Unreachable",
-    "Unusable",
-    "client",
-    "close",
-    "closing",
-    "configure",
-    "get",
-    "post",
-    "request",
-]
 
 HOSTS = Hosts(DownstreamSettings.model_construct())
 _TOKEN_ENDPOINTS = Downstream(HOSTS)
