@@ -105,7 +105,9 @@ def create_app(
     mcp = as_fastmcp(mcp)
     added, added_routes = added_by_http_app(mcp, settings.mcp_path)
     attached = [feature(settings) for feature in (*FIRST, *features, *LAST)]
-    components, adoption = serve_components(mcp, settings, [each.wrap_tool for each in attached])
+    wraps = [each.wrap_tool for each in attached]
+    own_middleware = [each for feature in attached for each in feature.mcp_middleware()]
+    components, adoption = serve_components(mcp, settings, wraps, own_middleware)
     for feature in attached:
         feature.check_server(mcp, components, settings.mcp_replicas)
     _sdk.serve_over_http(mcp)

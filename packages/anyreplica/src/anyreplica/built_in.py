@@ -9,6 +9,7 @@ from anyreplica.features.keys.feature import Keys
 from anyreplica.features.login.feature import UserLogin
 from anyreplica.features.metrics.feature import Metrics
 from anyreplica.features.ratelimit.feature import RateLimits
+from anyreplica.features.sessions.feature import ClientSessions
 from anyreplica.features.signatures.feature import SignatureCheck
 from anyreplica.features.tracing.feature import Tracing
 
@@ -24,5 +25,5 @@ FIRST: tuple[type[Feature], ...] = (
     Jobs,
 )
 """The features before those of the server's author, in the order in which a replica gets them."""
-LAST: tuple[type[Feature], ...] = (Metrics,)
-"""The features after those of the server's author."""
+LAST: tuple[type[Feature], ...] = (Metrics, ClientSessions)
+"""The features after those of the server's author. Sessions stop first: their calls use jobs and the audit log."""

@@ -16,21 +16,21 @@ from anyreplica.auth.authentication import Authentication
 from anyreplica.auth.client_identity import ClientIdentities
 from anyreplica.components.checks import Check
 from anyreplica.feature import Parts, Position, PreparedServer, Replica
-from anyreplica.http.access_log import AccessLog, access_lines
+from anyreplica.http.access_log import access_lines
 from anyreplica.http.cors import cors
 from anyreplica.http.headers import by_path
 from anyreplica.http.intake import Intake
-from anyreplica.http.paths import mcp_paths, quiet_paths
+from anyreplica.http.paths import mcp_paths
 from anyreplica.http.responses import StandardOnly, compressed
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp import _mounts
-from anyreplica.mcp.components import cannot_ask
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.sdk_components import log_notes
 from anyreplica.mcp.sdk_endpoint import SdkEndpoint
+from anyreplica.mcp.session_state import SharedState
 from anyreplica.mcp.sharing import Sharing
 from anyreplica.mcp.warm_up import warm_up
 from anyreplica.process.lifecycle import Lifecycle
@@ -41,8 +41,6 @@ from anyreplica.routes.deep import DeepHealth
 from anyreplica.routes.health import health_routes
 from anyreplica.routes.home import home_route
 from anyreplica.routes.version import version_route
-from anyreplica.sessions.sessions import Sessions
-from anyreplica.sessions.state import SharedState
 from anyreplica.shared.alone import follow_peers
 
 logger = logging.getLogger(__name__)
@@ -70,8 +68,7 @@ def compose(
     settings, name = server.settings, replica_name(server.settings)
     share, connections = Sharing(settings, server.mcp, name), Connections(settings)
     limits = Intake(settings, ClientIdentities(settings.trusted_proxies).of)
-    sessions = _sessions(server, share, limits)
-    endpoint = _endpoint(server, share, limits, sessions)
+    endpoint = _endpoint(server, limits)
     replica = Replica(
         settings=settings,
         name=name,
@@ -83,12 +80,15 @@ def compose(
         limits=limits,
         connections=connections,
         tool_paths=endpoint.tool_paths,
+        bus=share.bus,
+        answer=endpoint.answer_fully,
         is_trial=is_trial,
     )
-    replica.parts.append(_own_parts(share, connections, endpoint, sessions))
+    replica.parts.append(_own_parts(share, connections, endpoint))
     for feature in server.features:
         replica.parts.append(feature.attach(replica))
-    replica.parts.append(_last_parts(share, sessions))
+    if isinstance(endpoint, McpEndpoint):
+        _use_sessions(server, replica, endpoint)
     limits.on_message, limits.on_call = replica.attached("on_message"), replica.attached("on_call")
     limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
     lifecycle.at_drain.extend(replica.attached("on_drain"))
@@ -98,44 +98,34 @@ def compose(
     authentication = Authentication(settings, *callers)
     lifespan = _lifespan(server, replica, share, endpoint, around)
     app = _routed(server, replica, endpoint, authentication, lifespan)
-    return _surrounded(app, server, replica, endpoint, authentication)
+    return _surrounded(app, server, replica, authentication)
 
 
-def _sessions(server: PreparedServer, share: Sharing, limits: Intake) -> Sessions | None:
-    """Return the sessions of handshake-protocol clients. None: HANDSHAKE_SESSIONS is off."""
-    if server.settings.handshake_sessions != "off":
-        return Sessions(server.settings, share.redis, limits.in_flight, limits.memory, share.bus)
-    if reason := cannot_ask(server.mcp, server.settings):
-        logger.info("%s", reason)
-    return None
-
-
-def _endpoint(server: PreparedServer, share: Sharing, limits: Intake, sessions: Sessions | None) -> _Endpoint:
+def _endpoint(server: PreparedServer, limits: Intake) -> _Endpoint:
     settings = server.settings
     log_notes(server.mcp, settings)
     if settings.stateless_http and settings.json_response != "false":
-        state = None if share.redis is None else SharedState(share.redis, settings.mcp_name)
-        return endpoint_class(settings)(server.adoption, settings, limits, sessions, state)
+        return endpoint_class(settings)(server.adoption, settings, limits)
     return SdkEndpoint(server.mcp, settings, server.catalogue, limits)
 
 
-def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint, sessions: Sessions | None) -> Parts:
-    """Return what the core and its sessions attach before the features."""
+def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint) -> Parts:
+    """Return what the core attaches before the features."""
     redis = share.redis
+    subscriptions = [] if share.subscriptions is None or redis is not None else [share.subscriptions]
     return Parts(
-        collectors=[] if sessions is None else sessions.collectors,
         checks=[] if redis is None else [Check("redis", redis.ping, _REDIS_SECONDS)],
-        on_drain=[connections.drain, *([] if sessions is None else [sessions.leave])],
+        on_drain=[connections.drain],
         on_stop=[share.close_streams, *([endpoint.stop] if isinstance(endpoint, SdkEndpoint) else [])],
+        alone=subscriptions,
     )
 
 
-def _last_parts(share: Sharing, sessions: Sessions | None) -> Parts:
-    """Return what the core attaches after the features. Sessions end first: their calls use jobs and the audit log."""
-    is_shared = share.redis is not None
-    subscriptions = [] if share.subscriptions is None or is_shared else [share.subscriptions]
-    requests = [] if sessions is None or is_shared else [sessions.requests]
-    return Parts(running=[] if sessions is None else [sessions.running()], alone=[*subscriptions, *requests])
+def _use_sessions(server: PreparedServer, replica: Replica, endpoint: McpEndpoint) -> None:
+    """Let the endpoint use the sessions that a feature attaches, and choose the store of their state."""
+    endpoint.sessions = next((parts.sessions for parts in replica.parts if parts.sessions is not None), None)
+    state = None if replica.redis is None else SharedState(replica.redis, server.settings.mcp_name)
+    server.adoption.store_state(state, whole=endpoint.sessions is not None and endpoint.sessions.keeps_state)
 
 
 def _lifespan(
@@ -216,10 +206,8 @@ async def _not_started(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise NotStartedError
 
 
-def _surrounded(
-    app: ASGIApp, server: PreparedServer, replica: Replica, endpoint: _Endpoint, authentication: Authentication
-) -> ASGIApp:
-    """Put the middleware around the routes, innermost first. Calls that are taken over are logged, too."""
+def _surrounded(app: ASGIApp, server: PreparedServer, replica: Replica, authentication: Authentication) -> ASGIApp:
+    """Put the middleware around the routes, innermost first."""
     settings = server.settings
     for cls, args, kwargs in reversed(server.middleware):
         app = cls(app, *args, **kwargs)
@@ -232,9 +220,5 @@ def _surrounded(
         app = by_path(exact, app)
     if settings.cors_origins:
         app = cors(app, settings.cors_origins)
-    writes = [access_lines(settings, replica.name, server.buffer), *replica.attached("observers")]
-    quiet = quiet_paths(settings)
-    taken = endpoint.taken if isinstance(endpoint, McpEndpoint) else None
-    if taken is not None:
-        taken.app = AccessLog(taken, replica.name, writes, quiet)
-    return replica.wrap(AccessLog(app, replica.name, writes, quiet), Position.OUTERMOST)
+    replica.writes.extend([access_lines(settings, replica.name, server.buffer), *replica.attached("observers")])
+    return replica.wrap(replica.logged(app), Position.OUTERMOST)

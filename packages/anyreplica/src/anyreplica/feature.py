@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastmcp import FastMCP
 from fastmcp.tools import FunctionTool
+from mcp.server.subscriptions import SubscriptionBus
 from prometheus_client.registry import Collector
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
@@ -22,11 +23,15 @@ from anyreplica.auth.caller import PublicKeys
 from anyreplica.components.checks import Check
 from anyreplica.components.containment import AsyncFunction
 from anyreplica.components.discovery import Discovered
-from anyreplica.http.access_log import Write
+from anyreplica.http.access_log import AccessLog, Write
 from anyreplica.http.intake import Intake, Limiter, Observe
+from anyreplica.http.paths import quiet_paths
 from anyreplica.http.uvicorn.connections import Connections
 from anyreplica.mcp.adoption import Adoption
+from anyreplica.mcp.call import Call
 from anyreplica.mcp.catalogue import Catalogue
+from anyreplica.mcp.handshake_sessions import HandshakeSessions
+from anyreplica.mcp.own_work import OwnMiddleware
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.log_buffer import LogBuffer
 from anyreplica.settings import Settings
@@ -84,6 +89,7 @@ class Parts:
         running: Context managers that are open while the replica serves.
         on_drain: Functions that are called when the drain begins.
         on_stop: Functions that are called after the drain. They end streams that would never end otherwise.
+        sessions: The sessions of clients of the handshake protocol. Only the first is used.
         alone: What the feature offers only while this replica is the only one.
 
     Example:
@@ -116,6 +122,7 @@ class Parts:
     running: Sequence[AbstractAsyncContextManager[Any]] = ()
     on_drain: Sequence[Callable[[], None]] = ()
     on_stop: Sequence[Callable[[], None]] = ()
+    sessions: HandshakeSessions | None = None
     alone: Sequence[AloneOnly] = ()
 
 
@@ -134,6 +141,9 @@ class Replica:
         limits: The limits of requests, memory and bodies.
         connections: The open connections.
         tool_paths: Returns how the replica answers each tool, by the name of the tool.
+        bus: The events of changed lists and resources, from all replicas. None: there are none.
+        answer: Answers a call, as FastMCP does.
+        writes: Functions that the access log calls after each request. They are complete when the replica serves.
         is_trial: Whether the replica answers no calls and must leave no traces. `check` starts such a replica, and
             an app whose lifespan nobody has run is one.
         parts: What the features attach. It is complete when the replica serves.
@@ -158,12 +168,19 @@ class Replica:
     limits: Intake
     connections: Connections
     tool_paths: Callable[[], Mapping[str, str]]
+    bus: SubscriptionBus | None
+    answer: Callable[[Call], Awaitable[None]]
+    writes: list[Write] = field(default_factory=list)
     is_trial: bool = False
     parts: list[Parts] = field(default_factory=list)
 
     def attached(self, kind: str) -> list[Any]:
         """Return what all features attach of one kind, for example all `routes`."""
         return [each for parts in self.parts for each in getattr(parts, kind)]
+
+    def logged(self, app: ASGIApp) -> ASGIApp:
+        """Put the access log around an app. Call this method when the replica serves."""
+        return AccessLog(app, self.name, self.writes, quiet_paths(self.settings))
 
     def wrap(self, app: ASGIApp, position: Position) -> ASGIApp:
         """Put the middleware of a position around an app. The middleware of the first feature is the outermost."""
@@ -224,6 +241,10 @@ class Feature:
             ValueError: The tool is not valid.
         """
         return function
+
+    def mcp_middleware(self) -> Sequence[OwnMiddleware]:
+        """Return FastMCP middleware. It runs first, and the time limit of a call holds for each call that it makes."""
+        return ()
 
     def check_server(self, mcp: FastMCP, components: Discovered, replicas: int) -> None:
         """Check whether so many replicas can serve a server, and the components that were found.

@@ -7,6 +7,7 @@ from anyreplica.mcp.cached_lists import CachedLists
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.protocol_version import Envelopes
+from anyreplica.mcp.reply import Reply
 
 
 class _Slow:
@@ -41,7 +42,8 @@ async def _change_meanwhile() -> bytes:
         raise AssertionError
 
     lists = CachedLists(cast("Any", full), Envelopes())
-    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, receive, send, False)
+    reply = Reply({}, receive, send, False)
+    call = Call(Request(1, "tools/list", None, 50), "2025-11-25", False, {}, reply)
     asking = asyncio.ensure_future(lists.answer(call))
     await full.asked.wait()
     full.names = ["new"]

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from anyreplica.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
-from anyreplica.sessions.client_requests import ClientRequests
-from anyreplica.sessions.session import Session
+from anyreplica.features.sessions.answers import Answers, Given, LocalAnswers, RedisAnswers, SessionEnded
+from anyreplica.features.sessions.client_requests import ClientRequests
+from anyreplica.features.sessions.session import Session
 from anyreplica.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp_types import ClientCapabilities
 
-from anyreplica.sessions.capabilities import missing_capability
+from anyreplica.features.sessions.client_requests import missing_capability
 
 FORM, URL = {"mode": "form"}, {"mode": "url"}
 TOOLS = {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]}

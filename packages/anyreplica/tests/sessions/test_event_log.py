@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from anyreplica.sessions import call_events
-from anyreplica.sessions.call_events import CallEvents
-from anyreplica.sessions.event_log import EventLog, TakenCall
-from anyreplica.sessions.open_round import OpenRound
-from anyreplica.sessions.session import Session
+from anyreplica.features.sessions import call_events
+from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.event_log import EventLog, TakenCall
+from anyreplica.features.sessions.open_round import OpenRound
+from anyreplica.features.sessions.session import Session
 from anyreplica.shared.wakeups import RedisWakeups
 from tests.replicas import RedisServer
 

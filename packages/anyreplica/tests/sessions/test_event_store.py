@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from anyreplica.sessions.redis_events import RedisEvents
+from anyreplica.features.sessions.redis_events import RedisEvents
 from tests.replicas import RedisServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("redis")]

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.components.deadline import Pauses
+from anyreplica.features.sessions import expiring
+from anyreplica.features.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
+from anyreplica.features.sessions.expiring import Expiring
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
+from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import InFlight, Memory
 from anyreplica.http.shares import Shares
-from anyreplica.sessions import expiring
-from anyreplica.sessions.errors import ClientRequestError
-from anyreplica.sessions.event_store import FOREIGN, UNKNOWN, LocalEvents
-from anyreplica.sessions.expiring import Expiring
-from anyreplica.sessions.kept_bytes import EVENT_BYTES, KeptBytes
-from anyreplica.sessions.waiting_calls import WaitingCall, WaitingCalls
+from anyreplica.mcp.client_channel import ClientRequestError
 from anyreplica.shared.wakeups import Wakeups
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyreplica.features.keys.key import hash_of
+from anyreplica.features.sessions.session import Session, SessionIds
 from anyreplica.http.refusal import Refused
-from anyreplica.sessions.session import Session, SessionIds
 from tests.calls import legacy, post, text
 from tests.replicas import Fleet, running
 from tests.sessions.client import ADA, VERSION, AskedClient, said, start

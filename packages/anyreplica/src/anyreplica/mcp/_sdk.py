@@ -106,7 +106,7 @@ def runner_of_call(mcp: FastMCP, state: Any, call: Call, dispatch: Dispatch) -> 
     if call.modern:
         connection = Connection.from_envelope(call.version, *call.client, outbound=outbound)
     else:
-        connection = call.asking.connection(call, outbound)
+        connection = call.channel.connection(call, outbound)
     return ServerRunner(low_level(mcp), connection, state)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from fastmcp import FastMCP
 from fastmcp.server.server import StateValue
 
-from anyreplica.sessions.state import SESSION_KEYS, SharedState
+from anyreplica.mcp.session_state import SESSION_KEYS, SharedState
 
 
 class StateStore:

@@ -10,7 +10,7 @@ from anyreplica.mcp import _mounts, _state_store
 from anyreplica.mcp._log_levels import share_levels
 from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
-from anyreplica.sessions.state import SharedState
+from anyreplica.mcp.session_state import SharedState
 
 
 class Adoption:

@@ -42,7 +42,7 @@ async def call_around(
 
 def reply_to(call: Call, reply: bytes | Handover, full: FastMcpPath) -> Awaitable[None]:
     """Send the response, or let the FastMCP path write it."""
-    return call.finish(200, reply) if isinstance(reply, bytes) else full.answer(call, reply)
+    return call.reply.finish(200, reply) if isinstance(reply, bytes) else full.answer(call, reply)
 
 
 async def wait_for(
@@ -50,7 +50,7 @@ async def wait_for(
 ) -> None:
     """Wait for the task of a call, at most for its time limit, and reply."""
     try:
-        await call.wait_for(task, seconds)
+        await call.reply.wait_for(task, seconds)
         reply = task.result()
     except TimeoutError:
         error = out_of_time("tool", tool, seconds)

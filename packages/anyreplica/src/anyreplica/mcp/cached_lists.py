@@ -38,17 +38,17 @@ class CachedLists:
 
         Awaiting the reply raises `Refused` if the call's session id is invalid or its session has ended.
         """
-        if not call.asking.is_open:
+        if not call.channel.is_open:
             return self._open_and_answer(call)
         if not self._asks_for_all(call):
             return self.full.answer(call)
         result = self._known.get(_asked(call))
         if result is None:
             return self._ask(call)
-        return call.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
+        return call.reply.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
 
     async def _open_and_answer(self, call: Call) -> None:
-        await call.asking.open(call)
+        await call.channel.open(call)
         await self.answer(call)
 
     async def _ask(self, call: Call) -> None:

@@ -20,15 +20,21 @@ from anyreplica.mcp import _mounts, _sdk, request_state
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.catalogue import name_of
-from anyreplica.mcp.rounds import Rounds
+from anyreplica.mcp.own_work import OwnMiddleware
 from anyreplica.mcp.sdk_components import asking, serve_sdk_server
 from anyreplica.mcp.unserved import refuse_unserved
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
 
 
-def serve_components(mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool]) -> tuple[Discovered, Adoption]:
+def serve_components(
+    mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool], middleware: Sequence[OwnMiddleware] = ()
+) -> tuple[Discovered, Adoption]:
     """Adopt a server, add the components of the packs in `MCP_COMPONENTS` to it, and limit the time of all calls.
+
+    Args:
+        wraps: functions that put the features around each tool.
+        middleware: the middleware of the features. The time limit of a call holds for each call that it makes.
 
     Raises:
         StartupError: a component cannot be served.
@@ -48,7 +54,7 @@ def serve_components(mcp: FastMCP, settings: Settings, wraps: Sequence[WrapTool]
     _sdk.seal_states(mcp, request_state.security(settings), settings.mcp_name)
     lists = [each for each in mcp.middleware if isinstance(each, DereferenceRefsMiddleware)]
     mcp.middleware[:] = [
-        Rounds(),
+        *middleware,
         CallLimits(settings.call_timeout_seconds, adoption.timeouts),
         *(each for each in mcp.middleware if each not in lists),
         *discovered.middleware,

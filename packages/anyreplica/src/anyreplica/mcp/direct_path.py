@@ -40,7 +40,7 @@ class DirectPath:
     def answer(self, call: Call, plan: DirectPlan) -> Awaitable[None]:
         """Answer a tool call. Awaiting the reply raises the same exceptions as `FastPath.answer`."""
         call.scope[PATH_TAKEN] = STATELESS_FULL if call.modern else HANDSHAKE_FULL
-        if not call.asking.is_open:
+        if not call.channel.is_open:
             return self._open_and_answer(call, plan)
         task = eager_task.start(self._call(call, plan), loop=asyncio.get_running_loop())
         if task.done():
@@ -48,7 +48,7 @@ class DirectPath:
         return wait_for(call, task, plan.name, plan.seconds, self.full)
 
     async def _open_and_answer(self, call: Call, plan: DirectPlan) -> None:
-        await call.asking.open(call)
+        await call.channel.open(call)
         await self.answer(call, plan)
 
     async def _call(self, call: Call, plan: DirectPlan) -> bytes | Handover:

@@ -18,9 +18,8 @@ from anyreplica.http.headers import drop_credentials, drop_session_id, headers_o
 from anyreplica.http.responses import encode
 from anyreplica.mcp._log_levels import take_default_level
 from anyreplica.mcp.call import Call
+from anyreplica.mcp.client_channel import ClientRequestError
 from anyreplica.mcp.message import Notification, Request
-from anyreplica.sessions.errors import ClientRequestError
-from anyreplica.sessions.open_round import Question, new_identity
 from anyreplica.shared.publish import publish
 
 
@@ -44,7 +43,7 @@ class Dispatch:
     @property
     def can_send_request(self) -> bool:
         """Whether the call can ask its client."""
-        return self.call is not None and self.call.may_stream and self.call.asking.can_ask
+        return self.call is not None and self.call.reply.may_stream and self.call.channel.can_ask
 
     @property
     def transport(self) -> TransportContext:
@@ -68,10 +67,7 @@ class Dispatch:
         """
         if self.call is None:
             raise ClientRequestError(INVALID_REQUEST, f"A notification cannot send {method}, because it has no reply.")
-        opts = opts or {}
-        identity = str(opts.get("request_id") or new_identity())
-        question = Question(identity, method, None if params is None else dict(params))
-        return await self.call.asking.ask(self.call, question, opts)
+        return await self.call.channel.ask(self.call, method, params, opts or {})
 
     async def notify(
         self,
@@ -87,15 +83,15 @@ class Dispatch:
         listens = self.message.method == "subscriptions/listen"  # its notifications are what was published
         if not listens and isinstance(change := event_from_wire(method, params), ResourceUpdated):
             await publish(change)
-        if self.call is not None and self.call.may_stream:
-            if method == "notifications/message" and not await self.call.asking.wants(
+        if self.call is not None and self.call.reply.may_stream:
+            if method == "notifications/message" and not await self.call.channel.wants(
                 (params or {}).get("level", ""), take_default_level()
             ):
                 return
             message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
             if params is not None:
                 message["params"] = dict(params)
-            await self.call.event(encode(message))
+            await self.call.reply.event(encode(message))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification, if the client sent a progress token."""

@@ -80,17 +80,17 @@ class FastPath:
         Awaiting the reply raises `Refused` if the tool needs the session and the call's session id is invalid. A tool
         without Context, dependencies and middleware does not need the session.
         """
-        if not call.asking.is_open and plan.needs_session:
+        if not call.channel.is_open and plan.needs_session:
             return self._open_and_answer(call, plan)
         running = self._within_middleware(call, plan) if plan.middleware else self._plainly(call, plan)
         task = eager_task.start(running, loop=asyncio.get_running_loop())
         if task.done():
             reply = task.result()
-            return call.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
+            return call.reply.finish(200, reply) if isinstance(reply, bytes) else self.full.answer(call, reply)
         return wait_for(call, task, plan.tool.name, plan.seconds, self.full)
 
     async def _open_and_answer(self, call: Call, plan: Plan) -> None:
-        await call.asking.open(call)
+        await call.channel.open(call)
         await self.answer(call, plan)
 
     async def _plainly(self, call: Call, plan: Plan) -> bytes | Handover:

@@ -27,7 +27,6 @@ from anyreplica.mcp.call_span import noted_in_span
 from anyreplica.mcp.dispatch import Dispatch
 from anyreplica.mcp.message import Notification, drop_null_token
 from anyreplica.process import task_exits
-from anyreplica.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +41,12 @@ class FastMcpPath:
 
     Args:
         state: the value of FastMCP's lifespan.
-        sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
         in_span: whether the request's span is already open. Errors are then recorded on this span.
     """
 
-    def __init__(self, mcp: FastMCP, state: Any, sessions: Sessions | None, *, in_span: bool = False) -> None:
+    def __init__(self, mcp: FastMCP, state: Any, *, in_span: bool = False) -> None:
         self.mcp = mcp
         self.state = state
-        self.sessions = sessions
         self.in_span = in_span
         name = SDK if isinstance(mcp, SdkServer) else FASTMCP
         self._taken = ("handshake", name), ("stateless", name)
@@ -62,20 +59,20 @@ class FastMcpPath:
 
         Raises:
             ClientGone: the client closed the connection, and the call was cancelled.
-            Refused: the session id of the call is invalid, see `Sessions.open_live`.
+            Refused: the session id of the call is invalid, see `ClientChannel.open`.
         """
-        if not call.asking.is_open:
-            await call.asking.open(call)
+        if not call.channel.is_open:
+            await call.channel.open(call)
         call.scope[PATH_TAKEN] = self._taken[call.modern]
         task = task_exits.start(self._serve(call, handed))
-        await call.wait_for(task)
+        await call.reply.wait_for(task)
         if task.cancelled():  # a middleware raised CancelledError, although nobody cancelled the task
             logger.error("%s: the task of the request cancelled itself", call.request.method)
             call.scope[FAILED] = FAULT
             status, message = 200, error_response(call.request.id, INTERNAL_ERROR, "Internal server error")
         else:
             status, message = task.result()
-        await call.finish(status, message)
+        await call.reply.finish(status, message)
 
     async def _serve(self, call: Call, handed: Handover) -> tuple[int, bytes]:
         """Return the HTTP status and the JSON-RPC response of a request.
@@ -87,9 +84,8 @@ class FastMcpPath:
             result = await self.result(call, handed)
             if result.get("isError") is True:
                 call.scope[FAILED] = TOOL_ERROR
-            if self.sessions is not None and request.method == "initialize" and not call.modern:
-                session = self.sessions.start(call.scope, result["protocolVersion"], request.params or {})
-                call.headers = ((b"mcp-session-id", session.encode()),)
+            if request.method == "initialize":
+                call.reply.headers = call.channel.reply_headers(call, result)
             return 200, response(request.id, result)
         except ClientGone:
             raise

@@ -13,9 +13,13 @@ from fastmcp.server.middleware.dereference import DereferenceRefsMiddleware
 
 from anyreplica.auth.visibility import Visibility
 from anyreplica.components.call_limits import CallLimits
-from anyreplica.mcp.rounds import Rounds
 
-OWN_MIDDLEWARE = (Rounds, CallLimits, Visibility, DereferenceRefsMiddleware)
+
+class OwnMiddleware(Middleware):
+    """The class of the middleware that features add. It treats all requests alike."""
+
+
+OWN_MIDDLEWARE = (OwnMiddleware, CallLimits, Visibility, DereferenceRefsMiddleware)
 """The classes of middleware that are not the author's. They treat all requests alike."""
 
 _OWN_WORK: ContextVar[bool] = ContextVar("own_work", default=False)

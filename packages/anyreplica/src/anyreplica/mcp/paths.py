@@ -20,7 +20,6 @@ from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.plan import DirectPlan
 from anyreplica.mcp.planning import Plans, plan, plan_sdk_server
 from anyreplica.mcp.protocol_version import Envelopes
-from anyreplica.sessions.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -37,22 +36,22 @@ class CallPaths:
     Args:
         state: the value of FastMCP's lifespan.
         seconds: time limit of a call.
-        sessions: the sessions of clients; None if HANDSHAKE_SESSIONS is off.
+        keeps_state: whether sessions have state, which needs FastMCP's steps.
     """
 
-    def __init__(self, adoption: Adoption, state: Any, seconds: float, sessions: Sessions | None = None) -> None:
+    def __init__(self, adoption: Adoption, state: Any, seconds: float, *, keeps_state: bool) -> None:
         mcp = self.mcp = adoption.mcp
         self.adoption = adoption
         self.seconds = seconds
-        self.full = FastMcpPath(mcp, state, sessions)
+        self.full = FastMcpPath(mcp, state)
         self.traced = is_on()
-        handed_over = FastMcpPath(mcp, state, sessions, in_span=True) if self.traced else self.full
+        handed_over = FastMcpPath(mcp, state, in_span=True) if self.traced else self.full
         envelopes = Envelopes()
         self.fast = FastPath(mcp, state, handed_over, envelopes)
         self.direct = DirectPath(mcp, state, handed_over)
         self.lists = CachedLists(handed_over, envelopes)
         self.plans = Plans()
-        self.keeps_state = sessions is not None and sessions.records is not None
+        self.keeps_state = keeps_state
         self._changing = _mounts.changing(mcp)
         self._planned: object = None
         self._is_planned = False

@@ -149,6 +149,11 @@ def check_served(headers: Headers) -> None:
         raise _refused(None, rejection)
 
 
+def unexpected_response() -> Refused:
+    """Return the refusal of a response in the stateless protocol, in which a server sends no requests."""
+    return Refused(400, "The body must be a single JSON-RPC 2.0 request or notification.")
+
+
 def _routing(headers: Headers) -> dict[str, str]:
     return {
         name.decode("latin-1"): value.decode("latin-1").strip(" \t")  # RFC 9110, section 5.5

@@ -18,6 +18,7 @@ from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.responses import encode
 from anyreplica.mcp._sdk_server import SdkServer
+from anyreplica.mcp.call import Call
 from anyreplica.mcp.catalogue import Catalogue
 from anyreplica.mcp.message import Notification, Request, Response, called, called_tool, drop_null_token, parse
 from anyreplica.mcp.protocol_version import handshake_version
@@ -66,6 +67,10 @@ class SdkEndpoint:
         """Return the path of each tool, with the setting that selects this endpoint."""
         asked = "JSON_RESPONSE=false" if self.stateless else "STATELESS_HTTP=false"
         return {tool.name: f"SDK endpoint: {asked}" for tool in self._catalogue.tools}
+
+    async def answer_fully(self, call: Call) -> None:
+        """Raise NotImplementedError: the endpoint of the SDK makes no calls of this package."""
+        raise NotImplementedError
 
     def stop(self) -> None:
         """End the open event streams of all sessions, because they would never end by themselves."""

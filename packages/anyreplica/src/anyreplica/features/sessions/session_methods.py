@@ -20,11 +20,11 @@ from mcp_types import (
 )
 
 from anyreplica.components.not_found import RESOURCE_NOT_FOUND
+from anyreplica.features.sessions.channel import SESSION
+from anyreplica.features.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
+from anyreplica.features.sessions.session import Session
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_server import SdkServer
-from anyreplica.mcp.asking import SESSION
-from anyreplica.sessions.records import MOST_RESOURCES, MOST_URI_BYTES, SessionRecords
-from anyreplica.sessions.session import Session
 
 _TOO_MANY = (
     f"Too many subscriptions: a session has at most {MOST_RESOURCES}, with at most {MOST_URI_BYTES} bytes of URIs; "

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from fastmcp.prompts.base import InputRequiredPromptResult, PromptResult
 from fastmcp.resources.base import InputRequiredResourceResult, ResourceResult
 from fastmcp.server.dependencies import bind_request_context
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.middleware import CallNext, MiddlewareContext
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp import MCPError
@@ -37,11 +37,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from anyreplica.components.outcome import BODY_OUTCOME, CALL_OUTCOME
+from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
+from anyreplica.features.sessions.reply import SessionReply
 from anyreplica.mcp._sdk import call_of, outbound_of, request_context_of
-from anyreplica.mcp.asking import NO_STREAM, CannotAsk
-from anyreplica.mcp.call import Call
-from anyreplica.sessions.errors import ClientRequestError
-from anyreplica.sessions.open_round import OpenRound, Question, new_identity
+from anyreplica.mcp.client_channel import NO_STREAM, ClientRequestError, NoClientChannel
+from anyreplica.mcp.own_work import OwnMiddleware
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -59,7 +59,7 @@ _NEEDS_ROUNDS = (
 _INPUT_REQUIRED = (InputRequiredToolResult, InputRequiredPromptResult, InputRequiredResourceResult)
 
 
-class Rounds(Middleware):
+class Rounds(OwnMiddleware):
     """FastMCP middleware that drives the rounds of a component for a handshake-protocol client.
 
     It must be outside `CallLimits`. Then the time limit of a call holds for each round, as in the stateless protocol.
@@ -89,12 +89,12 @@ class Rounds(Middleware):
 
     async def _rounds(self, context: MiddlewareContext[P], call_next: CallNext[P, R]) -> R:
         request = request_context_of(context)
-        call = None if request is None else call_of(request)
+        reply = None if request is None else _reply(request)
         nested = request is not None and not _is_called_by_client(request, context.message)
         if nested:
-            call = None  # a new replica would begin with the component that calls this one
-        if request is not None and call is not None and call.taken is not None:
-            found = call.taken.round
+            reply = None  # a new replica would begin with the component that calls this one
+        if request is not None and reply is not None and reply.taken is not None:
+            found = reply.taken.round
         else:
             result = await call_next(context)
             if not isinstance(result, _INPUT_REQUIRED):
@@ -107,7 +107,7 @@ class Rounds(Middleware):
                 raise _cannot_ask(request)
             found = _round(request, 0, result.input_required)
         while found.number < _MOST_ROUNDS:
-            responses = await _answers(request, call, found)
+            responses = await _answers(request, reply, found)
             params = {**found.params, "inputResponses": responses, "requestState": found.state}
             BODY_OUTCOME.set(None)  # the outcomes of the fast path are those of the first round
             CALL_OUTCOME.set(None)
@@ -121,8 +121,14 @@ class Rounds(Middleware):
 
 def _cannot_ask(request: ServerRequestContext[Any, Any]) -> MCPError:
     call = call_of(request)
-    asking = call.asking if call is not None and isinstance(call.asking, CannotAsk) else NO_STREAM
-    return MCPError(INVALID_PARAMS, _NEEDS_ROUNDS.format(request.protocol_version, asking.reason))
+    channel = call.channel if call is not None and isinstance(call.channel, NoClientChannel) else NO_STREAM
+    return MCPError(INVALID_PARAMS, _NEEDS_ROUNDS.format(request.protocol_version, channel.reason))
+
+
+def _reply(request: ServerRequestContext[Any, Any]) -> SessionReply | None:
+    """Return the reply to a call of a session. None: another replica cannot take over the call."""
+    call = call_of(request)
+    return call.reply if call is not None and isinstance(call.reply, SessionReply) else None
 
 
 def _is_called_by_client(request: ServerRequestContext[Any, Any], message: Any) -> bool:
@@ -144,7 +150,9 @@ def _round(request: ServerRequestContext[Any, Any], number: int, asked: InputReq
     return OpenRound(request.method, params, request.protocol_version, number, asked.request_state, questions)
 
 
-async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, found: OpenRound) -> dict[str, Any]:
+async def _answers(
+    request: ServerRequestContext[Any, Any], reply: SessionReply | None, found: OpenRound
+) -> dict[str, Any]:
     """Ask the client all questions of a round at once, and return the answers by the names of the questions.
 
     While the client is asked, another replica can take over the call.
@@ -152,21 +160,20 @@ async def _answers(request: ServerRequestContext[Any, Any], call: Call | None, f
     if not found.questions:
         await asyncio.sleep(_PAUSE_SECONDS)
         return {}
-    if call is not None:
-        await call.asking.wait_in_round(call, found)
-        call.taken = None
+    if reply is not None:
+        await reply.wait_in_round(found)
     tasks = {name: asyncio.ensure_future(_answer(request, each)) for name, each in found.questions.items()}
     try:
         answers = dict(zip(tasks, await asyncio.gather(*tasks.values()), strict=True))
     except ClientRequestError:  # the call ends, so no other replica goes on with this round
-        if call is not None:
-            await call.asking.leave_round(call)
+        if reply is not None:
+            await reply.leave_round()
         raise
     finally:
         for task in tasks.values():
             task.cancel()
-    if call is not None:
-        await call.asking.leave_round(call)
+    if reply is not None:
+        await reply.leave_round()
     return answers
 
 

@@ -5,18 +5,19 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from anyreplica.features.sessions.channel import SessionChannel
+from anyreplica.features.sessions.event_log import TakenCall
+from anyreplica.features.sessions.reply import SessionReply
+from anyreplica.features.sessions.sessions import Sessions
 from anyreplica.http.access_log import CALLED, FAILED, RPC_ERROR
+from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.headers import headers_of
 from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode, error_response
 from anyreplica.http.trace_context import TRACE
-from anyreplica.mcp.asking import CallSession
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request, called, memory_of
-from anyreplica.mcp.stopping import answer_cancelled
-from anyreplica.sessions.event_log import TakenCall
-from anyreplica.sessions.sessions import Sessions
 
 _TAKEN = "anyreplica.taken"
 """Scope key for the call that this replica has taken over."""
@@ -28,13 +29,17 @@ class TakenCalls:
     Args:
         intake: the counters of requests in flight and of their memory.
         answer: answers a call on the FastMCP path.
-
-    Attributes:
-        app: this object, or middleware around it, for example the access log.
+        logged: puts the access log around an app.
     """
 
-    def __init__(self, sessions: Sessions, intake: Intake, answer: Callable[[Call], Awaitable[None]]) -> None:
-        self.app: ASGIApp = self
+    def __init__(
+        self,
+        sessions: Sessions,
+        intake: Intake,
+        answer: Callable[[Call], Awaitable[None]],
+        logged: Callable[[ASGIApp], ASGIApp],
+    ) -> None:
+        self._logged = logged
         self._sessions = sessions
         self._intake = intake
         self._answer = answer
@@ -52,7 +57,7 @@ class TakenCalls:
         task.add_done_callback(self._sessions.taken.discard)
 
     async def _run(self, scope: Scope) -> None:
-        await self.app(scope, _nothing_arrives, _send_nothing)
+        await self._logged(self)(scope, _nothing_arrives, _send_nothing)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Continue with the call in the scope."""
@@ -63,22 +68,22 @@ class TakenCalls:
         scope[CALLED] = called(request)
         for observe in self._intake.on_call:
             observe(scope, found.params)
-        asking = CallSession(self._sessions, headers_of(scope)[b"mcp-session-id"])
-        call = Call(request, found.version, False, scope, receive, send, True, asking)
-        call.events, call.taken, call.streaming, call.detached = taken.events, taken, True, True
+        channel = SessionChannel(self._sessions, headers_of(scope)[b"mcp-session-id"], found.version)
+        reply = SessionReply(scope, receive, send, True, PING_SECONDS, request, channel)
+        reply.take_over(taken)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         intake = self._intake
         intake.in_flight.count += 1  # even beyond the limits, because the call waits for its client first
         intake.memory.held += request.memory
         try:
-            await self._answer(call)
+            await self._answer(Call(request, found.version, False, scope, reply, channel))
         except ClientGone:
             return
         except Refused as refused:
             scope[FAILED] = RPC_ERROR
-            await call.finish(refused.status, error_response(request.id, refused.code, refused.message))
+            await reply.finish(refused.status, error_response(request.id, refused.code, refused.message))
         except asyncio.CancelledError:
-            await answer_cancelled(call)
+            await reply.stop(request.id)
             raise
         finally:
             intake.in_flight.leave()

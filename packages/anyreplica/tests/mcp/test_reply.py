@@ -7,10 +7,7 @@ import pytest
 from starlette.types import Message
 
 from anyreplica.http.refusal import ClientGone
-from anyreplica.mcp.asking import CannotAsk
-from anyreplica.mcp.call import Call
-from anyreplica.mcp.message import Request
-from anyreplica.sessions.call_events import CallEvents
+from anyreplica.mcp.reply import Reply
 
 
 async def silent() -> Message:
@@ -19,18 +16,15 @@ async def silent() -> Message:
     raise AssertionError
 
 
-class Slow(CannotAsk):
-    """A session whose event log does not answer."""
+class Slow(Reply):
+    """A reply whose event log does not answer."""
 
-    def __init__(self) -> None:
-        super().__init__("slow")
-        self.begun = asyncio.Event()
+    begun: asyncio.Event
 
-    async def begin_events(self, call: Call) -> CallEvents | None:  # noqa: ARG002
+    async def _begin(self) -> None:
         """Wait for ever."""
         self.begun.set()
         await asyncio.Event().wait()
-        raise AssertionError
 
 
 def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
@@ -44,15 +38,14 @@ def test_a_cancelled_message_does_not_spoil_the_reply() -> None:
         sent.append(message)
 
     async def answer() -> None:
-        slow = Slow()
-        request = Request(id=1, method="tools/call", params={}, size=0, memory=0)
-        call = Call(request, "2025-11-25", False, {"type": "http"}, silent, send, True, slow)
-        progress = asyncio.ensure_future(call.event(b"{}"))
+        slow = Slow({"type": "http"}, silent, send, True)
+        slow.begun = asyncio.Event()
+        progress = asyncio.ensure_future(slow.event(b"{}"))
         await slow.begun.wait()
         progress.cancel()
         with suppress(asyncio.CancelledError):
             await progress
-        await call.finish(200, b'{"id":1}')
+        await slow.finish(200, b'{"id":1}')
 
     asyncio.run(answer())
     start, body = sent
@@ -73,14 +66,12 @@ def test_a_closed_connection_ends_the_wait() -> None:
 
     async def wait() -> None:
         nonlocal closed
-        request = Request(1, "tools/call", None, size=0)
-        call = Call(request, "2025-11-25", False, {"type": "http"}, silent, send, True)
-        call.first_event_seconds = 0.01
-        await call.event(b"{}")
+        reply = Reply({"type": "http"}, silent, send, True, 0.01)
+        await reply.event(b"{}")
         closed = True
         task = asyncio.create_task(asyncio.sleep(60))
         with pytest.raises(ClientGone):
-            await call.wait_for(task)
+            await reply.wait_for(task)
         with pytest.raises(asyncio.CancelledError):
             await task
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from anyreplica.features.sessions.expiring import Expiring
 from anyreplica.http.shares import Shares
-from anyreplica.sessions.expiring import Expiring
 
 EVENT_BYTES = 64
 """Bytes that an event counts in addition to its text."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from anyreplica.sessions.expiring import Expiring
-from anyreplica.sessions.kept_bytes import EVENT_BYTES
+from anyreplica.features.sessions.expiring import Expiring
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
 from anyreplica.shared.wakeups import ONCE, Wakeups
 
 FOREIGN, UNKNOWN = 0, -1

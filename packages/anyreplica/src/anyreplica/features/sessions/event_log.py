@@ -17,13 +17,8 @@ from typing import TYPE_CHECKING
 from mcp_types import INTERNAL_ERROR
 from pydantic_core import from_json
 
-from anyreplica.http.event_stream import FIRST_WITH_EMPTY
-from anyreplica.http.refusal import Refused
-from anyreplica.http.responses import encode
-from anyreplica.http.shares import Shares
-from anyreplica.process.meanwhile import meanwhile
-from anyreplica.sessions.call_events import CallEvents
-from anyreplica.sessions.event_store import (
+from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.event_store import (
     SLACK_SECONDS,
     EventPart,
     EventStore,
@@ -31,10 +26,15 @@ from anyreplica.sessions.event_store import (
     name_of,
     reader_of,
 )
-from anyreplica.sessions.kept_bytes import EVENT_BYTES, KeptBytes
-from anyreplica.sessions.open_round import OpenRound, RoundSeal
-from anyreplica.sessions.redis_events import RedisEvents
-from anyreplica.sessions.session import Session
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES, KeptBytes
+from anyreplica.features.sessions.open_round import OpenRound, RoundSeal
+from anyreplica.features.sessions.redis_events import RedisEvents
+from anyreplica.features.sessions.session import Session
+from anyreplica.http.event_stream import FIRST_WITH_EMPTY
+from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import encode
+from anyreplica.http.shares import Shares
+from anyreplica.process.meanwhile import meanwhile
 from anyreplica.shared.lost_redis import QUICK_SECONDS, patiently, persistently
 from anyreplica.shared.wakeups import RedisWakeups, Wakeups
 

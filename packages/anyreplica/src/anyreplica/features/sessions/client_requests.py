@@ -8,19 +8,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, ClientCapabilities
 from mcp_types.jsonrpc import REQUEST_TIMEOUT
 from pydantic_core import from_json
 
+from anyreplica.features.sessions.answers import Answers, Given, SessionEnded, Wait
+from anyreplica.features.sessions.metrics import ClientRequestMetrics
+from anyreplica.features.sessions.open_round import Question
+from anyreplica.features.sessions.session import Session, unknown_session
+from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.refusal import ClientGone, Refused
 from anyreplica.http.responses import encode
-from anyreplica.sessions.answers import Answers, Given, SessionEnded, Wait
-from anyreplica.sessions.capabilities import missing_capability
-from anyreplica.sessions.errors import ClientRequestError
-from anyreplica.sessions.metrics import ClientRequestMetrics
-from anyreplica.sessions.open_round import Question
-from anyreplica.sessions.session import Session, unknown_session
-from anyreplica.sessions.waiting_calls import WaitingCall
+from anyreplica.mcp.client_channel import ClientRequestError
 from anyreplica.shared.lost_redis import persistently
 
 logger = logging.getLogger(__name__)
@@ -181,3 +180,25 @@ async def _cancel(write: WriteEvent, identity: str, why: str) -> None:
     # RuntimeError: the connection is closed. ClientGone: another replica has taken over the call.
     with contextlib.suppress(TimeoutError, RuntimeError, ClientGone):
         await asyncio.wait_for(write(message), _GOODBYE_SECONDS)
+
+
+def missing_capability(client: ClientCapabilities, method: str, params: Mapping[str, Any] | None) -> str:
+    """Return the capability that a client lacks for a request; return an empty text if it lacks none.
+
+    Elicitation has the modes `form` and `url`. A client that names no mode has the mode `form` (2025-11-25, Client
+    features, "Elicitation"). Sampling with tools needs `sampling.tools` (2025-11-25, Client features, "Sampling").
+    """
+    params = params or {}
+    if method == "elicitation/create":
+        has = client.elicitation
+        if has is None:
+            return "elicitation"
+        if params.get("mode") == "url":
+            return "" if has.url is not None else "elicitation.url"
+        return "" if has.form is not None or has.url is None else "elicitation.form"
+    if method == "sampling/createMessage":
+        if client.sampling is None:
+            return "sampling"
+        wants_tools = "tools" in params or "toolChoice" in params
+        return "sampling.tools" if wants_tools and client.sampling.tools is None else ""
+    return "roots" if method == "roots/list" and client.roots is None else ""

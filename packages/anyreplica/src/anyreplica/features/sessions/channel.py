@@ -1,32 +1,32 @@
-"""How a call asks its client: over the session of the call. A call without a session gets an error with the reason."""
+"""Sends requests from a call to its client, over the session of the call."""
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from mcp.server.connection import Connection
 from mcp.shared.dispatcher import CallOptions, Outbound
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, LoggingLevel
+from mcp_types import INTERNAL_ERROR, LoggingLevel
+from starlette.types import Scope
 
 from anyreplica.components.deadline import PAUSES
+from anyreplica.features.sessions.call_events import CallEvents
+from anyreplica.features.sessions.open_round import OpenRound, Question, new_identity
+from anyreplica.features.sessions.progress import with_progress
+from anyreplica.features.sessions.session import Session
+from anyreplica.features.sessions.sessions import Sessions
+from anyreplica.features.sessions.waiting_calls import WaitingCall
 from anyreplica.http.headers import headers_of
 from anyreplica.http.refusal import Refused
-from anyreplica.mcp.client_watch import ClientWatch
-from anyreplica.sessions.call_events import CallEvents
-from anyreplica.sessions.errors import ClientRequestError
-from anyreplica.sessions.open_round import OpenRound, Question
-from anyreplica.sessions.progress import with_progress
-from anyreplica.sessions.session import Session
-from anyreplica.sessions.sessions import Sessions
-from anyreplica.sessions.waiting_calls import WaitingCall
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.client_channel import NO_STREAM, ClientRequestError, NoClientChannel
+from anyreplica.mcp.message import Request
 from anyreplica.shared.lost_redis import persistently
-
-if TYPE_CHECKING:
-    from anyreplica.mcp.call import Call
-
 
 logger = logging.getLogger(__name__)
 
@@ -41,71 +41,94 @@ _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """Levels of log messages, from the least to the most severe (RFC 5424)."""
 
 
-class CannotAsk:
-    """A call that cannot ask its client. `reason` is the text of the error that a request gets."""
-
-    __slots__ = ("reason",)
-
-    can_ask = False
-    is_open = True  # there is nothing to open
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    async def open(self, call: "Call") -> None:
-        """Open nothing."""
-
-    def outside(self) -> AbstractAsyncContextManager[None]:
-        """Return a context that does nothing: a call without a session does not wait for the Redis of sessions."""
-        return nullcontext()
-
-    async def begin_events(self, call: "Call") -> CallEvents | None:  # noqa: ARG002
-        """Return None: the call cannot be resumed."""
-        return None
-
-    def watching(self, call: "Call", watch: ClientWatch) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a context that does nothing: without a session, there is no news but the end of the connection."""
-        return nullcontext()
-
-    async def wants(self, level: str, default: str) -> bool:  # noqa: ARG002
-        """Return True: without a session, the client gets all log messages that FastMCP sends."""
-        return True
-
-    def connection(self, call: "Call", outbound: Outbound) -> Connection:
-        """Return the SDK's connection of a call without a session. The client's capabilities are unknown."""
-        return Connection.from_envelope(call.version, None, None, outbound=outbound)
-
-    async def wait_in_round(self, call: "Call", found: OpenRound) -> None:
-        """Do nothing: no other replica can take over the call."""
-
-    async def leave_round(self, call: "Call") -> None:
-        """Do nothing."""
-
-    async def forget_round(self) -> None:
-        """Do nothing."""
-
-    async def ask(
-        self,
-        call: "Call",  # noqa: ARG002
-        question: Question,
-        opts: CallOptions,  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """Raise `ClientRequestError` with the reason."""
-        text = f"The server cannot send {question.method} to the client: {self.reason}"
-        raise ClientRequestError(INVALID_REQUEST, text)
+NO_SESSION = "the call has no session; send initialize first, and its Mcp-Session-Id with each call."
 
 
-STATELESS = CannotAsk("protocol version 2026-07-28 does not allow it; the component can return an InputRequiredResult.")
-OFF = CannotAsk("HANDSHAKE_SESSIONS is off; the operator can set HANDSHAKE_SESSIONS=ask.")
-NO_STREAM = CannotAsk("the client accepts no event stream; send the header Accept with text/event-stream.")
-NO_SESSION = CannotAsk("the call has no session; send initialize first, and its Mcp-Session-Id with each call.")
+class ClientNews(Enum):
+    """What has happened."""
+
+    GONE = "the client has closed the connection"
+    CANCELLED = "the client has cancelled the call"
+    MOVE_ON = "the client goes on over another connection"
+    DRAIN = "this replica drains, so the client must go on over another connection"
 
 
-class CallSession:
+class ClientWatch:
+    """Watches the connection of a call, and takes news from other places.
+
+    Args:
+        gone: waits until the client closes the connection.
+
+    Attributes:
+        news: a future that is done when there are news.
+        cancelled: whether the client has cancelled the call.
+    """
+
+    __slots__ = ("_gone", "_waiting", "cancelled", "news")
+
+    def __init__(self, gone: Coroutine[Any, Any, None]) -> None:
+        loop = asyncio.get_running_loop()
+        self.cancelled = False
+        self._waiting: list[ClientNews] = []
+        self.news: asyncio.Future[None] = loop.create_future()
+        self._gone = asyncio.Task(self._watch(gone), loop=loop)  # without the task factory, which is for components
+
+    def take(self) -> ClientNews:
+        """Return the oldest news, and wait for further news."""
+        found = self._waiting.pop(0)
+        self.news = asyncio.get_running_loop().create_future()
+        if self._waiting:
+            self.news.set_result(None)
+        return found
+
+    def cancel(self) -> None:
+        """Note that the client has cancelled the call."""
+        self.cancelled = True
+        self._note(ClientNews.CANCELLED)
+
+    def move_on(self) -> None:
+        """Note that the client goes on over another connection."""
+        self._note(ClientNews.MOVE_ON)
+
+    def drain(self) -> None:
+        """Note that the client must go on over another connection, because this replica drains."""
+        self._note(ClientNews.DRAIN)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._gone.cancel()
+
+    async def _watch(self, gone: Coroutine[Any, Any, None]) -> None:
+        await gone
+        self._note(ClientNews.GONE)
+
+    def _note(self, news: ClientNews) -> None:
+        self._waiting.append(news)
+        if not self.news.done():
+            self.news.set_result(None)
+
+
+class SessionStart(NoClientChannel):
+    """The channel of a handshake-protocol call without a session. If the call is `initialize`, it starts one."""
+
+    __slots__ = ("_sessions",)
+
+    def __init__(self, sessions: Sessions) -> None:
+        super().__init__(NO_SESSION)
+        self._sessions = sessions
+
+    def reply_headers(self, call: Call, result: Mapping[str, Any]) -> Sequence[tuple[bytes, bytes]]:
+        """Start a session, and return the header with its id."""
+        session = self._sessions.start(call.scope, result["protocolVersion"], call.request.params or {})
+        return ((b"mcp-session-id", session.encode()),)
+
+
+class SessionChannel:
     """The session of one call, from its session id.
 
     Args:
         sealed: the session id, as the client sent it.
+        version: the protocol version of the call.
     """
 
     can_ask = True
@@ -118,11 +141,12 @@ class CallSession:
     _of_round: frozenset[str] = frozenset()
     _sent: frozenset[str] = frozenset()
 
-    def __init__(self, sessions: Sessions, sealed: bytes) -> None:
+    def __init__(self, sessions: Sessions, sealed: bytes, version: str) -> None:
         self._sessions = sessions
         self._sealed = sealed
+        self.version = version
 
-    async def open(self, call: "Call") -> None:
+    async def open(self, call: Call) -> None:
         """Open the session, so that the call can ask its client.
 
         The time in which the call waits for its client does not count for the deadline of the call.
@@ -135,19 +159,24 @@ class CallSession:
         self._session = call.scope[SESSION] = session
         self.is_open = True
         if b"mcp-protocol-version" not in headers_of(call.scope):
-            call.version = session.version
-        PAUSES.set(self._waiting_call(call).pauses)
+            call.version = self.version = session.version
+        PAUSES.set(self._waiting_call(call.request, call.scope).pauses)
 
     def outside(self) -> AbstractAsyncContextManager[None]:
         """Do not count the call as one in flight inside the `async with` block, because it waits for Redis."""
         return nullcontext() if self._waits else self._sessions.in_flight.outside()
 
     @property
+    def keeps_events(self) -> bool:
+        """Whether clients can resume calls."""
+        return self._sessions.events is not None
+
+    @property
     def _waits(self) -> bool:
         """Whether the call waits for its client. Such a call does not count as one in flight."""
         return self._waiting is not None and self._waiting.pauses.is_open
 
-    def connection(self, call: "Call", outbound: Outbound) -> Connection:
+    def connection(self, call: Call, outbound: Outbound) -> Connection:
         """Return the SDK's connection, which sends requests to `outbound`.
 
         The connection has the client's capabilities only if `open` has opened the session.
@@ -160,12 +189,20 @@ class CallSession:
         connection.initialized.set()
         return connection
 
-    async def begin_events(self, call: "Call") -> CallEvents | None:
+    def reply_headers(
+        self,
+        call: Call,  # noqa: ARG002
+        result: Mapping[str, Any],  # noqa: ARG002
+    ) -> Sequence[tuple[bytes, bytes]]:
+        """Return no headers, because the session exists already."""
+        return ()
+
+    async def begin_events(self, request: Request, scope: Scope) -> CallEvents | None:
         """Begin the events of the call, if the client can resume them. None: it cannot."""
         if self._session is None or self._sessions.events is None:
             return None
-        caller = self._sessions.caller(call.scope)
-        begin = partial(self._sessions.events.begin, self._session, call.request.id, caller)
+        caller = self._sessions.caller(scope)
+        begin = partial(self._sessions.events.begin, self._session, request.id, caller)
         try:
             if self._waits:
                 events = await persistently(begin)
@@ -182,14 +219,14 @@ class CallSession:
             return None
 
     @contextlib.contextmanager
-    def watching(self, call: "Call", watch: ClientWatch) -> Iterator[None]:
+    def watching(self, request: Request, watch: ClientWatch) -> Iterator[None]:
         """Give the watch all news about the client inside the `with` block.
 
         The client can cancel the call. It moves on when this replica drains, and when it has resumed the call.
         """
         self._watch = watch
         with contextlib.ExitStack() as self._stack:
-            self._stack.enter_context(self._sessions.cancelling(self._sealed, call.request.id, watch.cancel))
+            self._stack.enter_context(self._sessions.cancelling(self._sealed, request.id, watch.cancel))
             self._sessions.leaving.add(watch.drain)
             self._stack.callback(self._sessions.leaving.discard, watch.drain)
             if self._waiting is not None:
@@ -197,10 +234,10 @@ class CallSession:
             self._stack.callback(self._end_waiting)
             yield
 
-    def _waiting_call(self, call: "Call") -> WaitingCall:
+    def _waiting_call(self, request: Request, scope: Scope) -> WaitingCall:
         """Return the state of this call as one that waits for its client."""
         if self._waiting is None:
-            self._waiting = self._sessions.waiting_call(call.scope, call.request.params, call.request.memory)
+            self._waiting = self._sessions.waiting_call(scope, request.params, request.memory)
         return self._waiting
 
     def _end_waiting(self) -> None:
@@ -221,34 +258,35 @@ class CallSession:
             wanted = (await records.read(session)).level or default
         return wanted not in _LEVELS or level not in _LEVELS or _LEVELS.index(level) >= _LEVELS.index(wanted)
 
-    async def wait_in_round(self, call: "Call", found: OpenRound) -> None:
+    async def wait_in_round(self, events: CallEvents | None, found: OpenRound, sent: frozenset[str]) -> None:
         """Note that the call waits for its client in a round of a multi-round component.
 
         If the client can resume the call, another replica can take it over from now on.
+
+        Args:
+            events: the events of the call. None: the client cannot resume it.
+            sent: the questions that another replica has already sent.
         """
-        self._sent = frozenset() if call.taken is None else call.taken.sent
-        if not call.may_stream or self._sessions.events is None:
+        self._sent = sent
+        if events is None:
             return
-        await call.open_stream()
-        if call.events is not None and await self._can_be_taken_over(call.events, found):
+        async with self.outside():
+            can_be_taken_over = await events.wait_in_round(found)
+        if can_be_taken_over:
             self._of_round = frozenset(each.identity for each in found.questions.values())
             if self._sessions.has_left and self._watch is not None:
                 self._watch.drain()
 
-    async def _can_be_taken_over(self, events: CallEvents, found: OpenRound) -> bool:
-        async with self.outside():
-            return await events.wait_in_round(found)
-
-    async def leave_round(self, call: "Call") -> None:
+    async def leave_round(self, events: CallEvents | None) -> None:
         """Note that the call begins its next round.
 
         Raises:
             ClientRequestError: another replica has taken over the call, or Redis cannot tell whether one has.
         """
         try:
-            if call.events is not None:
+            if events is not None:
                 async with self.outside():
-                    goes_on = await call.events.leave_round()
+                    goes_on = await events.leave_round()
                 if not goes_on:
                     raise ClientRequestError(INTERNAL_ERROR, "Another replica goes on with this call.")
             await self.forget_round()
@@ -263,29 +301,28 @@ class CallSession:
         if of_round and self._session is not None:
             await self._sessions.requests.answers.forget(of_round, self._session.key)
 
-    async def ask(self, call: "Call", question: Question, opts: CallOptions) -> dict[str, Any]:
+    async def ask(self, call: Call, method: str, params: Mapping[str, Any] | None, opts: CallOptions) -> dict[str, Any]:
         """Send a request to the client on the event stream of the call, and return the result of the answer.
 
         Raises:
             ClientRequestError: the client accepts no event stream, or see `ClientRequests.send`.
         """
-        if not call.may_stream:
-            return await NO_STREAM.ask(call, question, opts)
-        sessions, identity = self._sessions, question.identity
+        reply = call.reply
+        if not reply.may_stream:
+            return await NO_STREAM.ask(call, method, params, opts)
+        identity = str(opts.get("request_id") or new_identity())
+        question = Question(identity, method, None if params is None else dict(params))
+        sessions = self._sessions
         try:
             session = self._session or await sessions.open_live(call.scope, self._sealed)
         except Refused as refused:
             raise ClientRequestError(refused.code, refused.message) from None
         limit, on_progress = opts.get("timeout", sessions.requests.seconds), opts.get("on_progress")
         of_round, is_sent = identity in self._of_round, identity in self._sent
-        write = partial(call.event, needed=True)
-        waiting = self._waiting_call(call)
+        write = partial(reply.event, needed=True)
+        waiting = self._waiting_call(call.request, call.scope)
         send = partial(sessions.requests.send, session, write, waiting, of_round=of_round, is_sent=is_sent)
         if on_progress is None:
             return await send(question, limit)
         async with sessions.progress.reported(session, identity, on_progress):
             return await send(with_progress(question), limit)
-
-
-Asking = CannotAsk | CallSession
-"""How a call asks its client."""

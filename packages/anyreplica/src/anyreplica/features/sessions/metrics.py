@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from anyreplica.features.sessions.event_log import EventLog
+from anyreplica.features.sessions.streams import SessionStreams
 from anyreplica.http.durations import Durations
-from anyreplica.sessions.event_log import EventLog
-from anyreplica.sessions.streams import SessionStreams
 
 _KINDS = {
     "elicitation/create": "elicitation",

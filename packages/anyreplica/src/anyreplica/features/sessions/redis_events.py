@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from anyreplica.sessions.event_store import (
+from anyreplica.features.sessions.event_store import (
     DELIVERED_SECONDS,
     FOREIGN,
     MOST_EVENTS,
@@ -14,7 +14,7 @@ from anyreplica.sessions.event_store import (
     WrittenEvent,
     name_of,
 )
-from anyreplica.sessions.kept_bytes import EVENT_BYTES
+from anyreplica.features.sessions.kept_bytes import EVENT_BYTES
 from anyreplica.shared.lost_redis import raising_os_errors
 
 if TYPE_CHECKING:

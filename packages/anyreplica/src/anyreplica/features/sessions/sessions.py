@@ -16,17 +16,17 @@ from starlette.types import Scope
 
 from anyreplica.auth.caller import ANYBODY, owner_of
 from anyreplica.auth.client_identity import ClientIdentities
+from anyreplica.features.sessions.answers import answers
+from anyreplica.features.sessions.client_requests import ClientRequests
+from anyreplica.features.sessions.event_log import EventLog
+from anyreplica.features.sessions.metrics import StreamMetrics
+from anyreplica.features.sessions.progress import ClientProgress
+from anyreplica.features.sessions.records import SessionRecords
+from anyreplica.features.sessions.session import Session, SessionIds, unknown_session
+from anyreplica.features.sessions.streams import SessionStreams
+from anyreplica.features.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.http.in_flight import UNAVAILABLE, InFlight, Memory
 from anyreplica.http.refusal import Refused
-from anyreplica.sessions.answers import answers
-from anyreplica.sessions.client_requests import ClientRequests
-from anyreplica.sessions.event_log import EventLog
-from anyreplica.sessions.metrics import StreamMetrics
-from anyreplica.sessions.progress import ClientProgress
-from anyreplica.sessions.records import SessionRecords
-from anyreplica.sessions.session import Session, SessionIds, unknown_session
-from anyreplica.sessions.streams import SessionStreams
-from anyreplica.sessions.waiting_calls import WaitingCall, WaitingCalls
 from anyreplica.settings import Settings
 from anyreplica.shared.lost_redis import patiently, persistently
 from anyreplica.shared.wakeups import ONCE, RedisWakeups, Wakeups

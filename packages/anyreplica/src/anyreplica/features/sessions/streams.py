@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent, SubscriptionBus
 from mcp.shared.subscriptions import event_to_notification
 
+from anyreplica.features.sessions.answers import Answers
+from anyreplica.features.sessions.records import SessionRecord, SessionRecords, name_of
+from anyreplica.features.sessions.session import Session
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.responses import encode
-from anyreplica.sessions.answers import Answers
-from anyreplica.sessions.records import SessionRecord, SessionRecords, name_of
-from anyreplica.sessions.session import Session
 from anyreplica.shared.wakeups import Wakeups
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anyreplica.sessions.session import Session
+from anyreplica.features.sessions.session import Session
 from anyreplica.shared.lost_redis import raising_os_errors
 from anyreplica.shared.wakeups import Wakeups
 

@@ -11,10 +11,10 @@ from typing import Any
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic_core import from_json
 
+from anyreplica.features.sessions.open_round import Question
+from anyreplica.features.sessions.session import Session
 from anyreplica.http.responses import encode
 from anyreplica.process.meanwhile import meanwhile
-from anyreplica.sessions.open_round import Question
-from anyreplica.sessions.session import Session
 from anyreplica.shared.wakeups import Wakeups
 
 logger = logging.getLogger(__name__)

@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anyreplica.features.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
+from anyreplica.features.sessions.open_round import MOST_CHARACTERS, OpenRound
 from anyreplica.http.event_stream import PING_SECONDS
 from anyreplica.http.in_flight import UNAVAILABLE
 from anyreplica.http.responses import encode
-from anyreplica.sessions.event_store import DELIVERED_SECONDS, FOREIGN, UNKNOWN, reader_of
-from anyreplica.sessions.open_round import MOST_CHARACTERS, OpenRound
 from anyreplica.shared.lost_redis import PATIENT_SECONDS, PERSIST_SECONDS, persistently
 
 if TYPE_CHECKING:
-    from anyreplica.sessions.event_log import EventLog
+    from anyreplica.features.sessions.event_log import EventLog
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,191 @@
+"""The requests of clients that have a session: calls, responses, notifications, event streams and the end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from functools import partial
+
+from starlette.types import Receive, Scope, Send
+
+from anyreplica.features.sessions.channel import SessionChannel, SessionStart
+from anyreplica.features.sessions.reply import SessionReply
+from anyreplica.features.sessions.session import Session
+from anyreplica.features.sessions.sessions import Sessions
+from anyreplica.features.sessions.taken_calls import TakenCalls
+from anyreplica.http.access_log import CALLED
+from anyreplica.http.event_stream import EVENT_STREAM_HEADERS, PING, empty_event, event
+from anyreplica.http.headers import Headers, headers_of
+from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.intake import Intake
+from anyreplica.http.refusal import Refused
+from anyreplica.http.responses import send_response
+from anyreplica.mcp.call import Call
+from anyreplica.mcp.message import Notification, Request, Response, is_too_long
+from anyreplica.mcp.protocol_version import handshake_version, unexpected_response
+from anyreplica.mcp.reply import Reply, disconnected
+
+logger = logging.getLogger(__name__)
+
+_SESSION_ID = b"mcp-session-id"
+_LAST_EVENT = b"last-event-id"
+"""The header with which a client resumes the event stream of a call."""
+
+_CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
+"""The notifications of a client that belong to a running call."""
+
+
+class SessionRequests:
+    """Answers the requests of clients with sessions. This is the `HandshakeSessions` of the endpoint."""
+
+    def __init__(self, sessions: Sessions, intake: Intake, taken: TakenCalls) -> None:
+        self.keeps_state = sessions.records is not None
+        self._sessions = sessions
+        self._intake = intake
+        self._taken = taken
+
+    def call(
+        self,
+        request: Request,
+        version: str,
+        headers: Headers,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        may_stream: bool,
+        first_event_seconds: float,
+    ) -> Call:
+        """Return the call of a request. With a session id, the call can ask its client."""
+        sealed = headers.get(_SESSION_ID)
+        if sealed is None or request.method == "initialize":
+            reply = Reply(scope, receive, send, may_stream, first_event_seconds)
+            return Call(request, version, False, scope, reply, SessionStart(self._sessions))
+        channel = SessionChannel(self._sessions, sealed, version)
+        kept = SessionReply(scope, receive, send, may_stream, first_event_seconds, request, channel)
+        return Call(request, version, False, scope, kept, channel)
+
+    async def receive_notification(self, notification: Notification, headers: Headers, scope: Scope) -> None:
+        """Cancel a call of a session, or report progress to it, on the replica that runs it.
+
+        Ignore all other notifications, those with an invalid session id, and those with a name that is too long.
+        """
+        sealed = headers.get(_SESSION_ID)
+        if sealed is None or notification.method not in (_CANCELLED, _PROGRESS):
+            return
+        params = notification.params or {}
+        if is_too_long(params.get("progressToken")) or is_too_long(params.get("requestId")):
+            return
+        with suppress(Refused):
+            session = self._sessions.open(scope, sealed)
+            if notification.method == _PROGRESS:
+                await self._sessions.progress.pass_on(session, params)
+            else:
+                await self._sessions.cancel(sealed, params.get("requestId"))
+
+    async def receive_response(self, response: Response, headers: Headers, scope: Scope, send: Send) -> None:
+        """Pass the response of a client to the call that waits for it, on any replica, and answer with status 202.
+
+        A response does not count for MAX_IN_FLIGHT or for its caller's rate limit, because the call that waits for it
+        may have the last place. A response that no call waits for counts for the rate limit.
+
+        Raises:
+            Refused: HTTP 400: the response uses the stateless protocol, in which a server sends no requests; or no call
+                of this session waits for the response; or the session id is missing. HTTP 404: the session is unknown
+                or has ended. HTTP 403: the session belongs to another caller. HTTP 429: too many refused responses.
+                HTTP 503: too many responses arrive, too many requests use memory, or Redis cannot be reached.
+        """
+        if handshake_version(headers) is None:
+            raise unexpected_response()
+        scope[CALLED] = ("response", "")
+        intake = self._intake
+        intake.responses.enter(None)
+        try:
+            intake.memory.take(response.memory)
+            try:
+                session = self._sessions.open(scope, _session_id(headers))
+                await self._sessions.requests.answer(session, response.answered, response.answer)
+            finally:
+                intake.memory.give(response.memory)
+        except Refused:
+            leave = None if intake.limiter is None else await intake.limiter.enter(scope, "", None)
+            if leave is not None:
+                leave()
+            raise
+        finally:
+            intake.responses.leave()
+        await send_response(scope, send, 202, (), b"")
+
+    async def answer_without_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """End a session on all replicas (HTTP DELETE), or open its event stream (GET)."""
+        headers, opens = headers_of(scope), scope["method"] == "GET"
+        if opens:  # a resumed stream belongs to a call that counts as running already
+            leave = await self._intake.listen(scope, concurrent=_LAST_EVENT not in headers)
+        else:  # a client may end its session while all the calls that it may run at the same time still run
+            leave = await self._intake.enter(self._intake.in_flight, scope, "", None, 0, concurrent=False)
+        try:
+            session = await self._sessions.open_live(scope, _session_id(headers))
+            if opens:
+                await self._stream(session, scope, receive, send)
+            else:
+                await self._sessions.end(session)
+                await send_response(scope, send, 204, (), b"")
+        finally:
+            leave()
+
+    async def _stream(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the event stream of a session, or resume the event stream of a call (Last-Event-ID)."""
+        assert self._sessions.streams is not None  # noqa: S101  # without streams, the check has refused GET
+        scope[CALLED] = ("stream", "")
+        try:
+            resumed = headers_of(scope).get(_LAST_EVENT)
+            if resumed is not None and self._sessions.events is not None:
+                go_on = partial(self._taken.start, scope)
+                caller = self._sessions.caller(scope)
+                events = self._sessions.events.resume(session, resumed.decode("latin-1"), caller, go_on)
+            else:
+                events = self._sessions.streams.messages(session)
+            await send_stream(events, receive, send)
+        except OSError as error:
+            logger.warning("Redis can't be reached: the event stream of a session was refused: %s", error)
+            text = "The server cannot open an event stream now; retry later."
+            raise Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}) from None
+
+
+def _session_id(headers: Headers) -> bytes:
+    sealed = headers.get(_SESSION_ID)
+    if sealed is None:
+        raise Refused(400, "The header Mcp-Session-Id is missing; send the session id from the reply to initialize.")
+    return sealed
+
+
+async def send_stream(messages: AsyncGenerator[tuple[str, bytes]], receive: Receive, send: Send) -> None:
+    """Send the messages, each with its event id, as events until they end or the client closes the connection.
+
+    An empty message becomes an empty event if it has an id, and otherwise a comment. Both keep the connection open. The
+    first message is awaited before the head of the reply, so an exception of the messages' start leaves the reply open.
+    """
+    first = await anext(messages)
+    await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM_HEADERS})
+
+    async def write(identity: str, message: bytes) -> None:
+        nothing = empty_event(identity) if identity else PING
+        body = event(message, identity) if message else nothing
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    # A task of its own for the messages would take 3 kB per stream.
+    gone = asyncio.ensure_future(disconnected(receive))
+    gone.add_done_callback(end := lambda _: task.cancel())
+    try:
+        async with aclosing(messages):
+            await write(*first)
+            async for identity, message in messages:
+                await write(identity, message)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    except asyncio.CancelledError:
+        if not gone.done() or task.uncancel():  # not only the client has ended the stream
+            raise
+    finally:
+        gone.remove_done_callback(end)
+        gone.cancel()
