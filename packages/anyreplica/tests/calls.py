@@ -66,16 +66,10 @@ def text(result: dict[str, Any]) -> str:
 
 
 def open_session(url: str) -> tuple[str, str]:
-    """Open a handshake-protocol session (`STATELESS_HTTP=false`).
+    """Open a handshake-protocol session (`HANDSHAKE_SESSIONS`).
 
     Returns the session's id and the name of the replica that holds the session.
     """
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     reply = legacy(url, "initialize", hello, Accept=BOTH)
     return reply.headers["Mcp-Session-Id"], reply.headers["X-Served-By"]
-
-
-def in_session(url: str, session: str) -> httpx.Response:
-    """Send a request of a session on a new connection."""
-    headers = {"Accept": BOTH, "Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
-    return legacy(url, "tools/list", None, **headers)

@@ -126,7 +126,6 @@ _PATCHABLE = [
     "httpx2",
     "mcp",
     "redis",
-    "sse_starlette",
     "starlette",
     "uvicorn",
 ]

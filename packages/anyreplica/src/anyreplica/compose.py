@@ -29,7 +29,6 @@ from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
 from anyreplica.mcp.own_work import own_work
 from anyreplica.mcp.sdk_components import log_notes
-from anyreplica.mcp.sdk_endpoint import SdkEndpoint
 from anyreplica.mcp.session_state import SharedState
 from anyreplica.mcp.sharing import Sharing
 from anyreplica.mcp.warm_up import warm_up
@@ -47,8 +46,6 @@ logger = logging.getLogger(__name__)
 
 _REDIS_SECONDS = 2.0
 """Time limit for the check of Redis in `/health/deep`, in seconds."""
-
-_Endpoint = McpEndpoint | SdkEndpoint
 
 
 def compose(
@@ -68,7 +65,8 @@ def compose(
     settings, name = server.settings, replica_name(server.settings)
     share, connections = Sharing(settings, server.mcp, name), Connections(settings)
     limits = Intake(settings, ClientIdentities(settings.trusted_proxies).of)
-    endpoint = _endpoint(server, limits)
+    log_notes(server.mcp, settings)
+    endpoint = endpoint_class(settings)(server.adoption, settings, limits)
     replica = Replica(
         settings=settings,
         name=name,
@@ -84,11 +82,10 @@ def compose(
         answer=endpoint.answer_fully,
         is_trial=is_trial,
     )
-    replica.parts.append(_own_parts(share, connections, endpoint))
+    replica.parts.append(_own_parts(share, connections))
     for feature in server.features:
         replica.parts.append(feature.attach(replica))
-    if isinstance(endpoint, McpEndpoint):
-        _use_sessions(server, replica, endpoint)
+    _use_sessions(server, replica, endpoint)
     limits.on_message, limits.on_call = replica.attached("on_message"), replica.attached("on_call")
     limits.limiter = next((parts.limiter for parts in replica.parts if parts.limiter is not None), None)
     lifecycle.at_drain.extend(replica.attached("on_drain"))
@@ -101,22 +98,14 @@ def compose(
     return _surrounded(app, server, replica, authentication)
 
 
-def _endpoint(server: PreparedServer, limits: Intake) -> _Endpoint:
-    settings = server.settings
-    log_notes(server.mcp, settings)
-    if settings.stateless_http and settings.json_response != "false":
-        return endpoint_class(settings)(server.adoption, settings, limits)
-    return SdkEndpoint(server.mcp, settings, server.catalogue, limits)
-
-
-def _own_parts(share: Sharing, connections: Connections, endpoint: _Endpoint) -> Parts:
+def _own_parts(share: Sharing, connections: Connections) -> Parts:
     """Return what the core attaches before the features."""
     redis = share.redis
     subscriptions = [] if share.subscriptions is None or redis is not None else [share.subscriptions]
     return Parts(
         checks=[] if redis is None else [Check("redis", redis.ping, _REDIS_SECONDS)],
         on_drain=[connections.drain],
-        on_stop=[share.close_streams, *([endpoint.stop] if isinstance(endpoint, SdkEndpoint) else [])],
+        on_stop=[share.close_streams],
         alone=subscriptions,
     )
 
@@ -132,7 +121,7 @@ def _lifespan(
     server: PreparedServer,
     replica: Replica,
     share: Sharing,
-    endpoint: _Endpoint,
+    endpoint: McpEndpoint,
     around: AbstractAsyncContextManager[None],
 ) -> Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]]:
     """Return the lifespan of the replica."""
@@ -149,8 +138,7 @@ def _lifespan(
             with untraced(), own_work():
                 listed = await catalogue.read(mcp)
             logger.info("%s %s, replica %s: %s", settings.mcp_name, __version__, replica.name, catalogue.counts)
-            # With STATELESS_HTTP=false, each request of the warm-up would open a session.
-            if listed and settings.stateless_http:
+            if listed:
                 with untraced(), own_work():
                     await warm_up(endpoint, settings.mcp_path, mcp)
             await enter(around)
@@ -164,7 +152,7 @@ def _lifespan(
 def _routed(
     server: PreparedServer,
     replica: Replica,
-    endpoint: _Endpoint,
+    endpoint: McpEndpoint,
     authentication: Authentication,
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[dict[str, Any]]],
 ) -> ASGIApp:
@@ -197,7 +185,7 @@ def _routed(
     inner.router.redirect_slashes = False  # a redirect would use the Host header, which the client chooses
     at_mcp: ASGIApp = _not_started if replica.is_trial else endpoint
     if smallest:
-        at_mcp = compressed(at_mcp, smallest, whole=isinstance(endpoint, McpEndpoint))
+        at_mcp = compressed(at_mcp, smallest)
     return by_path(dict.fromkeys(mcp_paths(settings), at_mcp), inner)
 
 

@@ -40,25 +40,23 @@ def lines(file: Path, count: int) -> list[dict[str, Any]]:
     return found()
 
 
-@pytest.mark.parametrize("mode", ["auto", "false"])
-def test_a_call_from_a_web_page_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_a_call_from_a_web_page_has_an_entry(tmp_path: Path, start_server: START) -> None:
     """A call from a page of another origin, which passes the CORS middleware, gets one entry."""
     file = tmp_path / "audit.jsonl"
     page = "https://app.example.com"
-    server = start_server(AUDIT_LOG=str(file), CORS_ORIGINS=page, JSON_RESPONSE=mode)
+    server = start_server(AUDIT_LOG=str(file), CORS_ORIGINS=page)
     legacy(server.url, "tools/call", {"name": "echo", "arguments": {"message": "hi"}}, Origin=page, Accept=BOTH)
     (line,) = lines(file, 1)
     assert (line["name"], line["outcome"]) == ("echo", "ok")
 
 
-@pytest.mark.parametrize("mode", ["auto", "false"])
-def test_each_call_has_an_entry(tmp_path: Path, start_server: START, mode: str) -> None:
+def test_each_call_has_an_entry(tmp_path: Path, start_server: START) -> None:
     """Each call gets one entry that names the caller, the call and its outcome.
 
     This holds on both paths, in both protocol families, over REST, and for refused calls. Probes get no entry.
     """
     file = tmp_path / "audit.jsonl"
-    server = start_server(AUDIT_LOG=str(file), AUDIT_ARGUMENTS="echo.message", JSON_RESPONSE=mode, **keys(tmp_path))
+    server = start_server(AUDIT_LOG=str(file), AUDIT_ARGUMENTS="echo.message", **keys(tmp_path))
     bearer: dict[str, Any] = {
         "Authorization": f"Bearer {KEY}",
         "X-Request-ID": "mine",

@@ -28,15 +28,14 @@ SEES: dict[str, set[str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=["fast", "full"])
-def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A replica with the keys of `MAY`, once on the fast path and once on the FastMCP path."""
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A replica with the keys of `MAY`."""
     folder = tmp_path_factory.mktemp("scoped")
     entries = [{"id": name, "hash": hash_of(KEYS[name]), **may} for name, may in MAY.items()]
     (folder / "keys").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     settings = {"AUTH_ENABLED": "true", "API_KEYS_FILE": str(folder / "keys")}
     settings["MCP_COMPONENTS"] = "server,tests.packs.scoped"
-    settings["JSON_RESPONSE"] = "auto" if request.param == "fast" else "false"
     with Server(folder / "log", **settings) as server:
         yield server
 

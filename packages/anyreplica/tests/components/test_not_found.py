@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from conftest import Server, StartServer, until
+from conftest import Server, until
 from tests.calls import BOTH, VERSION, call, legacy, modern, text
 
 CODES = {**dict.fromkeys(HANDSHAKE_PROTOCOL_VERSIONS, -32002), VERSION: -32602}
@@ -66,13 +66,3 @@ def test_a_tool_gets_an_exception_for_a_missing_resource(items: Server) -> None:
     assert text(call(items.url, "read_or", {"uri": "item://2"})) == "item 2"
     assert text(call(items.url, "read_or", {"uri": "gone://now"})) == "nothing there: gone since yesterday"
     assert text(call(items.url, "read_or", {"uri": "no-such://x"})) == "nothing there: Unknown resource: 'no-such://x'"
-
-
-def test_the_sdk_answers_with_the_same_codes(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=false the event streams contain the same error codes."""
-    server = start_server(MCP_COMPONENTS="server", JSON_RESPONSE="false")
-    for version, code in CODES.items():
-        for uri in ("no-such://thing", "template://greeting/1/1"):
-            headers = {"MCP-Protocol-Version": version, "Accept": BOTH}
-            ask = modern if version == VERSION else legacy
-            assert f'"code":{code},' in ask(server.url, "resources/read", {"uri": uri}, **headers).text

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from conftest import ROOT, Server, StartServer, environment, free_port, until
-from tests.calls import BOTH, HEADERS, call, in_session, modern, open_session, request
+from tests.calls import BOTH, HEADERS, call, modern, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("haproxy")]
 
@@ -184,23 +184,6 @@ def test_a_disconnect_cancels_the_call(edge: Edge) -> None:
         "a replica logs the call with status 499",
         5,
     )
-
-
-@pytest.mark.parametrize("edge", [{"STATELESS_HTTP": "false"}], indirect=True)
-def test_a_session_stays_with_its_replica(edge: Edge) -> None:
-    """With sessions, a request goes to the replica of its session, whatever connection it uses.
-
-    `deploy/sticky.yml` sets this up. A session of a stopped replica gets 404.
-    """
-    sessions = dict(open_session(edge.url) for _ in range(6))
-    assert len(set(sessions.values())) == 3
-    for _ in range(3):
-        for session, replica in sessions.items():
-            reply = in_session(edge.url, session)
-            assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)
-    gone = next(session for session, replica in sessions.items() if replica == "replica-0")
-    edge.replicas[0].stop()
-    until(lambda: in_session(edge.url, gone).status_code == 404, "another replica answers with 404 for the session")
 
 
 def test_without_replicas_the_proxy_answers_with_503(edge: Edge) -> None:

@@ -58,9 +58,7 @@ def test_the_overlay_changes_only_a_secret_of_mcp() -> None:
     """The overlay adds a secret to mcp and changes nothing else there; it fits with the other overlays."""
     alone, with_jobs = merged()["services"]["mcp"], merged("deploy/jobs.yml")["services"]["mcp"]
     assert {name for name in with_jobs if with_jobs[name] != alone.get(name)} == {"secrets"}
-    assert merged("deploy/edge.yml", "deploy/sticky.yml", "deploy/jobs.yml")["services"].keys() == {
-        "mcp", "edge", "worker", "redis",
-    }  # fmt: skip
+    assert merged("deploy/edge.yml", "deploy/jobs.yml")["services"].keys() == {"mcp", "edge", "worker", "redis"}
 
 
 @needs_docker

@@ -30,7 +30,6 @@ HOST = {"enabled": True}
         ({"env": {"DRAIN_SECONDS": 10_000}}, "env.DRAIN_SECONDS: with SHUTDOWN_GRACE_SECONDS"),
         ({"worker": {"env": {"DRAIN_SECONDS": 10_000}}}, "worker.env.DRAIN_SECONDS: "),
         ({"env": {"MCP_REPLICAS": 3}}, "env.MCP_REPLICAS: the chart sets this variable itself"),
-        ({"env": {"STATELESS_HTTP": False}}, "env.STATELESS_HTTP: false needs session affinity"),
         ({"autoscaling": {"mode": "on"}}, "'/autoscaling/mode'"),
         ({"autoscaling": {"mode": "cpu", "minReplicas": 11}}, "autoscaling.minReplicas: 11 is more than"),
         ({"autoscaling": {"mode": "keda"}}, "autoscaling.prometheus: "),

@@ -48,16 +48,6 @@ def test_a_small_reply_is_not_compressed(local_replicas: Server) -> None:
 _BEGIN = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
-def test_the_sdk_endpoint_compresses_json(start_server: StartServer) -> None:
-    """The SDK's endpoint compresses JSON replies and leaves event streams uncompressed."""
-    headers = {**HEADERS, "Accept": "application/json, text/event-stream", "Accept-Encoding": "gzip"}
-    for settings, encoding in (({"STATELESS_HTTP": "false"}, "gzip"), ({"JSON_RESPONSE": "false"}, None)):
-        server = start_server(COMPRESS_MIN_BYTES="100", **settings)
-        begun = post(server.url, json=request("initialize", _BEGIN), headers=headers)
-        assert begun.headers.get("Content-Encoding") == encoding
-        assert '"protocolVersion":"2025-11-25"' in begun.text
-
-
 def test_other_routes_compress(start_server: StartServer) -> None:
     """A replica also compresses large replies of other routes, for example the metrics that Prometheus reads."""
     server = start_server(COMPRESS_MIN_BYTES="100")

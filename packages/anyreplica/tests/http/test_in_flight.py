@@ -22,8 +22,7 @@ def message(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, 
 def test_a_call_beyond_the_limit_is_refused(start_server: StartServer, mode: str, tool: str) -> None:
     """A replica refuses a call beyond the limit at once with 503, Retry-After and the call's id.
 
-    This also holds with JSON_RESPONSE=false, where the SDK answers calls. The replica accepts the next call as soon as
-    another call has ended.
+    This also holds with JSON_RESPONSE=false. The replica accepts the next call as soon as another call has ended.
     """
     server = start_server(JSON_RESPONSE=mode, **WAITING)
     both = {**HEADERS, "Accept": "application/json, text/event-stream"}

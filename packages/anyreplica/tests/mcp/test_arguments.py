@@ -10,7 +10,6 @@ from fastmcp import FastMCP
 from fastmcp.tools import Tool
 from fastmcp.tools.tool_transform import ArgTransform
 
-from anyreplica.settings import Settings
 from tests.calls import VERSION
 from tests.mcp.paths.asked import HANDSHAKE, called
 from tests.mcp.paths.both import Pair
@@ -106,11 +105,3 @@ def test_arguments_that_do_not_fit(
             assert expected in result["content"][0]["text"]
         else:
             assert json.loads(result["content"][0]["text"]) == expected
-
-
-@pytest.mark.parametrize("setting", ["drop_unknown_arguments", "parse_json_arguments"])
-@pytest.mark.parametrize("other", [{"stateless_http": False}, {"json_response": "false"}])
-def test_the_sdk_cannot_be_lenient(setting: str, other: dict[str, Any]) -> None:
-    """If the MCP SDK would answer all calls, the settings stop the start."""
-    with pytest.raises(ValueError, match=f"{setting.upper()}=true: needs STATELESS_HTTP=true"):
-        Settings(**{setting: True, **other})

@@ -13,8 +13,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from conftest import Server, StartServer, until
-from tests.calls import BOTH, ENVELOPE, VERSION, call, legacy, request
+from conftest import Server, until
+from tests.calls import BOTH, ENVELOPE, VERSION, call, request
 from tests.damage import wire
 from tests.http.test_access_log import lines
 from tests.mcp.paths.answers import events
@@ -105,11 +105,3 @@ def test_a_token_that_is_null_is_none(pair: Pair, method: str, params: dict[str,
     )
     assert null == none
     assert "result" in null.message
-
-
-def test_the_sdk_gets_no_token_that_is_null(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=false, too, a progress token that is null is the same as no token."""
-    server = start_server(JSON_RESPONSE="false")
-    given = {"name": "echo", "arguments": {"message": "x"}, "_meta": {"progressToken": None}}
-    reply = legacy(server.url, "tools/call", given, Accept=BOTH)
-    assert '"isError":false' in reply.text

@@ -5,14 +5,14 @@ import socket
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from conftest import Server, StartServer, until
 from tests.calls import FULL, call, text
 from tests.damage import wire
-from tests.replicas import BOTH, PACKS, Family, Fleet, asking, streaming
+from tests.replicas import BOTH, PACKS, Family, Fleet, asking
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 MANY = 10_000
@@ -123,24 +123,6 @@ def test_the_call_is_cancelled_with_json_replies(start_server: StartServer) -> N
     server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE="true")
     for way in WAYS:
         disconnect(server.port, replace(way, stream=False), f"JSON {way}", server)
-
-
-def test_the_call_is_cancelled_in_sdk_mode(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=false, where the SDK reads the connection, a disconnect also cancels the call."""
-    server = start_server(MCP_COMPONENTS=PACKS, JSON_RESPONSE="false")
-    for family in get_args(Family):
-        way = Way("report_and_wait", family, stream=True, full=True)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
-            connection.sendall(way.request(family))
-            until(lambda key=family: fate_in_stream(server, key) == "waiting", f"{way}: the tool waits")  # type: ignore[misc]
-        until(lambda key=family: fate_in_stream(server, key) == "cancelled", f"{way}: the tool is cancelled")  # type: ignore[misc]
-
-
-def fate_in_stream(server: Server, key: str) -> str:
-    """Return the state of a call at a server whose replies are event streams."""
-    asked = asking("handshake", "tools/call", {"name": "fate", "arguments": {"key": key}})
-    with streaming(server.url, asked) as (_, events):
-        return text(next(events)["result"])
 
 
 def load(server: Server) -> dict[str, int]:

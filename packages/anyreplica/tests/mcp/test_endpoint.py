@@ -164,13 +164,12 @@ def test_allowed_hosts_and_origins(start_server: StartServer) -> None:
 
 
 def test_stateless_http_false_issues_sessions(start_server: StartServer) -> None:
-    """With STATELESS_HTTP=false the handshake issues a session, and the next request must name the session."""
+    """With STATELESS_HTTP=false the handshake issues a session, as with HANDSHAKE_SESSIONS=full."""
     server = start_server(STATELESS_HTTP="false")
-    assert legacy(server.url, "tools/list").status_code == 400
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     session = legacy(server.url, "initialize", params).headers["Mcp-Session-Id"]
     assert legacy(server.url, "tools/list", {}, **{"Mcp-Session-Id": session}).status_code == 200
-    assert httpx.delete(f"{server.url}/mcp", headers={"Mcp-Session-Id": session}).status_code == 200
+    assert httpx.delete(f"{server.url}/mcp", headers={"Mcp-Session-Id": session}).status_code == 204
 
 
 @st.composite

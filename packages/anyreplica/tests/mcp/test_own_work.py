@@ -71,11 +71,3 @@ def test_middleware_sees_requests_of_clients_only(kind: Callable[[], Sees]) -> N
         mounted.tool(lambda: "four", name="four")
         assert client.tools() == ["inner_one", "inner_four"]
         assert (outer.seen, inner.seen) == (["tools/list"] * 2, ["tools/list"] * 2)
-
-
-def test_the_start_of_the_endpoint_of_the_sdk() -> None:
-    """With JSON_RESPONSE=false, the start is no request for the middleware, either."""
-    seeing = SeesAll()
-    mcp = FastMCP("server", middleware=[seeing])
-    with replica(lambda: create_app(mcp, Settings(mcp_components=(), json_response="false"))):
-        assert seeing.seen == []

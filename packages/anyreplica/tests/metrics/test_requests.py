@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anyreplica.features.metrics.requests import RequestMetrics
 from anyreplica.http.access_log import CALLED, FAILED, PATH_TAKEN
 from conftest import StartServer, until
-from tests.calls import HEADERS, get, legacy, modern, post, request
+from tests.calls import HEADERS, get, legacy, modern, post
 from tests.damage.wire import handshake
 from tests.metrics.page import Scrape
 
@@ -57,18 +57,6 @@ def test_each_kind_of_request_is_counted(start_server: StartServer) -> None:
     assert found.value("mcp_refused_total", reason="size") == 1
     assert found.value("mcp_request_duration_seconds_count", method="tools/call", tool="echo") == 4
     assert found.labels("mcp_refused_total", "reason") == {"auth", "draining", "overload", "rate", "size", "slow"}
-
-
-def test_requests_to_the_sdk_are_counted(start_server: StartServer) -> None:
-    """Requests that the SDK answers are counted with the label path="sdk"."""
-    server = start_server(JSON_RESPONSE="false")
-    asked = request("tools/call", {"name": "echo", "arguments": {"message": "x"}})
-    post(server.url, json=asked, headers={**HEADERS, "Accept": "application/json, text/event-stream"})
-
-    def counted() -> float:
-        return Scrape(server.url).value(TOTAL, tool="echo", protocol="handshake", path="sdk", outcome="ok")
-
-    until(lambda: counted() == 1, "the request is counted")
 
 
 def test_refused_requests_are_counted(start_server: StartServer) -> None:

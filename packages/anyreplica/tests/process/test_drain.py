@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import httpx
-import pytest
 
 from conftest import Server, StartServer, until
 from tests.calls import ENVELOPE, HEADERS, VERSION, open_session, request
@@ -62,36 +61,6 @@ def test_calls_in_flight_are_finished(start_server: StartServer) -> None:
     assert kinds == ["application/json"] * 2 + ["text/event-stream"] * 2
     assert server.process.wait(60) == 0
     assert time.monotonic() - began >= 3
-
-
-@pytest.mark.parametrize("mode", [{"JSON_RESPONSE": "false"}, {"STATELESS_HTTP": "false", "JSON_RESPONSE": "false"}])
-def test_the_sdks_own_streams_are_finished(start_server: StartServer, mode: dict[str, str]) -> None:
-    """A replica finishes the SDK's event streams, although the library sse-starlette would cut them at SIGTERM."""
-    server = start_server(DRAIN_SECONDS="0.5", SHUTDOWN_GRACE_SECONDS="20", **TIMED, **mode)
-
-    async def conversation() -> httpx.Response:
-        async with httpx.AsyncClient(base_url=server.url, timeout=60, headers={"Accept": STREAMS}) as client:
-            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-            begun = await client.post("/mcp", json=request("initialize", hello))
-            session = begun.headers.get("Mcp-Session-Id")
-            headers = {"Mcp-Session-Id": session} if session else {}
-            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            await client.post("/mcp", json=ready, headers=headers)
-            params = {"name": "report_and_take", "arguments": {"seconds": 2}, "_meta": {"progressToken": 1}}
-            async with client.stream("POST", "/mcp", json=request("tools/call", params, 2), headers=headers) as answer:
-                lines = answer.aiter_lines()
-                seen = []
-                async for line in lines:
-                    seen.append(line)
-                    if "half of it" in line:
-                        break
-                server.process.send_signal(signal.SIGTERM)
-                seen += [line async for line in lines]
-            assert any("took 2 s" in line for line in seen), seen
-            return answer
-
-    assert asyncio.run(conversation()).status_code == 200
-    assert server.process.wait(60) == 0
 
 
 def test_a_call_beyond_the_grace_period_gets_an_error(start_server: StartServer) -> None:

@@ -38,9 +38,3 @@ def test_paths_are_shown_with_their_reason(start_server: StartServer) -> None:
     assert paths["generate_report"] == "fastmcp: not a plain function"
     line = re.compile(r"Path of .*generate_report.*: fastmcp: not a plain function")
     until(lambda: line.search(server.output) is not None, "the log contains the path of the tool and its reason")
-
-
-def test_version_shows_that_the_sdk_answers(start_server: StartServer) -> None:
-    """With JSON_RESPONSE=false `/version` shows that the SDK answers."""
-    server = start_server(JSON_RESPONSE="false")
-    assert get(f"{server.url}/version").json()["paths"]["echo"] == "SDK endpoint: JSON_RESPONSE=false"

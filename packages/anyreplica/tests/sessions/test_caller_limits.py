@@ -136,20 +136,3 @@ def test_one_caller_takes_half_of_the_streams(start_server: StartServer, keys: d
             return next(streams(stack, server, "free")).status_code == 200
 
     until(is_free, "the places are free again")
-
-
-@pytest.mark.parametrize("settings", [{"STATELESS_HTTP": "false"}, {"JSON_RESPONSE": "false"}])
-def test_the_endpoint_of_the_sdk_has_the_limits(
-    start_server: StartServer, keys: dict[str, str], settings: dict[str, str]
-) -> None:
-    """The SDK's own transport has the same limits."""
-    server = start_server(**{**keys, "HANDSHAKE_SESSIONS": "off", "MAX_SUBSCRIPTIONS": "7", **settings})
-    with contextlib.ExitStack() as stack:
-        replies = [listening(stack, server, "free") for _ in range(5)]
-        assert [reply.status_code for reply in replies] == [200] * 4 + [503]
-        replies = [listening(stack, server, "two") for _ in range(3)]
-        assert [reply.status_code for reply in replies] == [200] * 2 + [429]
-        if "STATELESS_HTTP" in settings:
-            headers = {"Authorization": "Bearer slow", "Mcp-Session-Id": "unknown", "Accept": BOTH}
-            codes = [httpx.delete(f"{server.url}/mcp", headers=headers).status_code for _ in range(7)]
-            assert codes == [404] * 5 + [429] * 2

@@ -79,9 +79,8 @@ def test_the_address_and_the_log_level_of_fastmcp_are_defaults(
         ('FASTMCP_HTTP_ALLOWED_HOSTS=["a.example"]', "FASTMCP_HTTP_ALLOWED_HOSTS has no effect; set ALLOWED_HOSTS"),
         (
             "FASTMCP_HTTP_SESSION_IDLE_TIMEOUT=60",
-            "FASTMCP_HTTP_SESSION_IDLE_TIMEOUT has no effect with STATELESS_HTTP=true.",
+            "FASTMCP_HTTP_SESSION_IDLE_TIMEOUT has no effect; set HANDSHAKE_SESSION_SECONDS instead.",
         ),
-        ("FASTMCP_HTTP_SESSION_IDLE_TIMEOUT=60 STATELESS_HTTP=false", ""),
         ("FASTMCP_STRICT_INPUT_VALIDATION=true FASTMCP_PORT=1 FASTMCP_SSE_PATH=/x", ""),
     ],
 )

@@ -193,10 +193,17 @@ def test_a_missing_setting_is_named_and_no_other_is_shown(monkeypatch: pytest.Mo
 
 def test_doubtful_combinations_cause_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Combinations of settings that are probably wrong cause warnings."""
-    assert doubts(Settings(), 3) == []
-    assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")), 1)[0]
-    assert "STATELESS_HTTP=false" in doubts(Settings(stateless_http=False), 3)[0]
-    assert doubts(Settings(stateless_http=False), 1) == []
+    assert doubts(Settings()) == []
+    assert "AUTH_ENABLED" in doubts(Settings(auth_token=SecretStr("x")))[0]
+
+
+def test_stateless_http_false_is_another_name() -> None:
+    """STATELESS_HTTP=false has the meaning and the requirements of HANDSHAKE_SESSIONS=full."""
+    assert Settings(stateless_http=False).handshake_sessions == "full"
+    with pytest.raises(ValueError, match="REDIS_URL: required by STATELESS_HTTP=false with MCP_REPLICAS=3"):
+        Settings(stateless_http=False, mcp_replicas=3, request_state_keys=SecretStr("k" * 32))
+    with pytest.raises(ValueError, match="STATELESS_HTTP=false: needs JSON_RESPONSE=auto or false"):
+        Settings(stateless_http=False, json_response="true")
 
 
 def test_a_misspelt_variable_is_noticed() -> None:

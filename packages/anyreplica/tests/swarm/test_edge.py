@@ -12,14 +12,14 @@ import httpx
 import pytest
 
 from conftest import until
-from tests.calls import HEADERS, in_session, open_session, request
+from tests.calls import HEADERS, request
 from tests.swarm import nodes
 from tests.swarm.stack import HALF_A_SECOND, NAME, Stack, failures, load
 from tests.swarm.test_events import end
 
 pytestmark = [pytest.mark.needs("swarm"), pytest.mark.timeout(900)]
 
-EDGE, STICKY = 8151, 8152
+EDGE = 8151
 """Ports of two stacks, which are separate from the shared one."""
 
 RATE = 15
@@ -59,13 +59,6 @@ def evenly(url: str) -> bool:
         served = Counter(answer.headers.get("X-Served-By") for answer in answers if answer.status_code == 200)
         return sorted(served.values()) == [10, 10]
     return False
-
-
-def opened(url: str) -> dict[str, str]:
-    """Open six sessions, and return their ids with their replicas; empty while no replica supports sessions."""
-    with contextlib.suppress(httpx.HTTPError, KeyError):
-        return dict(open_session(url) for _ in range(6))
-    return {}
 
 
 @pytest.mark.long
@@ -127,16 +120,3 @@ def test_a_lost_node_costs_only_what_ran_on_it(tmp_path: Path, monkeypatch: pyte
     assert failures(read) == []
     assert all(ended - begun < WITHIN_SECONDS for begun, ended in spans)
     assert all(begun < at + NOTICED_SECONDS for begun, _ in spans), f"cut off at {at:.1f} s: {spans}"
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("stack")
-def test_a_session_stays_with_its_replica() -> None:
-    """With deploy/sticky.yml, a session stays with its replica, whatever connection it uses."""
-    with deployed(STICKY, "deploy/edge.yml", "deploy/sticky.yml") as url:
-        until(lambda: len(set(opened(url).values())) == 2, "both replicas have sessions", 60)
-        sessions = opened(url)
-        for _ in range(3):
-            for session, replica in sessions.items():
-                reply = in_session(url, session)
-                assert (reply.status_code, reply.headers["X-Served-By"]) == (200, replica)

@@ -27,7 +27,7 @@ def app_of(server: str, arguments: Sequence[str] = (), replicas: int = 1) -> App
     app = app_from(server, arguments)
     replicas = max(replicas, app.settings.mcp_replicas)
     ignored = of_fastmcp.without_effect(app.settings)
-    for sentence in (*misspelt(os.environ, app.settings), *ignored, *doubts(app.settings, replicas)):
+    for sentence in (*misspelt(os.environ, app.settings), *ignored, *doubts(app.settings)):
         print(f"Warning: {sentence}", file=sys.stderr)
     return app
 

@@ -36,9 +36,7 @@ class Intake:
     def __init__(self, settings: Settings, name_of: Callable[[Scope], str | None] = lambda _: None) -> None:
         origins = (*settings.allowed_origins, *settings.cors_origins)
         methods = ["POST"]
-        if not settings.stateless_http:
-            methods += ["GET", "DELETE"]
-        elif settings.handshake_sessions != "off":
+        if settings.handshake_sessions != "off":
             methods += ["GET", "DELETE"] if settings.handshake_sessions == "full" else ["DELETE"]
         self.admission = Admission(settings.allowed_hosts, origins, methods)
         self.in_flight = InFlight(settings.max_in_flight)
@@ -57,11 +55,6 @@ class Intake:
         """Functions to call with the params of each message."""
         self.on_call: Sequence[Observe] = ()
         """Functions to call with the params of each request, before a tool gets them and may change them."""
-
-    def observe(self, scope: Scope, params: Mapping[str, Any] | None, *, is_call: bool) -> None:
-        """Call the functions of `on_message`, and for a request those of `on_call`."""
-        for each in (*self.on_message, *(self.on_call if is_call else ())):
-            each(scope, params)
 
     async def enter(
         self,

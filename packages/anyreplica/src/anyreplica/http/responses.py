@@ -58,15 +58,12 @@ class StandardOnly:
         await self.app(scope, receive, send)
 
 
-def compressed(app: ASGIApp, smallest: int, *, whole: bool) -> ASGIApp:
+def compressed(app: ASGIApp, smallest: int) -> ASGIApp:
     """Return an app that compresses replies of at least `smallest` bytes with gzip.
 
-    Args:
-        whole: whether the app may send a reply in one message. If the ASGI server accepts such messages, it compresses
-            the replies itself, as the uvicorn protocol of this package does.
+    If the ASGI server accepts a reply in one message, it compresses the replies itself, as the uvicorn protocol of this
+    package does.
     """
-    if not whole:
-        return GZipMiddleware(StandardOnly(app), smallest, 1)
     gzip = GZipMiddleware(app, smallest, 1)
 
     def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:

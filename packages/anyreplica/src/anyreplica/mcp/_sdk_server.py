@@ -25,9 +25,7 @@ from mcp.server.request_state import (
     authenticated_principal,
 )
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import LATEST_MODERN_VERSION
-from starlette.applications import Starlette
 
 from anyreplica.mcp import _sdk
 from anyreplica.mcp._sdk_tokens import SdkTokens
@@ -214,16 +212,6 @@ class SdkServer(FastMCP[Any]):
         entry = self._mcp_server.get_request_handler(_LISTEN)
         if entry is not None and isinstance(entry.handler, ListenHandler):
             entry.handler.close()
-
-    def sdk_app(self, path: str, *, stateless: bool, json_response: bool) -> Starlette:
-        """Return the SDK's own app at this path, without its authentication and its checks of `Host` and `Origin`."""
-        app: Starlette = self._mcp_server.streamable_http_app(
-            streamable_http_path=path,
-            json_response=json_response,
-            stateless_http=stateless,
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        return app
 
 
 def as_fastmcp(server: object) -> FastMCP:

@@ -60,8 +60,10 @@ class McpEndpoint:
         self.seconds = settings.call_timeout_seconds
         self.first_event_seconds = settings.first_event_seconds
         self.intake = intake
-        self.streams = settings.json_response == "auto"
+        self.streams = settings.json_response != "true"
         """Whether a reply may become an event stream, if the client accepts one."""
+        self.always_streams = settings.json_response == "false"
+        """Whether a reply of the handshake protocol must be an event stream, if the client accepts one."""
         forget_sessions(adoption.mcp)
 
     @asynccontextmanager
@@ -141,8 +143,12 @@ class McpEndpoint:
         if version is not None:
             streams, seconds = takes_stream and self.streams, self.first_event_seconds
             if self.sessions is not None:
-                return self.sessions.call(request, version, headers, scope, receive, send, streams, seconds)
-            return Call(request, version, False, scope, Reply(scope, receive, send, streams, seconds), OFF)
+                call = self.sessions.call(request, version, headers, scope, receive, send, streams, seconds)
+            else:
+                call = Call(request, version, False, scope, Reply(scope, receive, send, streams, seconds), OFF)
+            if self.always_streams:
+                _need_events(call)
+            return call
         listens = method == _LISTEN  # the reply to this method is always an event stream
         if listens and request.size > _LONGEST_LISTEN:
             text = f"Subscription request too large: the limit is {_LONGEST_LISTEN} bytes."
@@ -199,3 +205,15 @@ async def _stop(call: Call | None) -> None:
 async def _release(call: Call | None) -> None:
     if call is not None:
         await call.reply.release()
+
+
+def _need_events(call: Call) -> None:
+    """Make the reply an event stream, because of JSON_RESPONSE=false.
+
+    Raises:
+        Refused: HTTP 406: the client accepts no event stream.
+    """
+    if not call.reply.may_stream:
+        text = "The reply is an event stream: send the header Accept with application/json and text/event-stream."
+        raise Refused(406, text, identity=call.request.id)
+    call.reply.as_events = True

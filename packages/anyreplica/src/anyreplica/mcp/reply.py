@@ -58,9 +58,20 @@ class Reply:
     Attributes:
         headers: headers in addition to type and length, unless the reply is an event stream.
         streaming: whether the reply has become an event stream.
+        as_events: whether `finish` sends an event. It is true from the first event on.
     """
 
-    __slots__ = ("_lock", "_receive", "_scope", "_send", "first_event_seconds", "headers", "may_stream", "streaming")
+    __slots__ = (
+        "_lock",
+        "_receive",
+        "_scope",
+        "_send",
+        "as_events",
+        "first_event_seconds",
+        "headers",
+        "may_stream",
+        "streaming",
+    )
 
     def __init__(
         self, scope: Scope, receive: Receive, send: Send, may_stream: bool, first_event_seconds: float = PING_SECONDS
@@ -71,7 +82,7 @@ class Reply:
         self.may_stream = may_stream
         self.first_event_seconds = first_event_seconds
         self.headers: Sequence[tuple[bytes, bytes]] = ()
-        self.streaming = False
+        self.streaming = self.as_events = False
         self._lock: asyncio.Lock | None = None
 
     def finish(self, status: int, message: bytes) -> Awaitable[None]:
@@ -79,7 +90,7 @@ class Reply:
 
         Awaiting it raises `ClientGone` if another replica has taken over the call.
         """
-        if self.streaming:
+        if self.as_events:
             return self._end(message)
         return send_json(self._scope, self._send, status, message, self.headers)
 
@@ -194,11 +205,12 @@ class Reply:
     async def _open(self) -> None:
         """Send the head of the event stream, if this has not happened. The caller holds the lock."""
         if not self.streaming:
-            self.streaming = True
+            as_events = self.as_events
+            self.streaming = self.as_events = True
             try:
                 await self._begin()
             except asyncio.CancelledError:  # only the task that sends this event is cancelled; the reply is still due
-                self.streaming = False
+                self.streaming, self.as_events = False, as_events
                 raise
 
     async def _begin(self) -> None:

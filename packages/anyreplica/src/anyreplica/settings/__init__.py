@@ -65,9 +65,10 @@ class Settings(
                 f"REQUEST_STATE_KEYS: required by MCP_REPLICAS={self.mcp_replicas}; "
                 "set it, or mount a secret named request_state_keys (openssl rand -hex 32 makes a key)"
             )
+        if not self.stateless_http:
+            self.__dict__["handshake_sessions"] = "full"  # the model is frozen for all others
         if self.handshake_sessions != "off":
             self._check_sessions()
-        self._check_arguments()
         self.check_login(self.public_url)
         if self.auth_enabled and not self.asks_who:
             raise ValueError(
@@ -76,22 +77,12 @@ class Settings(
             )
         return self
 
-    def _check_arguments(self) -> None:
-        for setting in ("drop_unknown_arguments", "parse_json_arguments"):
-            if getattr(self, setting) and (self.json_response == "false" or not self.stateless_http):
-                raise ValueError(
-                    f"{setting.upper()}=true: needs STATELESS_HTTP=true, and JSON_RESPONSE=auto or true; "
-                    "otherwise the MCP SDK answers all calls"
-                )
-
     def _check_sessions(self) -> None:
-        setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}"
+        setting = f"HANDSHAKE_SESSIONS={self.handshake_sessions}" if self.stateless_http else "STATELESS_HTTP=false"
         if self.mcp_replicas > 1 and self.redis_url is None:
             raise ValueError(f"REDIS_URL: required by {setting} with MCP_REPLICAS={self.mcp_replicas}; set it")
-        if self.json_response != "auto":
-            raise ValueError(f"{setting}: needs JSON_RESPONSE=auto, because a request to a client is an event")
-        if not self.stateless_http:
-            raise ValueError(f"{setting}: needs STATELESS_HTTP=true; with STATELESS_HTTP=false, sessions exist already")
+        if self.json_response == "true":
+            raise ValueError(f"{setting}: needs JSON_RESPONSE=auto or false, because a request to a client is an event")
 
     @classmethod
     def load(cls) -> Self:
@@ -152,13 +143,11 @@ def misspelt(environment: Mapping[str, str], settings: Settings) -> list[str]:
     return found
 
 
-def doubts(settings: Settings, replicas: int) -> list[str]:
+def doubts(settings: Settings) -> list[str]:
     """Return a sentence for each combination of settings that is allowed but is usually a mistake."""
     found = []
     if settings.asks_who and not settings.auth_enabled:
         found.append(f"{settings.asks_who}: set but not used, because AUTH_ENABLED is false; callers need no key.")
     if settings.downstream_tokens_file is not None and not settings.auth_enabled:
         found.append("DOWNSTREAM_TOKENS_FILE: set, but AUTH_ENABLED is false; no caller has a token to exchange.")
-    if not settings.stateless_http and replicas > 1:
-        found.append("STATELESS_HTTP=false with several replicas: each session exists in one replica only.")
     return found

@@ -89,8 +89,8 @@ def without_effect(settings: ReplicaSettings) -> list[str]:
     sentences = []
     if found.get("transport") == "sse":
         sentences.append("FASTMCP_TRANSPORT=sse has no effect; clients must use HTTP (POST /mcp).")
-    if settings.stateless_http and "http_session_idle_timeout" in found:
-        sentences.append("FASTMCP_HTTP_SESSION_IDLE_TIMEOUT has no effect with STATELESS_HTTP=true.")
+    if "http_session_idle_timeout" in found:
+        sentences.append("FASTMCP_HTTP_SESSION_IDLE_TIMEOUT has no effect; set HANDSHAKE_SESSION_SECONDS instead.")
     for name, (ours, value) in INSTEAD.items():
         if name in found and found[name] != value(settings) and ours.lower() not in settings.model_fields_set:
             sentences.append(f"FASTMCP_{name.upper()} has no effect; set {ours} instead.")

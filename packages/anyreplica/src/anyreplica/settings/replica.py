@@ -32,12 +32,12 @@ class ReplicaSettings(SettingsGroup):
     replica_name: str = ""
     """Name of this replica in the `X-Served-By` header. Empty: the name of the host (in a container, its id)."""
     stateless_http: bool = True
-    """Keep no session in a replica between requests. `false` needs a single replica, or session affinity by the
-    `Mcp-Session-Id` header."""
+    """Whether each request of a handshake-protocol client stands alone. `false` is another name for
+    `HANDSHAKE_SESSIONS=full`."""
     json_response: Literal["auto", "true", "false"] = "auto"
     """Whether a reply is one JSON object. `auto`: yes, unless the client accepts an event stream and the call reports
     progress, sends a log message, asks the client or takes longer than `FIRST_EVENT_SECONDS`. `true`: always, except
-    for subscriptions. `false`: the reply is an event stream, as the MCP SDK sends it."""
+    for subscriptions. `false`: the reply to a handshake-protocol client is always an event stream."""
     auto_discover: bool = True
     """Serve the components of the packages in `MCP_COMPONENTS`. `false`: serve none of them."""
     mcp_components: WordList = ("server",)

@@ -55,7 +55,7 @@ def offer_tasks(mcp: FastMCP, service: JobService, settings: Settings) -> None:
         _configure(own, names, settings)
         own = TaskRounds(own)
         _sdk.replace_extension(mcp, own)
-    if service.off or not settings.stateless_http or settings.json_response == "false":
+    if service.off:
         return
     _sdk.replace_extension(mcp, JobTasks(service) if own is None else JobAndToolTasks(service, own))
 

@@ -66,7 +66,8 @@ class SessionReply(Reply):
 
     def take_over(self, taken: TakenCall) -> None:
         """Make this the reply to a call of another replica. Its client reads the events over another connection."""
-        self.events, self.taken, self.streaming, self.detached = taken.events, taken, True, True
+        self.events, self.taken = taken.events, taken
+        self.streaming = self.as_events = self.detached = True
 
     async def wait_in_round(self, found: OpenRound) -> None:
         """Note that the call waits for its client in a round, see `SessionChannel.wait_in_round`."""
