@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import uvloop
+from anyreplica.load.client import judge
 from anyreplica.load.connection import Connection, ConnectionEnded, HttpReply
-from anyreplica.load.judge import judge
 from anyreplica.load.message import CLIENT, Family, SentRequest, Writer
 from anyreplica.load.target import LoadTarget
 

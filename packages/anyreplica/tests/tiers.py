@@ -12,8 +12,8 @@ A test in process that starts a process fails.
 With `--dist loadfile`, pytest-xdist runs all tests of a file in one worker. It also runs all files that use the same
 fleet in one worker, so each fleet starts once. The slowest files start first.
 
-`--share 10` runs only every tenth file. `--slow-share 4` runs all files, but it runs tests with the marker `slow` only
-in every fourth file. The commit decides which files these are.
+`--share 10` runs only every tenth file. `--slow-share 4` runs all files, but only every fourth test with the marker
+`slow`. The commit decides which these are.
 """
 
 import functools
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--share` and `--slow-share`."""
     parser.addoption("--share", type=int, default=1, metavar="N", help="run every N-th file only")
-    parser.addoption("--slow-share", type=int, default=1, metavar="N", help="run slow tests of every N-th file only")
+    parser.addoption("--slow-share", type=int, default=1, metavar="N", help="run every N-th slow test only")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,17 +97,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif _has_server(item):
             item.add_marker(pytest.mark.servers)
     every, every_slow = _in_share(config.getoption("--share")), _in_share(config.getoption("--slow-share"))
-    kept = [item for item in items if every(item) and (not item.get_closest_marker("slow") or every_slow(item))]
+    kept = [
+        item
+        for item in items
+        if every(item.path.name) and (not item.get_closest_marker("slow") or every_slow(item.nodeid))
+    ]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
     items.sort(key=lambda item: not any(item.path.match(file) for file in _LONGEST))
     config.option.loadscopereorder = False  # pytest-xdist would start the files with most tests first
 
 
-def _in_share(share: int) -> Callable[[pytest.Item], bool]:
-    """Return a function that returns whether the file of a test is one of every `share` files."""
+def _in_share(share: int) -> Callable[[str], bool]:
+    """Return a function that returns whether a name is one of every `share` names."""
     chosen = _commit() % share if share > 1 else 0
-    return lambda item: zlib.crc32(item.path.name.encode()) % share == chosen
+    return lambda name: zlib.crc32(name.encode(errors="backslashreplace")) % share == chosen
 
 
 def _has_server(item: pytest.Item) -> bool:

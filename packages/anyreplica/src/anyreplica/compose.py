@@ -25,21 +25,18 @@ from anyreplica.http.responses import StandardOnly, compressed
 from anyreplica.http.trace_context import untraced
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.mcp import _mounts
+from anyreplica.mcp._state_store import SharedState
 from anyreplica.mcp.endpoint import McpEndpoint
 from anyreplica.mcp.lenient import endpoint_class
-from anyreplica.mcp.own_work import own_work
+from anyreplica.mcp.own_work import own_work, warm_up
 from anyreplica.mcp.sdk_components import log_notes
-from anyreplica.mcp.session_state import SharedState
 from anyreplica.mcp.sharing import Sharing
-from anyreplica.mcp.warm_up import warm_up
 from anyreplica.process.lifecycle import Lifecycle
 from anyreplica.process.mounted import NotStartedError
 from anyreplica.process.replica import replica_name
 from anyreplica.routes.custom import arrange, open_requests, paths_of, refuse_needed_paths
-from anyreplica.routes.deep import DeepHealth
-from anyreplica.routes.health import health_routes
-from anyreplica.routes.home import home_route
-from anyreplica.routes.version import version_route
+from anyreplica.routes.health import DeepHealth, health_routes
+from anyreplica.routes.home import home_route, version_route
 from anyreplica.shared.alone import follow_peers
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from anyreplica.features.audit.call import Noted, canonical
 from anyreplica.features.audit.chain import Digests
-from anyreplica.features.audit.entry import read
 from anyreplica.features.audit.line import outcome
+from anyreplica.features.audit.verify import read
 from tests.audit.calls import KEY, NOON, a_call, line_of, said
 
 _PIPE = 4096

@@ -270,6 +270,7 @@ def test_a_number_outside_of_the_bounds_is_corrected(engine: Engine, caplog: pyt
     assert lines(caplog)[-1].endswith("; 10 is the maximum")
 
 
+@pytest.mark.slow
 def test_two_autoscalers_do_not_fight(engine: Engine) -> None:
     """With two of them, each number holds as long as with one: one's change is a number that the other respects."""
     engine.add("mcp", 2)

@@ -49,7 +49,7 @@ class Swarm:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,  # it starts some dozens of processes, and the machine may be busy
         )
         assert (done.returncode == 0) is ok, done.stdout + done.stderr
         return done.stdout + done.stderr

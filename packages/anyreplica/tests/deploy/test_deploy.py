@@ -45,6 +45,7 @@ def test_the_number_of_replicas_is_kept(swarm: Swarm) -> None:
     assert swarm.state["services"]["mcp-swarm_mcp"]["Spec"]["Mode"]["Replicated"]["Replicas"] == 4
 
 
+@pytest.mark.slow
 def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the bounds of each service that is scaled automatically, unless a variable sets others."""
     swarm.deploy(OVERLAYS=f"{JOBS} deploy/autoscale.yml", AUTOSCALE_MAX="20")
@@ -58,6 +59,7 @@ def test_the_bounds_of_automatic_scaling_are_kept(swarm: Swarm) -> None:
     assert [each["anyreplica.autoscale.max"] for each in labels] == ["25", "30"]
 
 
+@pytest.mark.slow
 def test_overlays_are_kept(swarm: Swarm) -> None:
     """`make deploy` keeps the overlays unless OVERLAYS names others or is empty."""
     swarm.deploy(OVERLAYS=f"{JOBS} ./{EDGE}")

@@ -166,7 +166,7 @@ async def test_the_deadline_of_the_call_is_kept(host: Misbehaving, client: Clien
 
         for path in ("/silent", "/dribble"):
             said = await asyncio.create_task(within(0.4, path))
-            assert f"{host.host} did not answer within 0." in said
+            assert f"{host.host} did not answer within 0" in said  # on a busy machine, no time may be left
         assert f"{host.host} was not called: no time was left" in await asyncio.create_task(within(0, "/ok"))
         assert deadline.remaining() is None  # the deadline belongs to the other task
         deadline.until(1)

@@ -27,10 +27,9 @@ from anyreplica.features.keys.key import hash_of
 from anyreplica.features.keys.key_file import KeyFileError
 from anyreplica.features.keys.key_ring import KeyRing
 from anyreplica.features.keys.tokens import Tokens
-from anyreplica.features.signatures.received import check_digest
-from anyreplica.features.signatures.verify import Signatures
-from anyreplica.http.admission import Admission
+from anyreplica.features.signatures.verify import Signatures, check_digest
 from anyreplica.http.headers import headers_of
+from anyreplica.http.intake import Admission
 from anyreplica.http.refusal import Refused
 from anyreplica.http.uvicorn.connections import KEY, Connections
 from anyreplica.http.uvicorn.protocol import HttpProtocol

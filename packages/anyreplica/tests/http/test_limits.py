@@ -133,6 +133,7 @@ def test_a_replica_raises_its_limit_on_open_files(start_server: StartServer) -> 
             assert b"here" in read(connection, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.servers
 def test_a_replica_warns_if_it_may_open_too_few_files() -> None:
     """A replica starts and logs a warning if the hard limit on open files is too low for MAX_CONNECTIONS."""

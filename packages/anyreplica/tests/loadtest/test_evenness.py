@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreplica.load.evenness import evenness, tolerance
+from anyreplica.load.summary import evenness, tolerance
 
 
 @pytest.mark.parametrize(

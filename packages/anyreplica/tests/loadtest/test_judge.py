@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from anyreplica.load.client import judge
 from anyreplica.load.connection import HttpReply
-from anyreplica.load.judge import judge
 from anyreplica.load.message import SentRequest
 
 CALL = SentRequest(b"", "tools/call echo", 7, "load 7")

@@ -6,7 +6,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from anyreplica.load.live import Live
+from anyreplica.load.main import Live
 from anyreplica.load.options import read
 from anyreplica.load.worker import LiveTick
 

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any, cast
 
-from anyreplica.mcp.cached_lists import CachedLists
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.message import Request
+from anyreplica.mcp.paths import CachedLists
 from anyreplica.mcp.protocol_version import Envelopes
 from anyreplica.mcp.reply import Reply
 

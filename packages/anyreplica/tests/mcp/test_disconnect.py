@@ -156,6 +156,7 @@ async def flood(server: Server, count: int) -> None:
         until(lambda: load(server)["waiting"] == 0, "all calls are cancelled")
 
 
+@pytest.mark.slow
 def test_ten_thousand_disconnects_leave_nothing(server: Server) -> None:
     """After 10,000 disconnects a replica has no more tasks and nearly the same memory, and answers as before."""
     asyncio.run(flood(server, 2 * AT_ONCE))  # The first flood lets pools and caches grow to their size.

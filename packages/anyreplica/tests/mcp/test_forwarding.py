@@ -121,6 +121,7 @@ def test_credentials_cannot_be_named(upstream: str, name: str) -> None:
         create_app(proxied(upstream, "url"), settings(forward_headers=(name,)))
 
 
+@pytest.mark.slow
 def test_a_proxy_without_authentication_passes_on_nothing_either(upstream: str) -> None:
     """Without authentication, the headers of an anonymous caller stay here, unless the operator names them."""
     off: dict[str, Any] = {"auth_enabled": False, "auth_token": None}

@@ -156,8 +156,8 @@ def started(start: StartServer, folder: Path, kind: str, **settings: str) -> Ser
 @pytest.mark.parametrize(
     ("kind", "number"),
     [
-        pytest.param("redis-server", signal.SIGINT, marks=pytest.mark.needs("redis")),
-        pytest.param("redis-server", signal.SIGHUP, marks=pytest.mark.needs("redis")),
+        pytest.param("redis-server", signal.SIGINT, marks=[pytest.mark.needs("redis"), pytest.mark.slow]),
+        pytest.param("redis-server", signal.SIGHUP, marks=[pytest.mark.needs("redis"), pytest.mark.slow]),
         ("embedded", signal.SIGTERM),
     ],
 )
@@ -191,6 +191,7 @@ def test_a_long_path_of_the_temporary_folder(start_server: StartServer, tmp_path
     wait_ready(server, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_ends_with_a_killed_supervisor(start_server: StartServer, folder: Path, kind: str) -> None:
     """After a SIGKILL of the supervisor, its Redis, its worker and its replicas end."""
@@ -200,6 +201,7 @@ def test_everything_ends_with_a_killed_supervisor(start_server: StartServer, fol
     until(lambda: not any(map(runs, processes)), "all processes have ended")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("redis")
 def test_a_killed_redis_is_replaced(start_server: StartServer, folder: Path) -> None:
     """If redis-server is killed, the log says so, a new one starts, and jobs run again."""
@@ -220,6 +222,7 @@ def test_a_killed_redis_is_replaced(start_server: StartServer, folder: Path) -> 
     until(lambda: get(status).json().get("status") == "completed", "jobs run again")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(start_server: StartServer, tmp_path: Path, folder: Path) -> None:
     """If the worker is killed, the log says so, and a new worker runs the job again."""
     server = started(start_server, folder, "embedded", JOBS_REDELIVERY_SECONDS="1")

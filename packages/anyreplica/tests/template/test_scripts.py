@@ -61,6 +61,7 @@ def test_a_failed_run_has_exit_code_1(local_url: str, options: tuple[str, str], 
     assert said in done.stdout
 
 
+@pytest.mark.slow
 def test_the_knee_is_searched(local_url: str) -> None:
     """`--find-max` searches for the highest rate that keeps the threshold, and reports if no rate keeps it.
 
@@ -72,6 +73,7 @@ def test_the_knee_is_searched(local_url: str) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [("--sdk",), ("--session",), ("--method", "tools/list"), ("--tool", "server_info")])
 def test_other_things_are_called(local_url: str, what: tuple[str, ...]) -> None:
     """The load test can use the SDK's client, sessions, another method or another tool, in both protocol families."""

@@ -15,12 +15,11 @@ from types import ModuleType
 from typing import Any
 
 from fastmcp import FastMCP
-from mcp.server import Server
+from mcp.server import Server, stdio
 from mcp.server.mcpserver import MCPServer
 
 from anyreplica.app import App, app_factory, create_app
 from anyreplica.cli.fastmcp_json import configured
-from anyreplica.cli.self_serving import refusing_to_serve
 from anyreplica.components.importing import DiscoveryError, import_file, import_module, short
 from anyreplica.components.marks import MARK
 from anyreplica.mcp import _sdk
@@ -33,10 +32,23 @@ FACTORY = "anyreplica.cli.source:create"
 """The app factory of the processes that a command starts. It reads the variable below."""
 
 _VARIABLE = "_ANYREPLICA_SOURCE"
+
 _NAMES = ("mcp", "server", "app")
 """The names that a file may give its server."""
+
 _SERVERS = (FastMCP, App, MCPServer, Server)
+
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+_SERVE: tuple[tuple[Any, str], ...] = (
+    (FastMCP, "run_async"),
+    (MCPServer, "run_stdio_async"),
+    (MCPServer, "run_sse_async"),
+    (MCPServer, "run_streamable_http_async"),
+    (Server, "run"),
+    (stdio, "stdio_server"),
+)
+"""What serves, and the class or module that has it."""
 
 
 @app_factory
@@ -173,3 +185,27 @@ def _settings_for(mcp: FastMCP, text: str) -> Settings:
     if "mcp_components" not in settings.model_fields_set:
         changes["mcp_components"] = ()
     return settings.model_copy(update=changes)
+
+
+@contextmanager
+def refusing_to_serve(text: str) -> Iterator[None]:
+    """Inside the `with` block, code that serves itself raises StartupError.
+
+    Args:
+        text: where the server is, as on the command line.
+    """
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise StartupError(
+            f"{text}: this code runs a server itself; name the server, or a function that only returns it. "
+            'Put the call of run() under if __name__ == "__main__":'
+        )
+
+    before = [(owner, name, getattr(owner, name)) for owner, name in _SERVE]
+    for owner, name in _SERVE:
+        setattr(owner, name, refuse)
+    try:
+        yield
+    finally:
+        for owner, name, function in before:
+            setattr(owner, name, function)

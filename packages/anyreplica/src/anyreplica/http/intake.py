@@ -1,21 +1,132 @@
 """The checks that a request passes before it is processed. `/mcp`, the SDK endpoint and `/jobs` share them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
-from starlette.types import Scope
+from fastmcp.server.http import HostOriginGuardMiddleware
+from starlette.types import Message, Receive, Scope, Send
 
-from anyreplica.http.admission import Admission
+from anyreplica.http.access_log import FAILED, NO_ERROR
 from anyreplica.http.body import Body
+from anyreplica.http.headers import deciding, headers_of
 from anyreplica.http.in_flight import InFlight, Memory
+from anyreplica.http.refusal import Refused
 from anyreplica.http.shares import CallerPlaces
 from anyreplica.settings import Settings
 
-Leave = Callable[[], None]
+_REMEMBERED = 1024
+"""Maximum number of accepted heads that are cached. Clients send only a few different heads."""
 
+_SHORT = 500
+"""Maximum size of a cached head, in bytes. Without this limit, clients could fill the memory with long heads."""
+
+_TRIED = ("GET", "DELETE")
+"""Methods that the official clients try. A server without a stream or sessions answers 405 (MCP 2025-11-25, Transports,
+"Listening for Messages from the Server" and "Session Management"), so this reply is no error."""
+
+_PASSED = 200
+
+_REFUSALS = {
+    403: "Origin not allowed; the operator can add it to ALLOWED_ORIGINS.",
+    421: "Host not allowed; the operator can add it to ALLOWED_HOSTS.",
+}
+
+Leave = Callable[[], None]
 
 Observe = Callable[[Scope, Mapping[str, Any] | None], None]
 """Observes the params of a message. The scope is that of its HTTP request."""
+
+
+class Admission:
+    """The check of method, Host, Origin, Content-Type and Accept.
+
+    Args:
+        allowed_hosts: Accepted names in Host besides the loopback names. Empty: check Host on loopback addresses only.
+        allowed_origins: Accepted values of Origin.
+        methods: Accepted HTTP methods: POST, and GET and DELETE if the server has sessions that need them.
+    """
+
+    def __init__(
+        self, allowed_hosts: Sequence[str], allowed_origins: Sequence[str], methods: Sequence[str] = ("POST",)
+    ) -> None:
+        # FastMCP's protection against DNS rebinding: a page in a browser must not reach a server on a loopback address.
+        self._guard = HostOriginGuardMiddleware(
+            _pass,
+            allowed_hosts=list(allowed_hosts) or None,
+            allowed_origins=list(allowed_origins),  # with None, FastMCP would accept every origin in a container
+            mode="auto",
+        )
+        self._methods = methods
+        self.known: dict[Hashable, bool] = {}
+        """For each accepted head: whether the client accepts an event stream. The key is the result of `deciding`."""
+
+    async def check(self, scope: Scope, receive: Receive) -> bool:
+        """Check the head of a request. Return whether the client accepts an event stream.
+
+        Raises:
+            Refused: 421 (Host), 403 (Origin), 405 (method), 415 (Content-Type) or 406 (Accept).
+        """
+        await self.check_source(scope, receive)
+        if scope["method"] != "POST":
+            if scope["method"] not in self._methods:
+                if scope["method"] in _TRIED:
+                    scope[FAILED] = NO_ERROR
+                text = "This server has no event stream outside of a call; send each JSON-RPC message with POST."
+                raise Refused(405, text, headers={"Allow": ", ".join(self._methods)})
+            takes_stream = _accepts(headers_of(scope).get(b"accept"))[1]
+            if scope["method"] == "GET" and not takes_stream:
+                raise Refused(
+                    406, "The reply to GET is an event stream: send the header Accept with text/event-stream."
+                )
+            return True
+        headers = headers_of(scope)
+        if _media_type(headers.get(b"content-type", b"")) != b"application/json":
+            raise Refused(415, "Wrong Content-Type; send JSON with the header Content-Type: application/json.")
+        takes_json, takes_stream = _accepts(headers.get(b"accept"))
+        if not takes_json:
+            text = "Wrong Accept header; accept application/json (and text/event-stream for progress and log messages)."
+            raise Refused(406, text)
+        if sum(len(value) for _, value in scope["headers"]) <= _SHORT:
+            if len(self.known) >= _REMEMBERED:
+                self.known.clear()
+            self.known[deciding(scope, headers)] = takes_stream
+        return takes_stream
+
+    async def check_source(self, scope: Scope, receive: Receive) -> None:
+        """Check only Host and Origin of a request. Raise `Refused` like `check`."""
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+
+        await self._guard(scope, receive, note)
+        if status != _PASSED:
+            raise Refused(status, _REFUSALS[status])
+
+
+def _accepts(value: bytes | None) -> tuple[bool, bool]:
+    """Return whether the client accepts JSON, and whether it accepts an event stream.
+
+    A request without Accept accepts any type (RFC 9110, section 12.5.1). But the client gets an event stream only if
+    it asks for one.
+    """
+    if value is None:
+        return True, False
+    types = {_media_type(part) for part in value.split(b",")}
+    anything = b"*/*" in types
+    return (
+        anything or bool(types & {b"application/json", b"application/*"}),
+        anything or bool(types & {b"text/event-stream", b"text/*"}),
+    )
+
+
+def _media_type(value: bytes) -> bytes:
+    return value.partition(b";")[0].strip().lower()
+
+
+async def _pass(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+    await send({"type": "http.response.start", "status": _PASSED})
 
 
 class Limiter(Protocol):

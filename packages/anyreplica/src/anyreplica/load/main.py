@@ -3,32 +3,127 @@
 import asyncio
 import shlex
 import sys
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as RichLive
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from anyreplica.load import plan
 from anyreplica.load.compare import compare
 from anyreplica.load.knee import Knee, find
-from anyreplica.load.live import Live
+from anyreplica.load.latency import percentile
 from anyreplica.load.message import Writer
 from anyreplica.load.options import SCRIPT, Options, read
 from anyreplica.load.pace import constant
-from anyreplica.load.report import files, page, search, text
+from anyreplica.load.report import files, page, text
 from anyreplica.load.summary import Summary, summarize
 from anyreplica.load.target import LoadTarget
+from anyreplica.load.worker import LiveTick
 from anyreplica.load.workers import Measured, WorkerError, measure
 
+_WINDOW = 1.0
+"""Length of the window for the current rate and latencies, in seconds."""
+
+_LINE_EVERY = 5.0
+
+_BAR = 30
+
 EXIT_FAILED = 1
+
 EXIT_USAGE = 2
+
 EXIT_INTERRUPTED = 130
 
 _REACH_SECONDS = 5.0
+
 _WIDTH = 120
 """Columns of the report if the output is not a terminal."""
+
+
+class Live:
+    """A progress display that is fed with `LiveTick`s."""
+
+    def __init__(self, console: Console, options: Options) -> None:
+        self._console = console
+        self._options = options
+        self._ticks: deque[LiveTick] = deque()
+        self._at = 0.0
+        self._done = 0
+        self._failed = 0
+        self._replicas: Counter[str] = Counter()
+        self._next_line = _LINE_EVERY
+        self._live = RichLive(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def add(self, tick: LiveTick) -> None:
+        """Add a tick and refresh the display."""
+        self._ticks.append(tick)
+        self._at = max(self._at, tick.at)
+        while self._ticks[0].at < self._at - _WINDOW:
+            self._ticks.popleft()
+        self._done += len(tick.seconds) + tick.failed
+        self._failed += tick.failed
+        self._replicas += tick.replicas
+        if self._live:
+            self._live.update(self._view(), refresh=True)
+        elif self._at >= self._next_line:
+            self._next_line += _LINE_EVERY
+            self._console.print(self._line(), highlight=False)
+
+    def _now(self) -> tuple[float, str, str]:
+        """Return the rate, p50 and p99 of the last second; p50 and p99 as text."""
+        span = min(_WINDOW, self._at) or 1.0
+        seconds = sorted(value for tick in self._ticks for value in tick.seconds)
+        rate = (len(seconds) + sum(tick.failed for tick in self._ticks)) / span
+        p50, p99 = (f"{percentile(seconds, p) * 1000:.1f} ms" if seconds else "–" for p in (50, 99))
+        return rate, p50, p99
+
+    def _line(self) -> str:
+        rate, p50, p99 = self._now()
+        return f"{self._at:5.0f} s  {self._done:,} done  {rate:,.0f}/s  p50 {p50}  p99 {p99}  {self._failed} failed"
+
+    def _view(self) -> RenderableType:
+        rate, p50, p99 = self._now()
+        failed = f"[red]{self._failed:,} failed[/]" if self._failed else "0 failed"
+        head = Text.from_markup(
+            f"  [bold]{rate:,.0f}[/]/s   p50 [bold]{p50}[/]   p99 [bold]{p99}[/]   {self._done:,} done   {failed}"
+        )
+        table = Table.grid(padding=(0, 1))
+        most = max(self._replicas.values(), default=1)
+        for name, count in sorted(self._replicas.items()):
+            bar = "█" * round(_BAR * count / most)
+            table.add_row(f"  {escape(name)}", f"[cyan]{bar:<{_BAR}}[/]", f"{count:,}")
+        progress = Table.grid(padding=(0, 1))
+        progress.add_row("  ", ProgressBar(total=1, completed=self._share(), width=_BAR + 10), f"{self._at:.0f} s")
+        return Group(Text(), head, Text(), table, Text(), progress)
+
+    def _share(self) -> float:
+        """Return the finished share of the run, from 0 to 1."""
+        shares = [0.0]
+        if self._options.seconds:
+            shares.append(self._at / self._options.seconds)
+        if self._options.requests and not self._options.what.get("session"):
+            shares.append(self._done / self._options.requests)
+        return min(1.0, max(shares))
 
 
 def main(arguments: Sequence[str] | None = None, program: str = SCRIPT) -> int:
@@ -67,7 +162,7 @@ def _go(options: Options, addresses: list[str], command: str, console: Console) 
     figures = files.as_json(summary, broken, command, began, knee)
     changes = compare(options.compare, figures) if options.compare else []
     if knee:
-        search.show_knee(knee, console)
+        text.show_knee(knee, console)
     text.show(summary, broken, console, changes)
     _write(options, summary, measured, figures, console)
     if measured.interrupted:
@@ -93,7 +188,7 @@ def _search(options: Options, addresses: list[str], console: Console) -> tuple[K
         return summary
 
     first = options.ramp.last if options.ramp else 0.0
-    knee = find(first, options.thresholds, attempt, lambda stage: search.show_stage(stage, console))
+    knee = find(first, options.thresholds, attempt, lambda stage: text.show_stage(stage, console))
     shown = knee.best or (knee.stages[-1] if knee.stages else None)
     return knee, outcomes[shown.rate] if shown else None
 

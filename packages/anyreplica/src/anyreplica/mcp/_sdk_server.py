@@ -14,7 +14,11 @@ from typing import Any
 
 import mcp_types as mt
 from fastmcp import FastMCP
+from fastmcp.server.auth import AuthProvider
 from mcp.server import Server
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.auth.routes import create_protected_resource_routes
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel.server import HandlerEntry
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -26,9 +30,10 @@ from mcp.server.request_state import (
 )
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
 from mcp_types.version import LATEST_MODERN_VERSION
+from pydantic import AnyHttpUrl, ValidationError
+from starlette.routing import Route
 
 from anyreplica.mcp import _sdk
-from anyreplica.mcp._sdk_tokens import SdkTokens
 from anyreplica.mcp.dispatch import Dispatch
 from anyreplica.mcp.message import Request
 from anyreplica.mcp.registry import Components, Prepare
@@ -36,18 +41,58 @@ from anyreplica.settings.errors import StartupError
 
 logger = logging.getLogger(__name__)
 
+
 EXPECTED = "it must be a FastMCP server, or an MCPServer or a low-level Server of the MCP SDK"
 """What a server must be, for messages."""
 
 _DEFAULT_NAME = "mcp-server"
 """The SDK's name for an `MCPServer` without a name."""
+
 _LISTEN = "subscriptions/listen"
+
 _NEVER_CALLED = ("run", "run_streamable_http_async", "streamable_http_app")
 """Methods with which the SDK serves. This package serves in its own way."""
+
 _MOST_PAGES = 100
 """Maximum number of pages of a list that is read at the start. The SDK has the same limit."""
+
 _DEFAULT_TTL = 600.0
 """Lifetime of a request state in seconds, if the author has not chosen one."""
+
+
+class SdkTokens(AuthProvider):
+    """The options `auth=` and `token_verifier=` of an `MCPServer`, as an auth provider of FastMCP."""
+
+    def __init__(self, auth: AuthSettings, verifier: TokenVerifier) -> None:
+        super().__init__(base_url=auth.resource_server_url, required_scopes=auth.required_scopes)
+        self._auth = auth
+        self._verifier = verifier
+
+    async def verify_token(self, token: str) -> Any:
+        """Return what the author's code knows about a token, or None if the token is not valid for this server."""
+        found: AccessToken | None = await self._verifier.verify_token(token)
+        if found is None or not self._auth.validate_token_resource or self._auth.resource_server_url is None:
+            return found
+        return found if _same(found.resource, str(self._auth.resource_server_url)) else None
+
+    def get_routes(self, mcp_path: str | None = None) -> list[Route]:  # noqa: ARG002  # the URL has the path
+        """Return the routes of the protected resource metadata (RFC 9728), if the author has named the resource."""
+        if self._auth.resource_server_url is None:
+            return []
+        return create_protected_resource_routes(
+            resource_url=self._auth.resource_server_url,
+            authorization_servers=[self._auth.issuer_url],
+            scopes_supported=self._auth.required_scopes,
+        )
+
+
+def _same(resource: str | None, wanted: str) -> bool:
+    """Return whether a token's resource (RFC 8707) is the URL of this server."""
+    try:
+        given = str(AnyHttpUrl(resource or ""))
+    except ValidationError:
+        return False
+    return given.removesuffix("/") == wanted.removesuffix("/")
 
 
 @dataclass

@@ -8,9 +8,9 @@ from anyreplica.auth.visibility import Visibility
 from anyreplica.components._error_details import choose_masking
 from anyreplica.mcp import _mounts, _state_store
 from anyreplica.mcp._log_levels import share_levels
+from anyreplica.mcp._state_store import SharedState
 from anyreplica.mcp.own_work import can_hide_own_work
 from anyreplica.mcp.registry import Prepare
-from anyreplica.mcp.session_state import SharedState
 
 
 class Adoption:

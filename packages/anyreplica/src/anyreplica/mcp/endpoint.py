@@ -4,7 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
+from fastmcp import FastMCP
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp_types import EmptyResult, SetLevelRequestParams
 from starlette.types import Receive, Scope, Send
 
 from anyreplica.http.access_log import CALLED, LONGEST
@@ -14,7 +18,8 @@ from anyreplica.http.intake import Intake
 from anyreplica.http.refusal import ClientGone, Refused, send_refusal
 from anyreplica.http.responses import send_response
 from anyreplica.http.trace_context import untraced
-from anyreplica.mcp import _shared_dependencies
+from anyreplica.mcp import _sdk, _shared_dependencies
+from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.client_channel import OFF
@@ -29,7 +34,6 @@ from anyreplica.mcp.protocol_version import (
     unexpected_response,
 )
 from anyreplica.mcp.reply import Reply
-from anyreplica.mcp.stateless import forget_sessions
 from anyreplica.process.meanwhile import meanwhile
 from anyreplica.settings import Settings
 
@@ -217,3 +221,23 @@ def _need_events(call: Call) -> None:
         text = "The reply is an event stream: send the header Accept with application/json and text/event-stream."
         raise Refused(406, text, identity=call.request.id)
     call.reply.as_events = True
+
+
+def forget_sessions(mcp: FastMCP) -> None:
+    """Configure a server so that it keeps no session state and announces no notifications outside a reply.
+
+    A server of the SDK keeps none, and it announces what its author has chosen.
+    """
+    if isinstance(mcp, SdkServer):
+        return
+    server = _sdk.low_level(mcp)
+    server.notification_options = NotificationOptions()
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _ignore_level)
+
+
+async def _ignore_level(*_: Any) -> EmptyResult:
+    """Accept a log level and ignore it, because FastMCP would apply it to all clients of this replica.
+
+    A handshake-protocol client gets all log messages of its calls, if it accepts an event stream.
+    """
+    return EmptyResult()

@@ -6,11 +6,12 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
+from anyreplica.auth.caller import caller_of
 from anyreplica.http.access_log import PATH_TAKEN
+from anyreplica.http.responses import encode
 from anyreplica.mcp import _mounts
 from anyreplica.mcp._sdk_server import SdkServer
 from anyreplica.mcp.adoption import Adoption
-from anyreplica.mcp.cached_lists import CACHED_METHODS, CachedLists
 from anyreplica.mcp.call import Call
 from anyreplica.mcp.call_span import in_span, is_on
 from anyreplica.mcp.direct_path import DirectPath
@@ -23,11 +24,81 @@ from anyreplica.mcp.protocol_version import Envelopes
 
 logger = logging.getLogger(__name__)
 
+CACHED_METHODS = frozenset(
+    {"tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover", "ping"}
+)
+
+_REMEMBERED = 512
+"""Maximum number of cached replies. The number of different sets of tools is usually small."""
+
+_Asked = tuple[str, str, tuple[str, ...] | None]
+
 _HANDSHAKE, _STATELESS = ("handshake", "fast"), ("stateless", "fast")
 """Protocol family and path for the access log. The FastMCP path replaces them when it takes a request over."""
 
 _RETRY_SECONDS = 30
 """Pause before the next attempt to list the tools of a server whose tools could not be listed."""
+
+
+class CachedLists:
+    """A cache of the FastMCP path's replies, by method, protocol version and the tools that the caller may use."""
+
+    def __init__(self, full: FastMcpPath, envelopes: Envelopes) -> None:
+        self.full = full
+        self.envelopes = envelopes
+        self._known: dict[_Asked, bytes] = {}
+
+    def forget(self) -> None:
+        """Drop all replies, because the components have changed.
+
+        The dictionary is replaced, so that a reply that is still in progress goes into the old dictionary.
+        """
+        self._known = {}
+
+    def answer(self, call: Call) -> Awaitable[None]:
+        """Answer a request for a list. The FastMCP path answers requests for a part of a list and invalid requests.
+
+        Awaiting the reply raises `Refused` if the call's session id is invalid or its session has ended.
+        """
+        if not call.channel.is_open:
+            return self._open_and_answer(call)
+        if not self._asks_for_all(call):
+            return self.full.answer(call)
+        result = self._known.get(_asked(call))
+        if result is None:
+            return self._ask(call)
+        return call.reply.finish(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(call.request.id), result))
+
+    async def _open_and_answer(self, call: Call) -> None:
+        await call.channel.open(call)
+        await self.answer(call)
+
+    async def _ask(self, call: Call) -> None:
+        known = self._known
+        try:
+            result = await self.full.result(call)
+        except Exception:  # noqa: BLE001  # the FastMCP path logs and answers the error
+            await self.full.answer(call)
+            return
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[_asked(call)] = encode(result)
+        await self.answer(call)
+
+    def _asks_for_all(self, call: Call) -> bool:
+        request = call.request
+        params = request.params
+        if not params:
+            return not call.modern
+        meta = params.get("_meta")
+        if len(params) > 1 or type(meta) is not dict:
+            return False
+        return self.envelopes.is_valid(request.method, meta, call.version, request.size)
+
+
+def _asked(call: Call) -> _Asked:
+    caller = caller_of(call.scope)
+    return call.request.method, call.version, None if caller is None else caller.tools
 
 
 class CallPaths:

@@ -6,14 +6,24 @@ import functools
 import os
 import socket
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from anyreplica.process import forked_children
 from anyreplica.settings import Settings
 from anyreplica.settings.errors import StartupError
+
+_FILES = "/dev/fd"
+"""Folder with the numbers of the open files of this process (Linux and macOS)."""
+
+_tcp = set[tuple[str, int]]()
+"""Addresses and ports of the listening TCP sockets."""
+
+_unix = set[str | bytes]()
+"""Paths of the listening Unix sockets."""
 
 _HANDLES = 16
 """Number of handles per listening socket. libuv accepts one connection per handle in each turn of the event loop. With
@@ -23,6 +33,49 @@ _HINTS = {
     errno.EADDRINUSE: "set MCP_PORT to another port (with make: PORT=8151 make up)",
     errno.EACCES: "only root may use a port below 1024; set MCP_PORT to a higher port",
 }
+
+
+def release(listening: Iterable[socket.socket]) -> None:
+    """From now on, forked processes release these listening sockets and all connections that these have accepted.
+
+    Sockets of the server's author stay open in forked processes.
+    """
+    if not _tcp and not _unix:
+        os.register_at_fork(after_in_child=_release)
+    for each in listening:
+        name = each.getsockname()
+        if isinstance(name, tuple):
+            _tcp.add((name[0], name[1]))
+        else:
+            _unix.add(name)
+
+
+def _release() -> None:
+    """Replace each copy of such a socket with the null device.
+
+    The number of the file stays in use. Otherwise, the next file of the process could get it, and the objects of the
+    replica that this process has, too, could close that file.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in map(int, os.listdir(_FILES)):  # noqa: PTH208
+        with suppress(OSError):  # this file is no socket
+            each = socket.socket(fileno=number)
+            is_of_replica = _is_of_replica(each)
+            each.detach()
+            if is_of_replica:
+                os.dup2(null, number, inheritable=False)
+    os.close(null)
+
+
+def _is_of_replica(each: socket.socket) -> bool:
+    """Return whether a socket listens at one of the addresses, or is a connection to one of them."""
+    name = each.getsockname()
+    if each.family == socket.AF_UNIX:
+        return name in _unix
+    if each.family not in (socket.AF_INET, socket.AF_INET6) or each.type != socket.SOCK_STREAM:
+        return False
+    host, port = name[:2]
+    return not _tcp.isdisjoint(((host, port), ("0.0.0.0", port), ("::", port)))  # noqa: S104  # nothing is bound here
 
 
 def hosts(settings: Settings) -> list[str]:
@@ -77,7 +130,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         config, loop = self.config, asyncio.get_running_loop()
         listening = [each for server in self.servers for each in server.sockets] if self.started else []
-        forked_children.release(listening)
+        release(listening)
         if config.uds or config.loop != "uvloop":
             return
         made: Any = config.http_protocol_class

@@ -17,8 +17,16 @@ from anyreplica.settings import Settings
 
 if TYPE_CHECKING:
     from jinja2 import Template
+from collections.abc import Callable, Mapping
+
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+from starlette.responses import JSONResponse
+
+from anyreplica.auth.caller import CALLER
+from anyreplica.process.lifecycle import Lifecycle
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
@@ -90,3 +98,34 @@ def _clients(name: str, url: str, *, secured: bool) -> list[tuple[str, str, str]
         ("Codex", "~/.codex/config.toml", codex),
         ("curl", "shell", f"{curl} -d '{message}'"),
     ]
+
+
+def version_route(
+    name: str, replica: str, lifecycle: Lifecycle, paths: Callable[[], Mapping[str, str]], *, guarded: bool
+) -> Route:
+    """Return the route `GET /version`.
+
+    Everybody may read the reply, so it names no library. With authentication, only authenticated callers see the path
+    of each tool (fast path or FastMCP path).
+
+    Args:
+        name: The name of the server.
+        replica: The name of the replica.
+        lifecycle: The life of the replica.
+        paths: A function that returns the path of each tool, with the reason if it is not simply the fast path.
+        guarded: Whether callers must authenticate.
+    """
+
+    async def show(request: Request) -> Response:
+        content: dict[str, object] = {
+            "name": name,
+            "version": __version__,
+            "hostname": replica,
+            "status": lifecycle.state,
+            "protocol_versions": KNOWN_PROTOCOL_VERSIONS,
+        }
+        if not guarded or CALLER in request.scope:
+            content["paths"] = paths()
+        return JSONResponse(content)
+
+    return Route("/version", show)

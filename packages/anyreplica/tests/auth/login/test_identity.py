@@ -10,7 +10,7 @@ import pytest
 from fastmcp.server.auth import AccessToken, MultiAuth, StaticTokenVerifier
 
 from anyreplica.features.keys.key import hash_of
-from anyreplica.features.login.identity import Identities
+from anyreplica.features.login.login import Identities
 from anyreplica.settings.rate import NO_RATE
 from conftest import Server, until
 from tests.auth.login.assertions import identity_assertion

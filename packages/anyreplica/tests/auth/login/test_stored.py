@@ -69,6 +69,7 @@ def test_logins_that_only_begin_count(redis_server: RedisServer, tmp_path: Path)
         assert log_in(server.url)
 
 
+@pytest.mark.slow
 @pytest.mark.servers
 def test_one_address_does_not_fill_the_disk(tmp_path: Path) -> None:
     """Without Redis, registrations are files: they expire, expired ones are removed, and an address has a limit."""

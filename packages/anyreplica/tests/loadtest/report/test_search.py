@@ -6,7 +6,7 @@ import io
 from rich.console import Console
 
 from anyreplica.load.knee import Knee, Stage
-from anyreplica.load.report.search import show_knee, show_stage
+from anyreplica.load.report.text import show_knee, show_stage
 from anyreplica.load.watch import Generator
 from tests.loadtest.test_summary import SUMMARY
 

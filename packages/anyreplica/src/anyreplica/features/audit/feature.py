@@ -1,10 +1,98 @@
 """The feature *audit log*: one entry for each call, in a chain of hashes."""
 
+import time
 from functools import partial
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from anyreplica.auth.authentication import open_paths
+from anyreplica.auth.caller import CALLER, Caller
 from anyreplica.feature import Feature, Parts, Position, Replica
-from anyreplica.features.audit.call import note_arguments
-from anyreplica.features.audit.middleware import AuditMiddleware, audit_log, check, observer
+from anyreplica.features.audit.call import ARGUMENTS, Noted, note_arguments
+from anyreplica.features.audit.chain import Digests
+from anyreplica.features.audit.log import AuditLog
+from anyreplica.http.access_log import CALLED, FAILED, Write
+from anyreplica.http.headers import path_of
+from anyreplica.http.in_flight import UNAVAILABLE
+from anyreplica.http.refusal import Refused, send_refusal
+from anyreplica.settings import Settings
+from anyreplica.settings.errors import StartupError
+
+
+class AuditMiddleware:
+    """The audit middleware. It marks requests for the log, so that their arguments are recorded.
+
+    It refuses requests with HTTP 503 while the log cannot be written, if the log is set to refuse.
+    """
+
+    def __init__(self, app: ASGIApp, log: AuditLog, settings: Settings) -> None:
+        self.app = app
+        self.log = log
+        self._open = open_paths(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and path_of(scope) not in self._open:
+            scope[ARGUMENTS] = b""
+            if self.log.refusing:
+                text = "Audit log not writable: this replica refuses calls (AUDIT_ON_FAILURE); retry later."
+                await send_refusal(scope, send, Refused(503, text, code=UNAVAILABLE, headers={"Retry-After": "1"}))
+                return
+        await self.app(scope, receive, send)
+
+
+def observer(log: AuditLog) -> Write:
+    """Return a function that records a request, which has ended, for the audit log."""
+
+    def note(identity: str, scope: Scope, status: int, seconds: float) -> None:
+        arguments = scope.get(ARGUMENTS)
+        if arguments is None:
+            return
+        method, name = scope.get(CALLED, ("", ""))
+        caller: Caller | None = scope.get(CALLER)
+        log.note(
+            Noted(
+                time.time() - seconds,
+                identity,
+                "" if caller is None else caller.name,
+                method or f"{scope['method']} {scope['path']}",
+                name,
+                arguments,
+                status,
+                FAILED in scope,
+                seconds,
+            )
+        )
+
+    return note
+
+
+def audit_log(settings: Settings, replica: str) -> AuditLog | None:
+    """Return the audit log, or None if the settings enable none.
+
+    Raises:
+        StartupError: a setting of the audit log is not valid.
+    """
+    if not settings.audit_log:
+        return None
+    key = settings.audit_key.get_secret_value().encode() if settings.audit_key else None
+    try:
+        Digests(key)
+    except ValueError as error:
+        raise StartupError(f"AUDIT_KEY: {error}") from None
+    try:
+        return AuditLog(settings.audit_log, replica, settings.audit_on_failure, settings.audit_arguments, key)
+    except ValueError as error:  # the key is valid, so a pattern is wrong
+        raise StartupError(f"AUDIT_ARGUMENTS: {error}") from None
+
+
+def check(settings: Settings) -> None:
+    """Check that the audit log can be written.
+
+    Raises:
+        StartupError: the log cannot be opened, or a setting of the audit log is not valid.
+    """
+    if (log := audit_log(settings, "")) is not None:
+        log.check()
 
 
 class AuditTrail(Feature):

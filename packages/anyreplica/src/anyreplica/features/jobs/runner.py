@@ -4,38 +4,83 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from fastmcp.exceptions import FastMCPError
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
 from pydantic_core import from_json, to_json
 
+from anyreplica._version import __version__
 from anyreplica.components import deadline
 from anyreplica.components.job import Job, Progress
-from anyreplica.features.jobs.attempt_span import attempt_failed, attempt_span
 from anyreplica.features.jobs.backend import UNREACHABLE, Backend
 from anyreplica.features.jobs.store import Claim, Store
+from anyreplica.http.trace_context import links_to
+from anyreplica.process.logs import trace_id
 from anyreplica.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+_tracer = trace.get_tracer("anyreplica", __version__)
+
 T = TypeVar("T")
+
 P = ParamSpec("P")
 
 _FAILED = "The job failed; the server's log has the reason."
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.1, 2.0
+
 _ANSWER_SECONDS = 1.0
 """Seconds to wait for Redis in operations that a running job does not depend on."""
+
 _LOOKS_APART = 5.0
 """Seconds between two checks that this attempt still holds its job."""
+
 _LONGEST = 500
 """Maximum number of characters of a progress message or an error in a job's status."""
+
 _STUBBORN = 5.0
 """Seconds that a cancelled job may take to end."""
+
 _UNKNOWN_PAUSE = 1.0
+
 _REPORTS_APART = 0.1
 """Minimum number of seconds between two progress reports that are written. Reports in between are dropped."""
+
+
+@contextmanager
+def attempt_span(job: str, identity: str, attempt: int, submitted: str) -> Iterator[None]:
+    """Run the block, which is one attempt of a job, in a new span.
+
+    `submitted` is the `traceparent` of the job's submission, from `trace_context.current`, or empty. The span has a
+    link to the submission's span and is not its child: the submission may have ended days ago, and a job may have
+    several attempts.
+    """
+    about: dict[str, str | int] = {"job.name": job, "job.id": identity, "job.attempt": attempt}
+    with _tracer.start_as_current_span(f"job {job}", None, SpanKind.CONSUMER, about, links_to(submitted)) as span:
+        own = span.get_span_context()
+        token = trace_id.set(trace.format_trace_id(own.trace_id) if own.is_valid else "")
+        try:
+            yield
+        finally:
+            trace_id.reset(token)
+
+
+def attempt_failed(why: str, error: BaseException | None = None) -> None:
+    """Mark the span of the current attempt as failed.
+
+    `why` is the error text for callers. `error` is the exception that the job raised, if any.
+    """
+    span = trace.get_current_span()
+    if span.is_recording():
+        span.set_attribute("error.type", "job_error" if error is None else type(error).__qualname__)
+        if error is not None:
+            span.record_exception(error)
+        span.set_status(StatusCode.ERROR, why)
 
 
 class Runner:

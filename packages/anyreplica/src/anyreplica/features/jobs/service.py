@@ -15,7 +15,6 @@ from pydantic_core import from_json
 
 from anyreplica.components.job import Job
 from anyreplica.features.jobs import errors
-from anyreplica.features.jobs.link import Link
 from anyreplica.features.jobs.record import Record
 from anyreplica.http import trace_context
 from anyreplica.settings import Settings
@@ -25,8 +24,12 @@ from anyreplica.shared.redis_breaker import RedisBreaker
 if TYPE_CHECKING:
     from anyreplica.features.jobs.backend import Backend
     from anyreplica.features.jobs.store import Counts
+from contextvars import Context
+from typing import Generic, TypeVar
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PAGE = 50
 """Default number of jobs on one page of a list."""
@@ -34,8 +37,54 @@ PAGE = 50
 _ANSWER_SECONDS = 2.0
 """Seconds to wait for Redis. After that the client gets an error and may retry. Until Redis answers again, the
 breaker refuses further requests at once."""
+
 _KEY_LENGTH = 255
+
 _FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
+
+
+class Link(Generic[T]):
+    """The value of an async context manager, opened at the first use and shared by many tasks.
+
+    If the context manager fails to open, the next `get` makes a new context manager and opens it.
+    """
+
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._make = make
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[T] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `get` was called at least once."""
+        return self._opened is not None
+
+    async def get(self) -> T:
+        """Return the value; open the context manager first if it is not open. After an error, the next call retries."""
+        if self._opened is None or (self._opened.done() and self._opened.exception() is not None):
+            loop = asyncio.get_running_loop()
+            self._opened = loop.create_future()
+            # The context variables of the current task belong to one request. This long-lived task must not keep them.
+            self._task = loop.create_task(self._keep(self._opened), context=Context())
+        return await asyncio.shield(self._opened)
+
+    async def close(self) -> None:
+        """Close the context manager if it is open."""
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+
+    async def _keep(self, opened: asyncio.Future[T]) -> None:
+        try:
+            async with self._make() as value:
+                opened.set_result(value)
+                await self._closing.wait()
+        except Exception as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+            opened.exception()  # otherwise asyncio logs the error if no task waits for the future any more
 
 
 class JobService:

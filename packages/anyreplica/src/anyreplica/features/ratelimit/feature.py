@@ -1,8 +1,27 @@
 """The feature *rate limits*: limits of the calls of each caller and of the whole replica."""
 
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from anyreplica.feature import Feature, Parts, Replica
 from anyreplica.features.ratelimit.limiter import rate_limiter
-from anyreplica.features.ratelimit.metrics import RateMetrics
+from anyreplica.features.ratelimit.shared_buckets import SharedBuckets
+
+
+class RateMetrics(Collector):
+    """The metrics of outages of Redis, in which a replica applies its own share of the limits."""
+
+    def __init__(self, fleet: SharedBuckets) -> None:
+        self._fleet = fleet
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        text = "1 while the replica applies its share of the rate limits, because Redis can't be reached."
+        yield GaugeMetricFamily("mcp_rates_alone", text, self._fleet.alone)
+        text = "Number of outages of Redis during which the replica applied its share of the rate limits."
+        yield CounterMetricFamily("mcp_rates_outages", text, self._fleet.outages)
 
 
 class RateLimits(Feature):

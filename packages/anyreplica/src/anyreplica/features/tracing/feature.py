@@ -1,12 +1,144 @@
 """The feature *tracing*: spans of requests and jobs, sent to OTEL_EXPORTER_OTLP_ENDPOINT."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Any
 
+from opentelemetry import context as current_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, StatusCode
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anyreplica._version import __version__
 from anyreplica.feature import Feature, Parts, Position, Replica
-from anyreplica.features.tracing.middleware import TracingMiddleware, read_parent
 from anyreplica.features.tracing.tracing import check, tracing
+from anyreplica.http.access_log import CALLED, FAILED, FAULT, LONGEST, PATH_TAKEN
+from anyreplica.http.headers import headers_of, path_of
+from anyreplica.http.paths import mcp_paths, quiet_paths
+from anyreplica.http.responses import BEGINNINGS
+from anyreplica.http.trace_context import TRACE, of_headers, of_meta
+from anyreplica.process.logs import request_id, trace_id
+from anyreplica.settings.paths import PathSettings
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"})
+
+_HTTP, _UNKNOWN = "HTTP", "_OTHER"
+"""Texts for a method that is not in `_METHODS`: the first for the name of a span, the second for its attribute."""
+
+_tracer = trace.get_tracer("anyreplica", __version__)
+
+
+class TracingMiddleware:
+    """The tracing middleware. It makes a span for each request except probes and the metrics.
+
+    The names and attributes follow OpenTelemetry's conventions for HTTP. This middleware is outside all others,
+    including the access log, because an access log entry contains the id of the trace.
+    """
+
+    def __init__(self, app: ASGIApp, settings: PathSettings) -> None:
+        self.app = app
+        self._mcp = mcp_paths(settings)
+        self._untraced = quiet_paths(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (path := path_of(scope)) in self._untraced:
+            await self.app(scope, receive, send)
+            return
+        span = scope[TRACE] = RequestSpan(scope, path if path in self._mcp else "")
+
+        def send_noting(message: Message) -> Awaitable[None]:
+            if message["type"] in BEGINNINGS:
+                span.status = message["status"]
+            return send(message)
+
+        try:
+            await self.app(scope, receive, send_noting)
+        finally:
+            span.end()
+
+
+def read_parent(scope: Scope, params: Mapping[str, Any] | None) -> None:
+    """Start the span of a request when its message is known."""
+    if TRACE in scope:
+        scope[TRACE].read(params)
+
+
+class RequestSpan:
+    """The span of a request. It starts when its parent is known, from a header or else from the message's `_meta`.
+
+    Its start time is the time when this object was made. After its start it is the current span of the request's task.
+
+    Args:
+        endpoint: the path of the MCP endpoint; empty: the request is for another path.
+    """
+
+    def __init__(self, scope: Scope, endpoint: str) -> None:
+        self.status = 0
+        """HTTP status of the reply; 0 before the reply."""
+        self._scope = scope
+        self._endpoint = endpoint.rstrip("/")
+        self._since = time.time_ns()
+        self._span: trace.Span | None = None
+        parent = of_headers(headers_of(scope))
+        if parent is not None or not endpoint:
+            self._begin(parent)
+
+    def read(self, params: Mapping[str, Any] | None) -> None:
+        """Start the span with the parent in the message's `_meta`, if no header named a parent."""
+        if self._span is None:
+            self._begin(of_meta(params))
+
+    def end(self) -> None:
+        """End the span, with the outcome of the request as attributes."""
+        span = self._span or self._begin(None)
+        if span.is_recording():
+            span.set_attributes(self._outcome())
+            if route := getattr(self._scope.get("route"), "path", ""):  # set by Starlette
+                span.set_attribute("http.route", route)
+                span.update_name(f"{_method(self._scope)} {route}")
+            if self.status >= 500 or self._scope.get(FAILED) == FAULT:
+                span.set_status(StatusCode.ERROR)
+        span.end(max(time.time_ns(), self._since))
+
+    def _begin(self, parent: Context | None) -> trace.Span:
+        name = _method(self._scope)
+        attributes = {
+            "http.request.method": _UNKNOWN if name == _HTTP else name,
+            "url.path": self._scope["path"][:LONGEST],
+            "url.scheme": self._scope["scheme"],
+            "network.protocol.version": self._scope["http_version"],
+        }
+        if self._endpoint:
+            attributes["http.route"] = self._endpoint
+            name = f"{name} {self._endpoint}"
+        parent = Context() if parent is None else parent
+        self._span = _tracer.start_span(name, parent, SpanKind.SERVER, attributes, start_time=self._since)
+        current_context.attach(trace.set_span_in_context(self._span, parent))
+        if (own := self._span.get_span_context()).is_valid:
+            trace_id.set(trace.format_trace_id(own.trace_id))
+        return self._span
+
+    def _outcome(self) -> dict[str, Any]:
+        scope = self._scope
+        method, _ = scope.get(CALLED, ("", ""))
+        _, path = scope.get(PATH_TAKEN, ("", ""))
+        error = scope.get(FAILED, "") if self.status else "client_gone"
+        found = {
+            "http.response.status_code": self.status,
+            "mcp.method.name": method,
+            "anyreplica.path": path,
+            "error.type": str(self.status) if self.status >= 500 else error,
+            "http.response.header.x-request-id": [request_id.get()],
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+def _method(scope: Scope) -> str:
+    method: str = scope["method"]
+    return method if method in _METHODS else _HTTP
 
 
 class Tracing(Feature):

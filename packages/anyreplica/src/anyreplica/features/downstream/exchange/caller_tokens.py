@@ -1,25 +1,39 @@
 """The tokens with which a process calls APIs in the name of its callers."""
 
+import asyncio
+import base64
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote_plus, urlencode
 
 import httpx2
+from cachetools import TLRUCache
 
 from anyreplica.components import deadline
 from anyreplica.features.downstream.errors import BadStatus, DownstreamError, NoToken
-from anyreplica.features.downstream.exchange.entry import TokenExchange
+from anyreplica.features.downstream.exchange.entry import ExchangeEntry, TokenExchange
 from anyreplica.features.downstream.exchange.entry_file import read
-from anyreplica.features.downstream.exchange.token_cache import TokenCache
-from anyreplica.features.downstream.exchange.token_request import token_request
 from anyreplica.features.downstream.exchange.token_response import (
     MOST_TOKEN_BYTES,
     ExchangedToken,
     error_code,
     exchanged_token,
 )
+
+_TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
+
+_JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+MOST_TOKENS = 2048
+"""Maximum number of tokens. At the limit, the token that was used longest ago is dropped."""
+
+Key = tuple[str, bytes]
+"""The host of an API, and the SHA-256 of a caller's token."""
 
 ExchangeOutcome = Literal["ok", "refused", "error", "no_token"]
 """How an exchange ended.
@@ -29,6 +43,109 @@ ExchangeOutcome = Literal["ok", "refused", "error", "no_token"]
 - error: there was no answer, or an answer that cannot be used.
 - no_token: the caller has no token, so there was no exchange.
 """
+
+
+def token_request(exchange: TokenExchange, token: str) -> tuple[dict[str, str], bytes]:
+    """Return the headers and the body of the request that exchanges a caller's token."""
+    entry, secret = exchange.entry, exchange.secret.get_secret_value()
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+    fields = _on_behalf_of(token) if entry.grant == "on-behalf-of" else _token_exchange(entry, token)
+    if entry.scope:
+        fields.append(("scope", entry.scope))
+    if entry.client_auth_method == "client_secret_post":
+        fields += [("client_id", entry.client_id), ("client_secret", secret)]
+    else:
+        # The two parts are form-encoded before they are joined (RFC 6749, section 2.3.1).
+        pair = f"{quote_plus(entry.client_id)}:{quote_plus(secret)}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return headers, urlencode(fields).encode()
+
+
+def _token_exchange(entry: ExchangeEntry, token: str) -> list[tuple[str, str]]:
+    return [
+        ("grant_type", _TOKEN_EXCHANGE),
+        ("subject_token", token),
+        ("subject_token_type", entry.subject_token_type),
+        ("requested_token_type", entry.requested_token_type),
+        *(("audience", each) for each in entry.audience),
+        *(("resource", each) for each in entry.resource),
+    ]
+
+
+def _on_behalf_of(token: str) -> list[tuple[str, str]]:
+    return [("grant_type", _JWT_BEARER), ("assertion", token), ("requested_token_use", "on_behalf_of")]
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedToken:
+    text: str = field(repr=False)
+    ends: float
+
+
+class TokenCache:
+    """The tokens, by host and caller. `clock` returns seconds."""
+
+    def __init__(self, most: int = MOST_TOKENS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tokens: TLRUCache[Key, _CachedToken] = TLRUCache(most, lambda _, cached, __: cached.ends, timer=clock)
+        self._running: dict[Key, asyncio.Task[ExchangedToken | NoToken]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        self._tokens.expire()
+        return len(self._tokens)
+
+    async def get(self, key: Key, exchange: Callable[[], Awaitable[ExchangedToken]], seconds: float) -> str:
+        """Return the token of a key. If there is none, wait up to `seconds` for its exchange.
+
+        Concurrent calls with the same key share one exchange. It continues when the call that started it ends.
+
+        Raises:
+            NoToken: the exchange failed.
+            TimeoutError: the exchange takes longer than `seconds`.
+        """
+        cached = self._tokens.get(key)
+        if cached is not None:
+            return cached.text
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.create_task(self._exchanged(key, exchange))
+            self._running[key] = task
+            task.add_done_callback(lambda ended: self._ended(key, ended))
+        done, _ = await asyncio.wait({task}, timeout=max(0.0, seconds))
+        if not done:
+            raise TimeoutError
+        if task.cancelled():
+            raise NoToken(f"No token for {key[0]}: the client was closed")
+        result = task.result()
+        if isinstance(result, NoToken):
+            raise NoToken(str(result))  # one object must not be raised in several calls
+        return result.text
+
+    def drop(self, key: Key, token: str) -> None:
+        """Drop a token, unless another token has replaced it already."""
+        cached = self._tokens.get(key)
+        if cached is not None and cached.text == token:
+            del self._tokens[key]
+
+    def stop(self) -> None:
+        """Cancel the exchanges that run now."""
+        for task in list(self._running.values()):
+            task.cancel()
+
+    async def _exchanged(self, key: Key, exchange: Callable[[], Awaitable[ExchangedToken]]) -> ExchangedToken | NoToken:
+        try:
+            token = await exchange()
+        except NoToken as error:
+            return error
+        if token.seconds > 0:
+            self._tokens[key] = _CachedToken(token.text, self._clock() + token.seconds)
+        return token
+
+    def _ended(self, key: Key, task: asyncio.Task[ExchangedToken | NoToken]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # a task without waiting calls would otherwise log its exception
 
 
 class CallerTokens:
