@@ -14,10 +14,14 @@ from conftest import ROOT, Server, environment, run
 from tests.docs.blocks import Block, blocks
 
 _BLOCKS = blocks("bash")
-_RUN = [block for block in _BLOCKS if not block.shown_by]
 _ELSEWHERE = [block for block in _BLOCKS if block.shown_by]
 _FIRST_PAGES = ("README.md", "first-tool.md")
 """Pages whose blocks always run. Of the others, `.ci/run` runs a part."""
+_RUN = [
+    pytest.param(block, marks=[] if block.page.name in _FIRST_PAGES else pytest.mark.slow)
+    for block in _BLOCKS
+    if not block.shown_by
+]
 _PLACE = re.compile(r"localhost:8150|127\.0\.0\.1:8150")
 
 
@@ -51,11 +55,7 @@ def commands(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "block",
-    [pytest.param(each, marks=[] if each.page.name in _FIRST_PAGES else pytest.mark.slow) for each in _RUN],
-    ids=str,
-)
+@pytest.mark.parametrize("block", _RUN, ids=str)
 def test_the_commands_of_a_block_succeed(
     block: Block, clone: Path, commands: Path, local_replicas: Server, one_replica: Server
 ) -> None:
